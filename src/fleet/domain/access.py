@@ -1,0 +1,83 @@
+"""Who may do what: an actor has one role in a team, and a role is a set of permissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fleet.domain.errors import Forbidden
+
+
+class Permission(StrEnum):
+    READ = "read"  # tasks, runs, events of one's own team
+    ADD = "add"
+    CLAIM = "claim"
+    COMPLETE = "complete"
+    SEND = "send"
+    ASK = "ask"
+    ANSWER = "answer"
+    ASSIGN = "assign"  # change, pause, cancel, retry somebody's task
+    SPAWN = "spawn"
+    DISMISS = "dismiss"
+    BROADCAST = "broadcast"
+    MERGE = "merge"
+    PUSH = "push"
+    ALERT = "alert"
+    NOTIFY = "notify"
+    ADMIN = "admin"  # tokens, settings, the supervisor
+
+
+class Role(StrEnum):
+    COORDINATOR = "coordinator"
+    TEAM_LEAD = "team-lead"
+    WORKER = "worker"
+    MONITOR = "monitor"
+    NOTIFIER = "notifier"
+    MERGER = "merger"
+
+
+_P = Permission
+_WORK = frozenset({_P.READ, _P.ADD, _P.CLAIM, _P.COMPLETE, _P.SEND, _P.ASK})
+_LEAD = _WORK | {
+    _P.ANSWER, _P.ASSIGN, _P.SPAWN, _P.DISMISS, _P.BROADCAST, _P.MERGE, _P.PUSH,
+}  # fmt: skip
+
+GRANTS: dict[Role, frozenset[Permission]] = {
+    Role.COORDINATOR: _LEAD | {_P.ADMIN},
+    Role.TEAM_LEAD: _LEAD,
+    Role.WORKER: _WORK,
+    Role.MONITOR: frozenset({_P.READ, _P.ALERT}),
+    Role.NOTIFIER: frozenset({_P.READ, _P.NOTIFY}),
+    Role.MERGER: frozenset({_P.READ, _P.MERGE, _P.PUSH}),
+}
+
+LOCAL_TEAM = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A person, a run or the supervisor. A run's `run` is its id, and it acts on its own task."""
+
+    name: str
+    role: Role
+    team: str = LOCAL_TEAM
+    run: str = ""
+
+    @property
+    def task(self) -> str:
+        """The task a run works on; empty for everyone else."""
+        return self.run.rpartition(".")[0]
+
+
+SUPERVISOR = "supervisor"
+
+
+def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> None:
+    """Raise `Forbidden` unless the actor may do this in that team."""
+    if permission not in GRANTS[actor.role]:
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and may not {permission}.",
+            fix="Ask a team-lead or a coordinator.",
+        )
+    if team is not None and team != actor.team and actor.role is not Role.COORDINATOR:
+        raise Forbidden(f"{actor.name} is in team {actor.team}, not in {team}.")

@@ -1,0 +1,161 @@
+"""One attempt at one task. It ends exactly once, with an Outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from fleet.domain.errors import Refused
+
+
+class RunState(StrEnum):
+    CLAIMED = "claimed"  # its workspace is being made ready
+    RUNNING = "running"  # its coder has been started under a keeper
+    ENDED = "ended"
+
+
+class Ending(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ASKED = "asked"  # parked on a question; the answer resumes it
+    RATE_LIMITED = "rate_limited"
+    CONTEXT_FULL = "context_full"
+    TIMED_OUT = "timed_out"
+    STALLED = "stalled"  # no event and no tool running
+    OVER_BUDGET = "over_budget"
+    STOPPED = "stopped"  # a person stopped this run, not its task
+    CANCELLED = "cancelled"
+    LOST = "lost"  # the keeper or its host vanished while the run was going
+
+
+class Wanted(StrEnum):
+    """What somebody has asked to be done to a run; the supervisor of its host does it."""
+
+    NOTHING = ""
+    STOP = "stop"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money so far. `context` is the size of the newest prompt."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    context: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A point a later run can continue from."""
+
+    commit: str = ""
+    session: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where a run may change files. `path` is where the coder starts, `root` what we made."""
+
+    path: str
+    root: str = ""
+    branch: str = ""
+    base: str = ""
+    made: bool = False  # by us: only what we made is ever removed
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who does it: the agent asked for, and what that came to. `node` serves the model."""
+
+    agent: str
+    coder: str
+    model: str = ""
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    ending: Ending
+    detail: str = ""
+    exit_code: int | None = None
+    checkpoint: Checkpoint | None = None
+    resume_at: int = 0
+    usage: Usage = field(default_factory=Usage)
+    gone: bool = True  # every process of it was proven gone, so its workspace may be used again
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    id: str
+    version: int
+    task: str
+    state: RunState
+    choice: Choice
+    host: str
+    holder: str
+    claimed_at: int
+    slots: tuple[str, ...] = ()
+    workspace: Workspace | None = None
+    wanted: Wanted = Wanted.NOTHING
+    outcome: Outcome | None = None
+    started_at: int = 0
+    ended_at: int = 0
+
+    @property
+    def number(self) -> int:
+        """The epoch: which run of its task this is."""
+        return int(self.id.rpartition(".")[2])
+
+    @property
+    def live(self) -> bool:
+        return self.state is not RunState.ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run has come to so far: one row, written at most once a second."""
+
+    id: str
+    version: int
+    at: int
+    lines: int = 0
+    usage: Usage = field(default_factory=Usage)
+    peak_context: int = 0
+    session: str = ""
+    last: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine with a supervisor. Its lease covers every run it holds."""
+
+    id: str
+    version: int
+    name: str
+    holder: str
+    boot: str
+    lease_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Who holds capacity under one name; the limit is the Fleet's, the holders are the store's."""
+
+    id: str
+    version: int
+    holders: tuple[str, ...] = ()
+
+
+def end(run: Run, outcome: Outcome, *, at: int) -> Run:
+    """The run, ended. A second ending is refused."""
+    if run.state is RunState.ENDED:
+        raise Refused(f"{run.id} has ended already.", code="ended")
+    return replace(run, state=RunState.ENDED, outcome=outcome, ended_at=at, wanted=Wanted.NOTHING)
+
+
+def release(slots: Slots, run_id: str) -> Slots:
+    return replace(slots, holders=tuple(h for h in slots.holders if h != run_id))

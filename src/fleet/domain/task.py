@@ -1,0 +1,259 @@
+"""Something someone wants done, and what the ending of a run means for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import BadInput, Refused
+from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+SECOND = 1_000_000
+MAX_LOSSES = 5  # a task whose keepers keep vanishing would otherwise be started for ever
+RATE_LIMIT_PAUSE = 300 * SECOND  # when the program names no reset
+MAX_BACKOFF = 3600 * SECOND
+
+
+class TaskState(StrEnum):
+    OPEN = "open"
+    RUNNING = "running"
+    REVIEW = "review"  # done as far as its agent is concerned; a person looks first
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED})
+
+
+class Join(StrEnum):
+    """When a task that is made of child tasks is done."""
+
+    ALL = "all"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What was asked for. Empty and zero mean: as the settings say."""
+
+    agent: str = ""
+    coder: str = ""
+    model: str = ""
+    priority: int = 2
+    labels: tuple[str, ...] = ()
+    cwd: str = ""
+    in_place: bool = False
+    base: str = ""
+    branch: str = ""
+    review: bool = False
+    attempts: int = 0
+    time_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a task's runs have come to."""
+
+    runs: int = 0  # the number of its newest run: the epoch
+    failures: int = 0
+    losses: int = 0
+    not_before: int = 0
+    why: str = ""  # the reason for `not_before`, or for how it ended
+    checkpoint: Checkpoint | None = None
+    ended_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    id: str
+    version: int
+    state: TaskState
+    title: str
+    prompt: str
+    project: str
+    author: str
+    created_at: int
+    team: str = "local"
+    spec: Spec = field(default_factory=Spec)
+    after: tuple[str, ...] = ()
+    parent: str = ""
+    join: Join | None = None  # set: this task is its children, and never runs itself
+    paused: bool = False
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def run_id(self) -> str:
+        """Its newest run, or the empty string before the first."""
+        return f"{self.id}.{self.tally.runs}" if self.tally.runs else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often and how soon a failed task is tried again."""
+
+    attempts: int = 2
+    backoff: int = 10 * SECOND
+
+    def pause(self, failures: int, jitter: float) -> int:
+        """Doubling, up to an hour; `jitter` in [0, 1) spreads what failed together."""
+        full = min(MAX_BACKOFF, self.backoff * 2 ** (failures - 1))
+        return int(full * (1 + 0.25 * jitter))
+
+
+def claim(
+    task: Task, choice: Choice, *, host: str, holder: str, slots: tuple[str, ...], at: int
+) -> tuple[Task, Run]:
+    """The task with its next run, which is the only one that counts from now on."""
+    if task.state is not TaskState.OPEN or task.join is not None:
+        raise Refused(f"{task.id} is {task.state}: only an open task can be started.")
+    number = task.tally.runs + 1
+    tally = replace(task.tally, runs=number, not_before=0, why="")
+    run = Run(
+        id=f"{task.id}.{number}",
+        version=0,
+        task=task.id,
+        state=RunState.CLAIMED,
+        choice=choice,
+        host=host,
+        holder=holder,
+        claimed_at=at,
+        slots=slots,
+    )
+    return replace(task, state=TaskState.RUNNING, tally=tally), run
+
+
+def settle(task: Task, outcome: Outcome, *, retry: Retry, now: int, jitter: float = 0.0) -> Task:
+    """The task after its newest run has ended."""
+    if task.state is not TaskState.RUNNING:
+        raise Refused(f"{task.id} is {task.state}: there is no run to settle.")
+    tally = replace(task.tally, checkpoint=outcome.checkpoint or task.tally.checkpoint)
+    open_again = replace(task, state=TaskState.OPEN, tally=replace(tally, why=outcome.detail))
+    match outcome.ending:
+        case Ending.SUCCEEDED:
+            state = TaskState.REVIEW if task.spec.review else TaskState.DONE
+            return _ended(task, state, tally, outcome.detail, now)
+        case Ending.FAILED | Ending.TIMED_OUT | Ending.STALLED:
+            return _failed(task, tally, outcome, retry, now, jitter)
+        case Ending.ASKED | Ending.CONTEXT_FULL:
+            return open_again  # its open question, if any, holds it
+        case Ending.RATE_LIMITED:
+            until = outcome.resume_at or now + RATE_LIMIT_PAUSE
+            return replace(open_again, tally=replace(open_again.tally, not_before=until))
+        case Ending.OVER_BUDGET | Ending.STOPPED:
+            return replace(open_again, paused=True)
+        case Ending.CANCELLED:
+            return _ended(task, TaskState.CANCELLED, tally, outcome.detail, now)
+        case Ending.LOST:
+            return _lost(task, tally, outcome, retry, now, jitter)
+
+
+def _ended(task: Task, state: TaskState, tally: Tally, why: str, now: int) -> Task:
+    return replace(task, state=state, tally=replace(tally, why=why, ended_at=now))
+
+
+def _failed(
+    task: Task, tally: Tally, outcome: Outcome, retry: Retry, now: int, jitter: float
+) -> Task:
+    failures = tally.failures + 1
+    tally = replace(tally, failures=failures)
+    if failures >= (task.spec.attempts or retry.attempts):
+        return _ended(task, TaskState.FAILED, tally, outcome.detail, now)
+    tally = replace(tally, not_before=now + retry.pause(failures, jitter), why=outcome.detail)
+    return replace(task, state=TaskState.OPEN, tally=tally)
+
+
+def _lost(
+    task: Task, tally: Tally, outcome: Outcome, retry: Retry, now: int, jitter: float
+) -> Task:
+    """Being lost costs no attempt, but not for ever; the first time it starts again at once."""
+    losses = tally.losses + 1
+    tally = replace(tally, losses=losses)
+    if losses >= MAX_LOSSES:
+        why = f"Lost {losses} times: {outcome.detail}"
+        return _ended(task, TaskState.FAILED, tally, why, now)
+    pause = retry.pause(losses - 1, jitter) if losses > 1 else 0
+    tally = replace(tally, not_before=now + pause, why=outcome.detail)
+    return replace(task, state=TaskState.OPEN, tally=tally)
+
+
+def join(parent: Task, children: Sequence[Task], *, now: int) -> Task:
+    """The parent as its children make it; it is open again when one of them is."""
+    if parent.join is None or not children:
+        return parent
+    states = {c.state for c in children}
+    if states == {TaskState.DONE} or (parent.join is Join.ANY and TaskState.DONE in states):
+        return _joined(parent, TaskState.DONE, "", now)
+    if not states <= ENDED:
+        return _joined(parent, TaskState.OPEN, "", 0)
+    if states == {TaskState.CANCELLED}:
+        return _joined(parent, TaskState.CANCELLED, "All of it was cancelled.", now)
+    bad = ", ".join(c.id for c in children if c.state is not TaskState.DONE)
+    return _joined(parent, TaskState.FAILED, f"Not done: {bad}.", now)
+
+
+def _joined(parent: Task, state: TaskState, why: str, now: int) -> Task:
+    return parent if parent.state is state else _ended(parent, state, parent.tally, why, now)
+
+
+def reopen(task: Task) -> Task:
+    """An ended task, open again with its attempts given back."""
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Retry those that failed.")
+    if task.state not in ENDED and task.state is not TaskState.REVIEW:
+        raise Refused(f"{task.id} is {task.state}, so it needs no retry.", code="not_ended")
+    tally = replace(task.tally, failures=0, losses=0, not_before=0, why="", ended_at=0)
+    return replace(task, state=TaskState.OPEN, tally=tally, paused=False)
+
+
+def close(task: Task, why: str, *, now: int) -> Task:
+    """Done, by somebody's word."""
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Close those.")
+    if task.state is TaskState.RUNNING:
+        raise Refused(f"{task.id} is running.", fix=f"Stop it first: fleet cancel {task.id}")
+    if task.state is TaskState.DONE:
+        raise Refused(f"{task.id} is done already.", code="ended")
+    return _ended(task, TaskState.DONE, task.tally, why, now)
+
+
+def cancel(task: Task, why: str, *, now: int) -> Task:
+    if task.state is TaskState.RUNNING:
+        raise Refused(f"{task.id} is running: its run must be stopped first.")
+    if task.state in ENDED:
+        raise Refused(f"{task.id} is {task.state} already.", code="ended")
+    return _ended(task, TaskState.CANCELLED, task.tally, why, now)
+
+
+def depend(task: Task, on: str, needs: Callable[[str], Iterable[str]]) -> Task:
+    """The task, waiting for `on` too. `needs(id)` gives what a task waits for."""
+    if on in task.after:
+        return task
+    path = find_path(on, task.id, needs)
+    if path:
+        chain = " → ".join([task.id, *path])
+        raise BadInput(f"{task.id} cannot wait for {on}: they would wait for each other ({chain}).")
+    return replace(task, after=(*task.after, on))
+
+
+def find_path(start: str, goal: str, needs: Callable[[str], Iterable[str]]) -> list[str]:
+    """A way from `start` to `goal` along what waits for what; empty when there is none."""
+    trail: dict[str, str] = {start: ""}
+    queue = [start]
+    while queue:
+        here = queue.pop()
+        if here == goal:
+            path = []
+            while here:
+                path.append(here)
+                here = trail[here]
+            return path[::-1]
+        for there in needs(here):
+            if there not in trail:
+                trail[there] = here
+                queue.append(there)
+    return []

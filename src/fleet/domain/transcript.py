@@ -1,0 +1,170 @@
+"""What a coder says, line by line, and what all of it comes to: a pure fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
+
+
+class SaidKind(StrEnum):
+    SESSION = "session"  # its own id for this conversation, to resume it by
+    TURN = "turn"  # a turn has begun: what was sent has been taken
+    TEXT = "text"
+    THINKING = "thinking"
+    TOOL = "tool"
+    TOOL_RESULT = "tool_result"
+    USAGE = "usage"
+    LIMIT = "limit"  # turned away by a rate limit; a retry of its own is not one
+    ERROR = "error"
+    RESULT = "result"  # a turn has ended
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing a coder said. `total`: usage counts from the start of the run, else it adds up."""
+
+    kind: SaidKind
+    text: str = ""
+    name: str = ""
+    usage: Usage | None = None
+    total: bool = False
+    failed: bool = False
+    resume_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A run's transcript so far. Rebuilt from the first line by whoever adopts the run."""
+
+    lines: int = 0
+    turns: int = 0
+    ended_turns: int = 0
+    open_tools: int = 0
+    session: str = ""
+    last: str = ""
+    error: str = ""
+    failed: bool = False
+    limited: bool = False
+    resume_at: int = 0
+    peak_context: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+def hear(so_far: Conversation, said: Said) -> Conversation:
+    match said.kind:
+        case SaidKind.SESSION:
+            return replace(so_far, session=said.text or so_far.session)
+        case SaidKind.TURN:
+            return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False)
+        case SaidKind.TEXT:
+            return replace(so_far, last=said.text)
+        case SaidKind.THINKING:
+            return so_far
+        case SaidKind.TOOL:
+            return replace(so_far, open_tools=so_far.open_tools + 1, last=said.name or said.text)
+        case SaidKind.TOOL_RESULT:
+            return replace(so_far, open_tools=max(0, so_far.open_tools - 1))
+        case SaidKind.USAGE:
+            return _count(so_far, said)
+        case SaidKind.LIMIT:
+            return replace(so_far, limited=True, resume_at=said.resume_at, error=said.text)
+        case SaidKind.ERROR:
+            return replace(so_far, error=said.text)
+        case SaidKind.RESULT:
+            heard = _count(so_far, said)
+            return replace(
+                heard,
+                ended_turns=heard.ended_turns + 1,
+                open_tools=0,
+                failed=said.failed,
+                last=said.text or heard.last,
+                error=said.text if said.failed and said.text else heard.error,
+            )
+
+
+def _count(so_far: Conversation, said: Said) -> Conversation:
+    new = said.usage
+    if new is None:
+        return so_far
+    old = so_far.usage
+    usage = (
+        replace(new, context=new.context or old.context)
+        if said.total
+        else Usage(
+            old.input + new.input,
+            old.output + new.output,
+            old.cached + new.cached,
+            new.context or old.context,
+            old.usd + new.usd,
+        )
+    )
+    return replace(so_far, usage=usage, peak_context=max(so_far.peak_context, usage.context))
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a coder's process ended, as its keeper recorded it."""
+
+    code: int | None
+    stderr: str = ""
+
+
+def judge(
+    heard: Conversation,
+    ended: Exit,
+    *,
+    asked: bool,
+    wanted: Wanted,
+    cut: Ending | None,
+    commit: str,
+) -> Outcome:
+    """What a run that is over has come to.
+
+    `wanted` is what somebody asked to be done to it, `cut` why the supervisor itself ended it.
+    """
+    ending, detail = _ending(heard, ended, asked=asked, wanted=wanted, cut=cut)
+    return Outcome(
+        ending=ending,
+        detail=detail,
+        exit_code=ended.code,
+        checkpoint=Checkpoint(commit=commit, session=heard.session, summary=heard.last[:2000]),
+        resume_at=heard.resume_at if ending is Ending.RATE_LIMITED else 0,
+        usage=heard.usage,
+    )
+
+
+def _ending(
+    heard: Conversation, ended: Exit, *, asked: bool, wanted: Wanted, cut: Ending | None
+) -> tuple[Ending, str]:
+    words = heard.error or _tail(ended.stderr)
+    if wanted is Wanted.CANCEL:
+        return Ending.CANCELLED, "Cancelled."
+    if wanted is Wanted.STOP:
+        return Ending.STOPPED, "Stopped."
+    if cut is not None:
+        return cut, _CUT.get(cut, words)
+    if asked:
+        return Ending.ASKED, heard.last
+    if heard.limited:
+        return Ending.RATE_LIMITED, words or "Rate limited."
+    if ended.code != 0:
+        how = "It ended without a status" if ended.code is None else f"Exit status {ended.code}"
+        return Ending.FAILED, f"{how}. {words}".strip()
+    if heard.failed:
+        return Ending.FAILED, words or "It reported an error."
+    return Ending.SUCCEEDED, heard.last
+
+
+_CUT = {
+    Ending.TIMED_OUT: "Its time limit ran out.",
+    Ending.STALLED: "It said nothing for too long, with no tool running.",
+    Ending.CONTEXT_FULL: "Its context was full.",
+    Ending.LOST: "Its keeper vanished.",
+}
+
+
+def _tail(text: str, size: int = 500) -> str:
+    text = text.strip()
+    return text if len(text) <= size else "…" + text[-size:]

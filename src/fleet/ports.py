@@ -1,0 +1,263 @@
+"""Everything the core needs from outside. Fakes of each ship in `fleet.testing`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from fleet.domain.message import Message
+from fleet.domain.run import Host, Progress, Run, Slots
+from fleet.domain.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fleet.domain.event import Event
+    from fleet.domain.run import Workspace
+    from fleet.domain.transcript import Said
+
+Record = Task | Run | Message | Progress | Host | Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write this record. Version 0: it must not exist; else it must be as it was read."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Write nothing, but insist that this record is still as it was read."""
+
+    record: Record
+
+
+Change = Put | Same
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks. Empty means any; newest first, unless `oldest_first`."""
+
+    states: tuple[str, ...] = ()
+    project: str = ""
+    team: str = ""
+    parent: str = ""
+    before: str = ""  # the id after which the page starts
+    limit: int = 50
+    oldest_first: bool = False
+
+
+class Store(Protocol):
+    """The present and the past, written together."""
+
+    def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
+        """Write all of it or, raising `Conflict`, nothing. Returns the records as they now are."""
+
+    def now(self) -> int:
+        """The store's clock, by which leases are judged."""
+
+    def new_id(self, kind: str) -> str:
+        """`t-31`; never given twice."""
+
+    def task(self, task_id: str) -> Task:
+        """Raise `NotFound` when there is none."""
+
+    def tasks(self, query: TaskQuery) -> list[Task]: ...
+
+    def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
+        """Those of them that exist."""
+
+    def dependents(self, task_id: str) -> list[str]: ...
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks are in each state."""
+
+    def candidates(self, *, now: int, limit: int) -> list[Task]:
+        """Tasks that nothing in the store holds back, by priority, then age."""
+
+    def run(self, run_id: str) -> Run:
+        """Raise `NotFound` when there is none."""
+
+    def runs(self, task_id: str) -> list[Run]:
+        """Oldest first."""
+
+    def live_runs(self, *, host: str = "") -> list[Run]: ...
+
+    def message(self, message_id: str) -> Message:
+        """Raise `NotFound` when there is none."""
+
+    def messages(self, task_id: str) -> list[Message]:
+        """Oldest first."""
+
+    def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
+        """Unanswered questions, undelivered words; oldest first."""
+
+    def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]: ...
+
+    def slots(self, names: Sequence[str] = ()) -> dict[str, Slots]:
+        """Those named, or all."""
+
+    def hosts(self) -> dict[str, Host]: ...
+
+    def events(
+        self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        """In order of number; with `newest`, the last ones."""
+
+    def wait(self, timeout: float) -> None:
+        """Return as soon as something may have changed, or when the time is up."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start one coder. `env` is the whole environment."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: str | None = None  # the first thing it hears; None: nothing at all
+    keep_stdin: bool = False  # more may follow; else its standard input ends there
+
+
+class Presence(StrEnum):
+    NEVER = "never"  # no keeper has started
+    ALIVE = "alive"
+    EXITED = "exited"  # the keeper recorded how the coder ended
+    GONE = "gone"  # the keeper is provably dead and recorded nothing
+    UNKNOWN = "unknown"  # a look that failed asserts nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    presence: Presence
+    code: int | None = None
+    stderr: str = ""
+
+
+class Launcher(Protocol):
+    """Starts coders under keepers, which outlive whoever started them."""
+
+    def launch(self, run_id: str, launch: Launch) -> None:
+        """Once per run, however often it is called and by however many."""
+
+    def look(self, run_id: str) -> Look: ...
+
+    def tell(self, run_id: str, text: str) -> int:
+        """Put text on the coder's standard input; the number of the record."""
+
+    def stop(self, run_id: str, *, grace: float) -> None:
+        """Ask the keeper to end its coder: politely, then after `grace` seconds not."""
+
+    def end(self, run_id: str) -> bool:
+        """End whatever is left of the run, and let nothing of it start later.
+
+        True when every process of it is provably gone.
+        """
+
+    def renew(self, run_ids: Sequence[str], *, until: float) -> None:
+        """Let their keepers end themselves then (by `Clock.since_boot`), unless renewed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    lines: tuple[str, ...]
+    offset: int  # where the next read starts
+
+
+class Transcripts(Protocol):
+    """All that coders said. Lines are read by (run, offset), whole lines only."""
+
+    def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
+        """At most about `limit` bytes. `final`: nothing more comes, so a last half line counts."""
+
+    def stderr(self, run_id: str, *, tail: int = 4096) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Work to start from: a branch, or its commit when the branch is no more."""
+
+    branch: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a run is to work, and what its workspace must contain."""
+
+    task: Task
+    run: Run
+    merges: tuple[Merge, ...] = ()  # of the tasks it waited for, in order
+    previous: Workspace | None = None  # of an earlier run whose processes are gone
+    start: str = ""  # a commit to continue from, when there is no `previous`
+
+
+class Checkout(Protocol):
+    """Workspaces. One is planned, then recorded, then made: so nothing made is ever unowned.
+
+    All raise `Refused` when it cannot be had as asked (a conflict, a base that is not there).
+    """
+
+    def plan(self, site: Site) -> Workspace:
+        """Where it will be. Makes nothing."""
+
+    def prepare(self, workspace: Workspace, site: Site) -> None:
+        """Idempotent: called again after a crash, it finishes what it began."""
+
+    def commit(self, workspace: Workspace) -> str:
+        """The commit its branch is at, or the empty string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a coder is told when it starts."""
+
+    run_id: str
+    prompt: str
+    cwd: str
+    task_dir: str
+    model: str = ""
+    instructions: str = ""
+    session: str = ""  # of an earlier run, to be continued
+    env: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+class Coder(Protocol):
+    """A coding-agent program that we can drive. `parse` is pure."""
+
+    name: str
+    resumes: bool
+
+    def launch(self, brief: Brief) -> Launch: ...
+
+    def parse(self, line: str) -> Sequence[Said]: ...
+
+    def words(self, text: str) -> str | None:
+        """How to say this to it while it runs; None when it cannot be spoken to."""
+
+
+class Job(Protocol):
+    """Something slow that was begun beside everything else."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> None:
+        """Raise what it raised."""
+
+
+class Jobs(Protocol):
+    def begin(self, act: Callable[[], None]) -> Job: ...
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """UTC, in microseconds."""
+
+    def since_boot(self) -> float:
+        """Seconds, which also pass while the machine sleeps."""

@@ -1,0 +1,64 @@
+"""A FIFO that wakes the supervisor of this home: whoever commits rings it."""
+
+from __future__ import annotations
+
+import os
+import select
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Bell:
+    """Ringing never waits and never fails: with nobody listening there is nobody to wake."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reader: int | None = None
+
+    @property
+    def listening(self) -> int | None:
+        """The descriptor to wait on, for the one process that listens."""
+        return self._reader
+
+    def listen(self) -> None:
+        with suppress(FileExistsError):
+            os.mkfifo(self.path, 0o600)
+        # read and write: a FIFO without writers would be ready, at its end, all the time
+        self._reader = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def ring(self) -> None:
+        if self._reader is not None:
+            return  # our own commits tell us nothing new
+        with suppress(OSError):
+            fd = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                os.write(fd, b"!")
+            finally:
+                os.close(fd)
+
+    def ring_self(self) -> None:
+        """From another thread of the process that listens."""
+        if self._reader is not None:
+            with suppress(OSError):
+                os.write(self._reader, b"!")
+
+    def wait(self, timeout: float) -> bool:
+        assert self._reader is not None
+        ready, _, _ = select.select([self._reader], [], [], timeout)
+        if ready:
+            self.drain()
+        return bool(ready)
+
+    def drain(self) -> None:
+        assert self._reader is not None
+        with suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                pass
+
+    def close(self) -> None:
+        if self._reader is not None:
+            os.close(self._reader)
+            self._reader = None

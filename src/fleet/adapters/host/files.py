@@ -1,0 +1,41 @@
+"""Files that are there whole or not at all. The keeper imports this, so it imports little."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Replace the file; a reader sees the old text or the new, also after a power cut."""
+    mine = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        mine.replace(path)
+    except BaseException:
+        mine.unlink(missing_ok=True)
+        raise
+
+
+def write_once(path: str, content: object) -> bool:
+    """Make this file, whole, unless it is there. True when we made it."""
+    mine = f"{path}.{os.getpid()}"
+    with open(mine, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(mine, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(mine)
+    return True

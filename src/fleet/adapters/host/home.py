@@ -1,0 +1,106 @@
+"""The home: one folder that holds a store, its runs, and who this host is."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import os
+import secrets
+import socket
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fleet.adapters.host import machine
+from fleet.adapters.host.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    @property
+    def worktrees(self) -> Path:
+        return self.path / "worktrees"
+
+    @property
+    def bell(self) -> Path:
+        return self.path / "bell"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def task_dir(self, task_id: str) -> Path:
+        folder = self.path / "tasks" / task_id
+        (folder / "artifacts").mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    def ensure(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def host_id(self) -> str:
+        """Readable, random, and kept: `buildbox-3f2a9c`."""
+        name = socket.gethostname().partition(".")[0].lower() or "host"
+        return self._kept("host", lambda: f"{name}-{secrets.token_hex(3)}")
+
+    def key(self) -> bytes:
+        """The secret that run tokens are made with."""
+        return self._kept("key", lambda: secrets.token_hex(32)).encode()
+
+    def _kept(self, name: str, make: Callable[[], str]) -> str:
+        file = self.path / name
+        with suppress(FileNotFoundError):
+            return file.read_text("utf-8").strip()
+        self.ensure()
+        mine = file.with_name(f".{name}.{os.getpid()}")
+        write_atomically(mine, make() + "\n")
+        with suppress(FileExistsError):
+            os.link(mine, file)  # of two that make it at once, one wins
+        mine.unlink()
+        return file.read_text("utf-8").strip()
+
+    def run_token(self, run_id: str) -> str:
+        return hmac.new(self.key(), run_id.encode(), hashlib.sha256).hexdigest()
+
+    def is_token(self, run_id: str, token: str) -> bool:
+        return hmac.compare_digest(self.run_token(run_id), token)
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Be the supervisor of this host, or learn that there is one."""
+        self.ensure()
+        fd = os.open(self.path / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+            yield True
+        finally:
+            os.close(fd)
+
+    def supervisor_pid(self) -> int:
+        """0 when none runs here: the lock is let go with the process that held it."""
+        with self.alone() as mine:
+            if mine:
+                return 0
+            with suppress(ValueError, OSError):
+                return int((self.path / "supervisor.lock").read_text())
+            return -1
+
+
+def boot() -> str:
+    return machine.boot_id()

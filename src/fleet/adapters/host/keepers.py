@@ -1,0 +1,215 @@
+"""Coders under keepers: started, looked at, spoken to, ended. See `fleet.supervisor.keeper`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.host import machine
+from fleet.adapters.host.files import write_atomically, write_once
+from fleet.domain.errors import Unavailable
+from fleet.ports import Chunk, Launch, Look, Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FORMAT = 1
+ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
+BOOT = (
+    f"import sys; sys.path.insert(0, {ROOT!r}); from fleet.supervisor import keeper; keeper.main()"
+)
+
+
+class Keepers:
+    """`runs` is the folder of run folders; `bell` whom a keeper wakes when its coder has ended."""
+
+    def __init__(self, runs: Path, *, bell: Path | None = None) -> None:
+        self._runs = runs
+        self._bell = bell
+        self._spawned: dict[str, subprocess.Popen[bytes]] = {}
+
+    def folder(self, run_id: str) -> Path:
+        return self._runs / run_id
+
+    def launch(self, run_id: str, launch: Launch) -> None:
+        folder = self.folder(run_id)
+        if (folder / "keeper.json").exists() or self._starting(run_id):
+            return
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark = secrets.token_hex(16)
+        if not (folder / "launch.json").exists():  # what was written first is what is started
+            records = _first_input(launch)
+            write_atomically(folder / "input", "".join(json.dumps(r) + "\n" for r in records))
+            write_atomically(folder / "launch.json", json.dumps(self._order(launch, mark)))
+        self._spawned[run_id] = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", BOOT, str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(folder / "keeper.log").open("ab"),
+            start_new_session=True,
+            cwd="/",
+        )
+
+    def _order(self, launch: Launch, mark: str) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "argv": list(launch.argv),
+            "cwd": launch.cwd,
+            "env": {**launch.env, machine.MARK: mark},
+            "input": launch.stdin is not None or launch.keep_stdin,
+            "mark": mark,
+            "bell": str(self._bell or ""),
+        }
+
+    def _starting(self, run_id: str) -> bool:
+        spawned = self._spawned.get(run_id)
+        return spawned is not None and spawned.poll() is None
+
+    def look(self, run_id: str) -> Look:
+        folder = self.folder(run_id)
+        try:
+            if found := self._ended(folder):
+                self._starting(run_id)  # waits for our own keeper, so that no zombie is left
+                return found
+            keeper = _json(folder / "keeper.json")
+            if keeper is None:
+                return Look(Presence.NEVER)
+            if keeper.get("never"):
+                return Look(Presence.GONE)
+            if keeper["boot"] != machine.boot_id():
+                return Look(Presence.GONE)
+            if self._locked(folder):
+                return Look(Presence.ALIVE)
+            return self._ended(folder) or Look(Presence.GONE, stderr=self.stderr(run_id))
+        except (OSError, ValueError):
+            return Look(Presence.UNKNOWN)
+
+    def _ended(self, folder: Path) -> Look | None:
+        ended = _json(folder / "exit.json")
+        if ended is None:
+            return None
+        return Look(Presence.EXITED, code=ended["code"], stderr=_tail(folder / "stderr", 4096))
+
+    def _locked(self, folder: Path) -> bool:
+        """Whether a keeper holds its lock, which the kernel takes from the dead."""
+        fd = os.open(folder / "keeper.lock", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def tell(self, run_id: str, text: str) -> int:
+        return self._append(run_id, {"text": text})
+
+    def stop(self, run_id: str, *, grace: float) -> None:
+        self._append(run_id, {"stop": grace})
+
+    def _append(self, run_id: str, record: dict[str, Any]) -> int:
+        folder = self.folder(run_id)
+        with _open_alone(folder / "input") as fd:
+            held = Path(folder / "input").read_bytes()
+            number = held.count(b"\n") + 1
+            torn = b"" if held.endswith(b"\n") or not held else b"\n"
+            os.write(fd, torn + json.dumps({"n": number, **record}).encode() + b"\n")
+        with suppress(OSError):
+            fd = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.write(fd, b"!")
+            os.close(fd)
+        return number
+
+    def end(self, run_id: str) -> bool:
+        folder = self.folder(run_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._forbid(folder):
+            return True
+        look = self.look(run_id)
+        if look.presence is Presence.ALIVE:
+            self.stop(run_id, grace=0)
+            return False
+        if look.presence is Presence.UNKNOWN:
+            return False
+        keeper = _json(folder / "keeper.json") or {}
+        if keeper.get("never") or keeper.get("boot") != machine.boot_id():
+            return True
+        mark = keeper.get("mark", "")
+        for pid in machine.marked(mark):
+            machine.send_signal(pid, signal.SIGKILL, mark=mark)
+        return machine.can_prove() and not machine.marked(mark)
+
+    def _forbid(self, folder: Path) -> bool:
+        """Take the place of a keeper, so that none starts later. False: one was first."""
+        return write_once(str(folder / "keeper.json"), {"format": FORMAT, "never": True})
+
+    def renew(self, run_ids: Sequence[str], *, until: float) -> None:
+        for run_id in run_ids:
+            folder = self.folder(run_id)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(folder / "lease", f"{until:.3f}")
+
+    def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
+        try:
+            with (self.folder(run_id) / "transcript").open("rb") as file:
+                file.seek(offset)
+                data = file.read(limit)
+                if data and b"\n" not in data:
+                    data += file.readline()  # one line longer than the limit is still one line
+        except FileNotFoundError:
+            return Chunk((), offset)
+        whole = data if final and len(data) < limit else data[: data.rfind(b"\n") + 1]
+        lines = whole.decode("utf-8", "replace").split("\n")
+        return Chunk(tuple(lines if lines[-1] else lines[:-1]), offset + len(whole))
+
+    def stderr(self, run_id: str, *, tail: int = 4096) -> str:
+        return _tail(self.folder(run_id) / "stderr", tail)
+
+
+def _first_input(launch: Launch) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    if launch.stdin is not None:
+        records.append({"n": 1, "text": launch.stdin})
+    if not launch.keep_stdin:
+        records.append({"n": len(records) + 1, "close": True})
+    return records
+
+
+@contextmanager
+def _open_alone(path: Path) -> Iterator[int]:
+    """For appending whole records, one writer at a time."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError as error:
+        raise Unavailable(f"{path.parent.name} has no folder: it never started here.") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    return dict(found)
+
+
+def _tail(path: Path, size: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - size))
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,285 @@
+"""The tiny process around one coder. It outlives whoever started it.
+
+    keeper RUN_FOLDER
+
+Its folder is all it knows (format 1):
+
+    launch.json   what to start: argv, env, cwd, whether there is input, whom to wake
+    keeper.json   made once, by whoever comes first: a keeper, or the word that none may start
+    keeper.lock   held while the keeper lives; the kernel lets go of it, so it never lies
+    input         numbered records, appended by others: text for the coder, or a wish to stop it
+    input.pos     the number of the last record that was carried out
+    transcript    what the coder writes to its standard output, by its own hand
+    stderr        likewise
+    lease         seconds since boot at which to end unless renewed; absent: no lease
+    exit.json     how the coder ended, written last
+
+Two processes of one run can both be asked to keep it: one wins `keeper.json`, the other leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+from fleet.adapters.host import machine
+from fleet.adapters.host.files import write_once
+
+FORMAT = 1
+SWEEP_GRACE = 2.0  # for what a coder leaves behind; it had its own time to end it
+RESERVE = 4096  # bytes set aside for exit.json, so that a full disk cannot swallow an ending
+LOOK = 1.0  # seconds between looks when nobody rings
+
+
+class Keeper:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.launch = json.loads(self._read("launch.json"))
+        self.mark: str = self.launch["mark"]
+        self.child = 0
+        self.status: int | None = None
+        self.stdin = -1
+        self.pending = b""
+        self.done = 0  # the last input record carried out
+        self.offset = 0
+        self.kill_at = 0.0  # when a stop loses its patience; 0: nobody asked
+        self.closing = False
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def _read(self, name: str) -> str:
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def claim(self) -> bool:
+        """Whether this process is the one that keeps the run."""
+        self.lock = os.open(self.path("keeper.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        for _ in range(100):  # a look holds it for microseconds
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+        else:
+            return False
+        me = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id(), "mark": self.mark}
+        return write_once(self.path("keeper.json"), me)
+
+    def start(self) -> None:
+        self._reserve_exit()
+        self.wake = _fifo(self.path("wake"))
+        self.signals, wakeup = os.pipe()
+        for fd in (self.signals, wakeup):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self.stop(5.0))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        machine.adopt_orphans()
+        if self.lease_is_over():  # it was long before we got here
+            self.status = -signal.SIGKILL
+        else:
+            self._spawn()
+
+    def _spawn(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        out = os.open(self.path("transcript"), flags, 0o600)
+        err = os.open(self.path("stderr"), flags, 0o600)
+        feed, self.stdin = os.pipe() if self.launch["input"] else (os.open(os.devnull, 0), -1)
+        pid = os.fork()
+        if pid == 0:
+            self._become_coder(feed, out, err)
+        self.child = pid
+        for fd in (feed, out, err):
+            os.close(fd)
+        if self.stdin >= 0:
+            os.set_blocking(self.stdin, False)
+
+    def _become_coder(self, feed: int, out: int, err: int) -> None:
+        try:
+            os.setpgid(0, 0)
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; a program expects it
+            for target, fd in enumerate((feed, out, err)):
+                os.dup2(fd, target)
+            os.chdir(self.launch["cwd"])
+            argv, env = self.launch["argv"], self.launch["env"]
+            os.environ["PATH"] = env.get("PATH", os.defpath)
+            os.execvpe(argv[0], argv, env)  # noqa: S606  # argv is a list; there is no shell
+        except OSError as error:
+            name = error.filename or self.launch["argv"][0]
+            os.write(2, f"fleet: {name}: {error.strerror}\n".encode())
+            os._exit(126 if error.errno == errno.EACCES else 127)
+
+    def run(self) -> None:
+        while self.status is None:
+            self._take_input()
+            self._feed()
+            writing = [self.stdin] if self.pending and self.stdin >= 0 else []
+            ready, _, _ = select.select([self.signals, self.wake], writing, [], self._patience())
+            for fd in ready:
+                _drain(fd)
+            self._reap()
+            self._mind_deadlines()
+
+    def _patience(self) -> float:
+        if self.kill_at:
+            return max(0.0, min(LOOK, self.kill_at - time.monotonic()))
+        return LOOK
+
+    def _take_input(self) -> None:
+        """Read whole records that were appended since; a torn last line is read next time."""
+        try:
+            with open(self.path("input"), "rb") as file:
+                file.seek(self.offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data[: data.rfind(b"\n") + 1]
+        self.offset += len(whole)
+        for line in whole.splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # torn by a crash of its writer, who was told nothing
+            if "text" in record:
+                self.pending += record["text"].encode("utf-8", "surrogateescape")
+            if record.get("close"):
+                self.closing = True
+            if "stop" in record:
+                self.stop(float(record["stop"]))
+            self.done = record["n"]
+
+    def _feed(self) -> None:
+        if self.stdin < 0:
+            return
+        try:
+            while self.pending:
+                self.pending = self.pending[os.write(self.stdin, self.pending) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.pending = b""
+            self.closing = True
+        if self.done:
+            replace_file(self.path("input.pos"), str(self.done))
+        if self.closing:
+            os.close(self.stdin)
+            self.stdin = -1
+
+    def stop(self, grace: float) -> None:
+        if not self.kill_at:
+            self._signal_group(signal.SIGTERM)
+        self.kill_at = min(self.kill_at or 1e18, time.monotonic() + grace)
+
+    def _mind_deadlines(self) -> None:
+        if self.kill_at and time.monotonic() >= self.kill_at:
+            self._signal_group(signal.SIGKILL)
+        if self.lease_is_over():
+            self._signal_group(signal.SIGKILL)  # another host may start it now: no grace left
+
+    def lease_is_over(self) -> bool:
+        try:
+            return machine.since_boot() >= float(self._read("lease"))
+        except (FileNotFoundError, ValueError):
+            return False
+
+    def _signal_group(self, number: int) -> None:
+        """The coder is our child and not waited for, so its number cannot be another's."""
+        if self.status is None and self.child:
+            try:
+                os.killpg(self.child, number)
+            except ProcessLookupError:
+                os.kill(self.child, number)  # forked, but not yet leader of its group
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.child:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def sweep(self) -> None:
+        """End what the coder left behind: we lead its session, so what is in it is ours."""
+        until = time.monotonic() + SWEEP_GRACE
+        number = signal.SIGTERM
+        session = os.getpid() if os.getsid(0) == os.getpid() else 0
+        while True:
+            self._reap()
+            left = (machine.in_session(session) | machine.marked(self.mark)) - {os.getpid()}
+            if not left:
+                return
+            for pid in left:
+                machine.send_signal(pid, number, mark=self.mark, session=session)
+            if time.monotonic() > until:
+                number = signal.SIGKILL
+            time.sleep(0.02)
+
+    def _reserve_exit(self) -> None:
+        with open(self.path("exit.tmp"), "wb") as file:
+            file.write(b" " * RESERVE)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def finish(self) -> None:
+        code = self.status if self.status is not None else -signal.SIGKILL
+        record = {"format": FORMAT, "code": code, "at": time.time_ns() // 1000}
+        with open(self.path("exit.tmp"), "r+b") as file:
+            file.write(json.dumps(record).encode().ljust(RESERVE))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(self.path("exit.tmp"), self.path("exit.json"))
+        _ring(self.launch.get("bell", ""))
+
+
+def replace_file(path: str, text: str) -> None:
+    mine = f"{path}.tmp"
+    with open(mine, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(mine, path)
+
+
+def _fifo(path: str) -> int:
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def _drain(fd: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while os.read(fd, 4096):
+            pass
+
+
+def _ring(path: str) -> None:
+    with contextlib.suppress(OSError):  # nobody listens; the ending is on disk
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(fd, b"!")
+        os.close(fd)
+
+
+def main() -> None:
+    keeper = Keeper(sys.argv[1])
+    if keeper.claim():
+        keeper.start()
+        keeper.run()
+        keeper.sweep()
+        keeper.finish()
+
+
+if __name__ == "__main__":
+    main()

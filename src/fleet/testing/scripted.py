@@ -1,0 +1,175 @@
+"""A coding agent without a model: its prompt is its script, one step a line.
+
+    say TEXT            print it                 write PATH TEXT    make a file
+    think TEXT          print it as thinking     append PATH TEXT   add a line to a file
+    usage IN OUT        report tokens            commit MESSAGE     commit everything
+    sleep SECONDS       work for a while         run COMMAND        run it (no shell)
+    lines N             print N lines            spawn SECONDS      leave a process behind
+    ask QUESTION        park until it is answered; later steps may use {answer}
+    fail N MESSAGE      exit 1 in the first N runs of the task
+    limit SECONDS       be turned away by a rate limit
+    exit STATUS         end there                ignore-term        hear no SIGTERM
+
+Any other line is said. It remembers how far it came in its task's folder, so a later run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Agent:
+    def __init__(self, memory: Path, heard: str, *, resume: bool) -> None:
+        self._memory = memory
+        self.answer = heard.strip()
+        self.script, self.next = heard.splitlines(), 0
+        if resume:
+            with suppress(FileNotFoundError, ValueError):
+                held = json.loads(memory.read_text())
+                self.script, self.next = held["script"], held["next"]
+
+    def work(self) -> int:
+        emit("session", text=self._memory.parent.name)
+        emit("turn")
+        while self.next < len(self.script):
+            self._remember()
+            line = self.script[self.next].replace("{answer}", self.answer)
+            status = self._step(line)
+            if status is not None:
+                return status
+            self.next += 1
+        self._remember()
+        emit("result", text="Done.")
+        return 0
+
+    def _step(self, line: str) -> int | None:
+        """An exit status ends the run."""
+        verb, _, rest = line.strip().partition(" ")
+        match verb:
+            case "":
+                return None
+            case "ask":
+                return self._ask(rest)
+            case "fail":
+                return self._fail(rest)
+            case "exit":
+                return int(rest)
+            case "limit":
+                at = time.time_ns() // 1000 + int(float(rest) * 1_000_000)
+                emit("limit", text="Rate limited.", resume_at=at)
+                self.next += 1
+                self._remember()
+                return 1
+        act = ACTS.get(verb)
+        if act is None:
+            emit("text", text=line)
+        else:
+            act(rest)
+        return None
+
+    def _ask(self, question: str) -> int | None:
+        self.next += 1  # the answer comes to the next step
+        self._remember()
+        argv = [sys.executable, "-m", "fleet", "ask", "--park", question]
+        asked = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if asked.returncode:
+            emit("error", text=asked.stderr.strip())
+            return 1
+        emit("result", text=question)
+        return 0
+
+    def _fail(self, rest: str) -> int | None:
+        times, _, message = rest.partition(" ")
+        number = int(os.environ.get("FLEET_RUN_ID", "t-0.1").rpartition(".")[2])
+        if number > int(times):
+            return None
+        sys.stderr.write((message or "scripted failure") + "\n")
+        return 1
+
+    def _remember(self) -> None:
+        mine = self._memory.with_suffix(".tmp")
+        mine.write_text(json.dumps({"script": self.script, "next": self.next}))
+        mine.replace(self._memory)
+
+
+def emit(kind: str, **said: Any) -> None:
+    sys.stdout.write(json.dumps({"kind": kind, **said}) + "\n")
+    sys.stdout.flush()
+
+
+def _write(rest: str, *, mode: str = "w") -> None:
+    name, _, text = rest.partition(" ")
+    emit("tool", name="write", text=name)
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open(mode) as file:
+        file.write(text.replace("\\n", "\n") + "\n")
+    emit("tool_result", name="write")
+
+
+def _run(argv: list[str], name: str) -> None:
+    emit("tool", name=name, text=shlex.join(argv))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    emit("tool_result", name=name, text=(done.stdout + done.stderr)[-2000:])
+
+
+def _commit(message: str) -> None:
+    identity = ["-c", "user.name=scripted", "-c", "user.email=scripted@localhost"]
+    emit("tool", name="commit", text=message)
+    subprocess.run(["git", "add", "-A"], capture_output=True, check=True)
+    changed = subprocess.run(["git", "diff", "--cached", "--quiet"], check=False).returncode
+    if changed:
+        argv = ["git", *identity, "commit", "-q", "-m", message]
+        subprocess.run(argv, capture_output=True, check=True)
+    emit("tool_result", name="commit")
+
+
+def _usage(rest: str) -> None:
+    taken, made = map(int, rest.split())
+    emit("usage", usage={"input": taken, "output": made, "context": taken})
+
+
+def _spawn(seconds: str) -> None:
+    subprocess.Popen(["sleep", seconds], stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _lines(count: str) -> None:
+    for number in range(int(count)):
+        emit("text", text=f"line {number + 1}")
+
+
+ACTS: dict[str, Callable[[str], object]] = {
+    "say": lambda rest: emit("text", text=rest),
+    "think": lambda rest: emit("thinking", text=rest),
+    "usage": _usage,
+    "write": _write,
+    "append": lambda rest: _write(rest, mode="a"),
+    "commit": _commit,
+    "run": lambda rest: _run(shlex.split(rest), "run"),
+    "sleep": lambda rest: time.sleep(float(rest)),
+    "lines": _lines,
+    "spawn": _spawn,
+    "ignore-term": lambda _: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+}
+
+
+def main() -> int:
+    resume = "--resume" in sys.argv[1:]
+    memory = Path(os.environ.get("FLEET_TASK_DIR", ".")) / "scripted.json"
+    return Agent(memory, sys.stdin.read(), resume=resume).work()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

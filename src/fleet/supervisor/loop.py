@@ -1,0 +1,181 @@
+"""The supervisor: reconcile what is, decide what starts, act. One `step` never waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.choice import Defaults, choose, model_slots
+from fleet.domain.errors import Conflict, FleetError
+from fleet.domain.event import Event
+from fleet.domain.run import Ending, Host, Outcome, RunState, Slots
+from fleet.domain.schedule import Ask, Slot, Start, Wait, schedule
+from fleet.domain.task import SECOND, Retry, claim
+from fleet.ports import Put
+from fleet.supervisor.attempt import Attempt
+from fleet.supervisor.settling import end_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleet.domain.task import Task
+    from fleet.ports import Change
+    from fleet.supervisor.parts import Here, Parts
+
+LEASE = 90 * SECOND
+MARGIN = 15 * SECOND  # a keeper ends its coder so much before anyone else may start it
+NEVER = 1 << 62
+LOOK_AHEAD = 64  # candidates beyond the free slots: some need what others hold
+
+
+class Supervisor:
+    def __init__(self, parts: Parts, here: Here) -> None:
+        self._parts = parts
+        self._here = here
+        self._host = Host(here.host, 0, here.name, here.holder, here.boot, 0)
+        self._leftovers: set[str] = set()
+        self.attempts: dict[str, Attempt] = {}
+        self.waits: tuple[Wait, ...] = ()
+        self.trouble: dict[str, str] = {}  # by run: what keeps it from going on
+        self.claiming = True
+        self._keeper_lease = 0.0
+
+    def start(self) -> None:
+        """Register, and take over the runs of the incarnation before us, as they are."""
+        store = self._parts.store
+        held = store.hosts().get(self._here.host)
+        self._host = replace(self._host, version=held.version if held else 0)
+        self._renew()
+        for run in store.live_runs(host=self._here.host):
+            store.commit([Put(replace(run, holder=self._here.holder))], [])
+
+    def step(self) -> None:
+        self._renew()
+        if self._here.shared:
+            self._reclaim()
+        if self.claiming:
+            self._start_ready()
+        self._tend()
+        self._clean_up()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs here, and nothing could start now or by itself later."""
+        return not self.attempts and not self._parts.store.candidates(now=NEVER, limit=1)
+
+    def _renew(self) -> None:
+        """One row for all our runs. Asleep past the lease and not taken over: we carry on."""
+        now = self._parts.store.now()
+        if self._host.version and self._host.lease_until - now > LEASE // 2:
+            return
+        mine = replace(self._host, lease_until=now + LEASE)
+        until = self._parts.clock.since_boot() + (LEASE - MARGIN) / SECOND  # from before the commit
+        try:
+            (self._host,) = self._parts.store.commit([Put(mine)], [])  # type: ignore[assignment]
+        except Conflict:
+            held = self._parts.store.hosts()[self._here.host]
+            self._host = replace(mine, version=held.version)
+            return
+        self._keeper_lease = until
+        if self._here.shared:
+            live = self._parts.store.live_runs(host=self._here.host)
+            self._parts.launcher.renew([r.id for r in live], until=until)
+
+    def _tend(self) -> None:
+        live = {r.id: r for r in self._parts.store.live_runs(host=self._here.host)}
+        for run_id in [i for i in self.attempts if i not in live]:
+            del self.attempts[run_id]
+            self._leftovers.add(run_id)  # ended by somebody else: nothing of it may go on here
+        for run in live.values():
+            if self._here.shared and run.state is RunState.CLAIMED:
+                self._parts.launcher.renew([run.id], until=self._keeper_lease)
+            attempt = self.attempts.get(run.id)
+            if attempt is None:
+                attempt = self.attempts[run.id] = Attempt(self._parts, self._here, run)
+            attempt.run = run
+            self._advance(attempt)
+
+    def _advance(self, attempt: Attempt) -> None:
+        """One run that cannot go on now holds up none of the others."""
+        try:
+            attempt.step()
+        except (FleetError, OSError) as error:
+            self.trouble[attempt.run.id] = str(error)
+        else:
+            self.trouble.pop(attempt.run.id, None)
+        if attempt.over:
+            del self.attempts[attempt.run.id]
+
+    def _clean_up(self) -> None:
+        self._leftovers = {i for i in self._leftovers if not self._parts.launcher.end(i)}
+
+    def _reclaim(self) -> None:
+        """End runs whose host has let its lease run out; their keepers have ended them there."""
+        store = self._parts.store
+        hosts, now = store.hosts(), store.now()
+        for run in store.live_runs():
+            host = hosts.get(run.host)
+            if run.host == self._here.host or (host and host.lease_until >= now):
+                continue
+            outcome = Outcome(Ending.LOST, f"Its host {run.host} went silent.", gone=False)
+            end_run(store, run.id, lambda _, o=outcome: o, Retry(), jitter=0.0)  # type: ignore[misc]
+
+    def _start_ready(self) -> None:
+        store = self._parts.store
+        room = self._room() - len(self.attempts)
+        candidates = store.candidates(now=store.now(), limit=max(0, room) + LOOK_AHEAD)
+        if not candidates:
+            self.waits = ()
+            return
+        asks, waits = self._asks(candidates)
+        rows = store.slots(sorted({s.name for a in asks for group in a.needs for s in group}))
+        held = {name: len(row.holders) for name, row in rows.items()}
+        plan = schedule(asks, held)
+        self.waits = (*waits, *plan.waits)
+        for start in plan.starts:
+            self._claim(start, rows)
+
+    def _room(self) -> int:
+        return self._here.max_concurrent or self._parts.world("").settings.max_concurrent
+
+    def _asks(self, tasks: Iterable[Task]) -> tuple[list[Ask], list[Wait]]:
+        asks, waits = [], []
+        for task in tasks:
+            try:
+                asks.append(self._ask(task))
+            except FleetError as error:  # its project's settings are wrong: it waits, others do not
+                waits.append(Wait(task.id, error.code, error.message, error.fix))
+        return asks, waits
+
+    def _ask(self, task: Task) -> Ask:
+        world = self._parts.world(task.project)
+        defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
+        _, choice = choose(task.spec, world.fleet, defaults)
+        needs: list[tuple[Slot, ...]] = [(Slot(f"host {self._here.host}", self._room()),)]
+        if servings := model_slots(choice, world.fleet):
+            needs.append(servings)
+        if task.spec.in_place:
+            needs.append((Slot(f"directory {task.spec.cwd}", 1),))
+        return Ask(task, choice, tuple(needs))
+
+    def _claim(self, start: Start, rows: dict[str, Slots]) -> None:
+        """One commit: the task, its run, the capacity. Taken by another: the next one is tried."""
+        store = self._parts.store
+        now = store.now()
+        here = self._here
+        task, run = claim(
+            start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=now
+        )
+        changes: list[Change] = [Put(task), Put(run)]
+        for name in start.slots:
+            row = rows.get(name) or Slots(name, 0)
+            changes.append(Put(replace(row, holders=(*row.holders, run.id))))
+        event = Event("run.claimed", task.id, SUPERVISOR, now, run.id, {"coder": run.choice.coder})
+        try:
+            done = store.commit(changes, [event])
+        except Conflict:
+            rows |= store.slots(start.slots)
+            return
+        rows |= {r.id: r for r in done if isinstance(r, Slots)}
+        self.attempts[run.id] = Attempt(self._parts, here, replace(run, version=1))

@@ -1,0 +1,52 @@
+"""What a supervisor is made of. `bootstrap` chooses the real ones, a test the fakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from fleet.config import Settings
+    from fleet.domain.fleet import Fleet
+    from fleet.ports import Checkout, Clock, Coder, Jobs, Launcher, Store, Transcripts
+
+
+class World(Protocol):
+    """What is declared for one project."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def fleet(self) -> Fleet: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    store: Store
+    launcher: Launcher
+    transcripts: Transcripts
+    clock: Clock
+    jobs: Jobs
+    coder: Callable[[str], Coder]  # raise `Refused` when it is not one we can drive
+    world: Callable[[str], World]  # of a project; raise `BadConfig`
+    checkout: Callable[[str], Checkout]  # of a project
+    task_dir: Callable[[str], Path]
+    env: Callable[[str, str], Mapping[str, str]]  # of (task, run): all a coder starts with
+    jitter: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This host, and this incarnation of its supervisor."""
+
+    host: str
+    name: str
+    boot: str
+    holder: str
+    coder: str = ""  # `fleet run --coder`
+    max_concurrent: int = 0  # `fleet run --max`; 0: as the settings say
+    shared: bool = False  # other hosts use this store, so keepers have leases

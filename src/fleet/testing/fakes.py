@@ -1,0 +1,182 @@
+"""Fakes of the ports that a supervisor needs, for tests and the simulator.
+
+A `FakeMachine` is the world outside the supervisor: its coders go on when the supervisor is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import Refused
+from fleet.domain.run import Workspace
+from fleet.domain.transcript import Said, SaidKind
+from fleet.ports import Brief, Chunk, Launch, Look, Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet.domain.transcript import Exit
+    from fleet.ports import Clock, Site
+
+
+@dataclass
+class FakeProcess:
+    """One coder under its keeper. `ended` is what the keeper recorded."""
+
+    launch: Launch
+    lines: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    ended: Exit | None = None
+    keeper: bool = True
+    running: bool = True
+    stopping: bool = False
+
+
+class FakeMachine:
+    """Launcher and Transcripts of one host. `work` is what a coder does when it gets time."""
+
+    def __init__(self, clock: Clock, work: Callable[[str, FakeProcess], None]) -> None:
+        self._clock = clock
+        self._work = work
+        self.processes: dict[str, FakeProcess] = {}
+        self.forbidden: set[str] = set()
+        self.leases: dict[str, float] = {}
+
+    def tick(self) -> None:
+        """Every coder gets some time; one whose lease has run out is ended by its keeper."""
+        for run_id, process in list(self.processes.items()):
+            if run_id in self.leases and self._clock.since_boot() >= self.leases[run_id]:
+                self._finish(process, -9)
+            elif process.running:
+                self._work(run_id, process)
+
+    def finish(self, run_id: str, code: int) -> None:
+        self._finish(self.processes[run_id], code)
+
+    def _finish(self, process: FakeProcess, code: int) -> None:
+        from fleet.domain.transcript import Exit  # noqa: PLC0415  # a name for types above
+
+        process.running = False
+        if process.keeper and process.ended is None:
+            process.ended = Exit(code)
+
+    def kill_keeper(self, run_id: str) -> None:
+        """The coder lives on, with nobody to record how it ends."""
+        self.processes[run_id].keeper = False
+
+    def running(self) -> list[str]:
+        return [run_id for run_id, p in self.processes.items() if p.running]
+
+    def launch(self, run_id: str, launch: Launch) -> None:
+        if run_id not in self.forbidden and run_id not in self.processes:
+            self.processes[run_id] = FakeProcess(launch)
+
+    def look(self, run_id: str) -> Look:
+        process = self.processes.get(run_id)
+        if process is None:
+            return Look(Presence.GONE if run_id in self.forbidden else Presence.NEVER)
+        if process.ended is not None:
+            return Look(Presence.EXITED, process.ended.code, process.ended.stderr)
+        return Look(Presence.ALIVE if process.keeper else Presence.GONE)
+
+    def tell(self, run_id: str, text: str) -> int:
+        told = self.processes[run_id].told
+        told.append(text)
+        return len(told)
+
+    def stop(self, run_id: str, *, grace: float) -> None:
+        del grace  # nobody here is slow to end
+        process = self.processes[run_id]
+        process.stopping = True
+        if process.keeper and process.running:
+            self._finish(process, -15)
+
+    def end(self, run_id: str) -> bool:
+        process = self.processes.get(run_id)
+        if process is None:
+            self.forbidden.add(run_id)
+            return True
+        if process.keeper and process.running:
+            self.stop(run_id, grace=0)
+            return False
+        process.running = False
+        return True
+
+    def renew(self, run_ids: Sequence[str], *, until: float) -> None:
+        self.leases.update(dict.fromkeys(run_ids, until))
+
+    def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
+        del limit, final
+        process = self.processes.get(run_id)
+        lines = tuple(process.lines[offset:]) if process else ()
+        return Chunk(lines, offset + len(lines))
+
+    def stderr(self, run_id: str, *, tail: int = 4096) -> str:
+        del run_id, tail
+        return ""
+
+
+class FakeCheckout:
+    """Workspaces that are only names. `broken` tasks cannot have one."""
+
+    def __init__(self) -> None:
+        self.made: set[str] = set()
+        self.broken: set[str] = set()
+
+    def plan(self, site: Site) -> Workspace:
+        if site.previous is not None:
+            return site.previous
+        branch = f"fleet/{site.task.id}" + (f"-a{site.run.number}" if site.run.number > 1 else "")
+        path = str(PurePosixPath("/worktrees") / branch)
+        return Workspace(path, path, branch, site.start or "base", made=True)
+
+    def prepare(self, workspace: Workspace, site: Site) -> None:
+        if site.task.id in self.broken:
+            raise Refused(f"{site.task.id} cannot have a workspace.")
+        self.made.add(workspace.path)
+
+    def commit(self, workspace: Workspace) -> str:
+        return f"tip of {workspace.branch}"
+
+
+class FakeCoder:
+    """Says `kind text` lines."""
+
+    name = "fake"
+    resumes = True
+
+    def launch(self, brief: Brief) -> Launch:
+        return Launch(("fake", brief.prompt), brief.cwd, dict(brief.env), stdin=brief.prompt)
+
+    def parse(self, line: str) -> Sequence[Said]:
+        kind, _, text = line.partition(" ")
+        said = Said(SaidKind(kind), text)
+        return (replace(said, failed=True),) if text == "failed" else (said,)
+
+    def words(self, text: str) -> str | None:
+        return text
+
+
+class DoneJob:
+    """Was done when it was begun; what it raised is raised when it is asked for."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._error: Exception | None = None
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001  # kept for whoever asks
+            self._error = error
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+class InlineJobs:
+    def begin(self, act: Callable[[], None]) -> DoneJob:
+        return DoneJob(act)

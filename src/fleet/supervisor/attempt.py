@@ -76,24 +76,21 @@ class Attempt:
                     return
                 if self.run.wanted:
                     self._give_up(Outcome(Ending.FAILED))
-                elif self._made_ready():
-                    self._started()
-            case _:  # launched by an incarnation that had no time to say so
+                else:
+                    self._make_ready()
+            case _:
                 self._started()
 
-    def _made_ready(self) -> bool:
-        """Whether its coder has been launched."""
+    def _make_ready(self) -> None:
+        """Up to the launch, which may be repeated: it counts once its keeper has been seen."""
         try:
-            if not self._prepared():
-                return False
-            self._launch()
+            if self._prepared():
+                self._launch()
         except Conflict:
             raise
         except FleetError as error:
             fix = f" {error.fix}" if error.fix else ""
             self._give_up(Outcome(Ending.FAILED, f"{error.message}{fix}"))
-            return False
-        return True
 
     def _prepared(self) -> bool:
         """Plan, record, make: in that order, so that whatever is made has an owner."""
@@ -286,7 +283,7 @@ class Attempt:
         """The keeper is dead. Its processes are ended before anyone else starts, if they can be."""
         now = self._parts.store.now()
         self._lost_at = self._lost_at or now
-        gone = self._parts.launcher.end(self.run.id)
+        gone = self._parts.launcher.end(self.run.id) and look.presence is not Presence.NEVER
         if not gone and now - self._lost_at < PROOF:
             return
         self._listen(final=True)

@@ -276,6 +276,7 @@ def main() -> None:
     keeper = Keeper(sys.argv[1])
     if keeper.claim():
         keeper.start()
+        _ring(keeper.launch.get("bell", ""))
         keeper.run()
         keeper.sweep()
         keeper.finish()

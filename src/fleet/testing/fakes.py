@@ -41,11 +41,16 @@ class FakeMachine:
         self._clock = clock
         self._work = work
         self.processes: dict[str, FakeProcess] = {}
+        self.starting: dict[str, Launch] = {}  # a keeper needs a moment before it can be seen
         self.forbidden: set[str] = set()
         self.leases: dict[str, float] = {}
 
     def tick(self) -> None:
         """Every coder gets some time; one whose lease has run out is ended by its keeper."""
+        for run_id, launch in self.starting.items():
+            if run_id not in self.forbidden:
+                self.processes[run_id] = FakeProcess(launch)
+        self.starting.clear()
         for run_id, process in list(self.processes.items()):
             if run_id in self.leases and self._clock.since_boot() >= self.leases[run_id]:
                 self._finish(process, -9)
@@ -71,7 +76,7 @@ class FakeMachine:
 
     def launch(self, run_id: str, launch: Launch) -> None:
         if run_id not in self.forbidden and run_id not in self.processes:
-            self.processes[run_id] = FakeProcess(launch)
+            self.starting.setdefault(run_id, launch)
 
     def look(self, run_id: str) -> Look:
         process = self.processes.get(run_id)

@@ -43,6 +43,9 @@ class Keepers:
         folder = self.folder(run_id)
         if (folder / "keeper.json").exists() or self._starting(run_id):
             return
+        if run_id in self._spawned:
+            why = " ".join(_tail(folder / "keeper.log", 500).split())
+            raise Unavailable(f"The keeper of {run_id} could not start: {why}")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = secrets.token_hex(16)
         if not (folder / "launch.json").exists():  # what was written first is what is started

@@ -1,0 +1,158 @@
+"""The store in memory: the same promises as the SQL store, for tests and the simulator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from fleet.domain.errors import Conflict, NotFound
+from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.run import Host, Progress, Run, Slots
+from fleet.domain.task import Task, TaskState
+from fleet.ports import Put, TaskQuery
+from fleet.testing.clock import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.domain.event import Event
+    from fleet.ports import Change, Clock, Record
+
+R = TypeVar("R", Task, Run, Message, Progress, Host, Slots)
+
+
+class MemoryStore:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.records: dict[tuple[type, str], Record] = {}
+        self.log: list[Event] = []
+        self._last: Counter[str] = Counter()
+
+    def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
+        staged = dict(self.records)
+        now: list[Record] = []
+        for change in changes:
+            record = change.record
+            key = (type(record), record.id)
+            held = staged.get(key)
+            if (held.version if held else 0) != record.version:
+                raise Conflict(f"{type(record).__name__.lower()} {record.id} changed.")
+            if isinstance(change, Put):
+                staged[key] = replace(record, version=record.version + 1)
+                now.append(staged[key])
+        self.records = staged
+        for event in events:
+            self.log.append(replace(event, number=len(self.log) + 1))
+        return now
+
+    def now(self) -> int:
+        return self.clock.now()
+
+    def new_id(self, kind: str) -> str:
+        self._last[kind] += 1
+        return f"{kind}-{self._last[kind]}"
+
+    def task(self, task_id: str) -> Task:
+        return self._one(Task, task_id)
+
+    def tasks(self, query: TaskQuery) -> list[Task]:
+        found = [
+            t
+            for t in self._all(Task)
+            if (not query.states or t.state in query.states)
+            and query.project in {"", t.project}
+            and query.team in {"", t.team}
+            and query.parent in {"", t.parent}
+        ]
+        if not query.oldest_first:
+            found.reverse()
+        if query.before:
+            edge, newer = _number(query.before), query.oldest_first
+            found = [t for t in found if (_number(t.id) > edge) is newer and _number(t.id) != edge]
+        return found[: query.limit]
+
+    def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
+        return self._by_id(Task, ids)
+
+    def dependents(self, task_id: str) -> list[str]:
+        return [t.id for t in self._all(Task) if task_id in t.after]
+
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(str(t.state) for t in self._all(Task)))
+
+    def candidates(self, *, now: int, limit: int) -> list[Task]:
+        asking = {m.task for m in self.open_messages(MessageKind.QUESTION, limit=1 << 30)}
+        found = [
+            t
+            for t in self._all(Task)
+            if t.state is TaskState.OPEN
+            and not t.paused
+            and t.join is None
+            and t.tally.not_before <= now
+            and t.id not in asking
+            and all(self._state(need) is TaskState.DONE for need in t.after)
+        ]
+        found.sort(key=lambda t: (t.spec.priority, t.created_at, _number(t.id)))
+        return found[:limit]
+
+    def run(self, run_id: str) -> Run:
+        return self._one(Run, run_id)
+
+    def runs(self, task_id: str) -> list[Run]:
+        found = [r for r in self._all(Run) if r.task == task_id]
+        return sorted(found, key=lambda r: r.number)
+
+    def live_runs(self, *, host: str = "") -> list[Run]:
+        return [r for r in self._all(Run) if r.live and host in {"", r.host}]
+
+    def message(self, message_id: str) -> Message:
+        return self._one(Message, message_id)
+
+    def messages(self, task_id: str) -> list[Message]:
+        return [m for m in self._all(Message) if m.task == task_id]
+
+    def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
+        found = [m for m in self._all(Message) if m.kind == kind and m.state is MessageState.OPEN]
+        return found[:limit]
+
+    def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
+        return self._by_id(Progress, run_ids)
+
+    def slots(self, names: Sequence[str] = ()) -> dict[str, Slots]:
+        return self._by_id(Slots, names or [s.id for s in self._all(Slots)])
+
+    def hosts(self) -> dict[str, Host]:
+        return {h.id: h for h in self._all(Host)}
+
+    def events(
+        self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        found = [e for e in self.log if e.number > after and task in {"", e.task}]
+        return found[-limit:] if newest else found[:limit]
+
+    def wait(self, timeout: float) -> None:
+        """Nothing happens here but by somebody's call, so there is nothing to wait for."""
+
+    def close(self) -> None: ...
+
+    def _state(self, task_id: str) -> TaskState | None:
+        found = self.tasks_by_id([task_id])
+        return found[task_id].state if found else None
+
+    def _all(self, kind: type[R]) -> list[R]:
+        return [r for r in self.records.values() if isinstance(r, kind)]
+
+    def _by_id(self, kind: type[R], ids: Sequence[str]) -> dict[str, R]:
+        wanted = set(ids)
+        return {r.id: r for r in self._all(kind) if r.id in wanted}
+
+    def _one(self, kind: type[R], record_id: str) -> R:
+        found = self._by_id(kind, [record_id])
+        if not found:
+            raise NotFound(f"There is no {kind.__name__.lower()} {record_id}.")
+        return found[record_id]
+
+
+def _number(record_id: str) -> int:
+    return int(record_id.rpartition("-")[2])

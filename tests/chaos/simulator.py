@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -46,17 +47,22 @@ class Broken(AssertionError):
 
 
 class Crasher:
-    """Counts the moments before and after every port call, and crashes at the chosen ones."""
+    """Counts the moments before and after every port call, and crashes at the chosen ones.
+
+    `meanwhile` is what others do at such a moment: between a read and the commit built on it.
+    """
 
     def __init__(self) -> None:
         self.moment = 0
         self.at: int | None = None
+        self.meanwhile = lambda: None
 
     def wrap(self, port):
         return _Wrapped(port, self)
 
     def tick(self, what: str) -> None:
         self.moment += 1
+        self.meanwhile()
         if self.at is not None and self.moment == self.at:
             self.at = None
             raise Crash(what)
@@ -100,7 +106,11 @@ class Simulation:
         self.store = MemoryStore(self.clock)
         self.crasher = Crasher()
         self.crasher.at = crash_at
+        self.crasher.meanwhile = self._meanwhile
         self.random_crashes = crash_at is None
+        self.killed: set[str] = set()
+        self._busy: SimHost | None = None
+        self._between = False
         self.story: list[str] = []
         self.shared = hosts > 1
         self.hosts = [self._host(f"h{n}") for n in range(hosts)]
@@ -133,9 +143,28 @@ class Simulation:
         else:
             self._somebody()
 
+    def _meanwhile(self) -> None:
+        """Now and then the other host, or a person, gets in between."""
+        busy = self._busy
+        if busy is None or self._between or self.rng.random() > 0.02:
+            return
+        self._between = True
+        moment, self.crasher.at = self.crasher.at, None
+        others = [h for h in self.hosts if h is not busy]
+        act = self.rng.choice([self._somebody, *(partial(self._step, h) for h in others)])
+        act()
+        self._between, self._busy, self.crasher.at = False, busy, moment
+
     def _step(self, host: SimHost) -> None:
         if self.clock.now() < host.asleep_until:
             return
+        self._busy = host
+        try:
+            self._step_alone(host)
+        finally:
+            self._busy = None
+
+    def _step_alone(self, host: SimHost) -> None:
         if self.random_crashes and self.rng.random() < 0.35:
             self.crasher.at = self.crasher.moment + self.rng.randint(1, 60)
         try:
@@ -192,6 +221,7 @@ class Simulation:
             machine.finish(run_id, 0)
         elif process.keeper:
             self.story.append(f"the keeper of {run_id} dies")
+            self.killed.add(run_id)
             machine.kill_keeper(run_id)
 
     def _ask(self, run_id: str) -> None:
@@ -238,7 +268,7 @@ class Simulation:
     def _ask_for(self, request) -> None:
         actor = Actor("someone", Role.COORDINATOR)
         machine = self.hosts[0].machine
-        perform(Context(actor, self.store, machine, lambda _: self.world), request)
+        perform(Context(actor, self.store, lambda: machine, lambda _: self.world), request)
 
     def _cancel(self) -> None:
         task = self.rng.choice(self._tasks())
@@ -267,6 +297,18 @@ class Simulation:
         self._check_one_coder_per_task()
         self._check_runs()
         self._check_capacity()
+        self._check_endings()
+
+    def _check_endings(self) -> None:
+        """No run is said to have failed or been lost that was neither."""
+        for event in self.store.log:
+            if event.type != "run.ended" or self.shared:
+                continue
+            process = self.hosts[0].machine.processes.get(event.run)
+            if event.data["ending"] == "lost" and event.run not in self.killed:
+                raise Broken(f"{event.run} was not lost")
+            if event.data["ending"] == "failed" and (process is None or process.ended is None):
+                raise Broken(f"{event.run} did not fail: {event.data}")
 
     def _check_one_coder_per_task(self) -> None:
         """At most one coder of a task is alive where it could still count."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.choice import Defaults, choose, model_slots
 from fleet.domain.errors import Conflict, FleetError
 from fleet.domain.event import Event
-from fleet.domain.run import Ending, Host, Outcome, RunState, Slots
+from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
 from fleet.domain.schedule import Ask, Slot, Start, Wait, schedule
 from fleet.domain.task import SECOND, Retry, claim
-from fleet.ports import Put
+from fleet.ports import Put, Same
 from fleet.supervisor.attempt import Attempt
 from fleet.supervisor.settling import end_run
 
@@ -42,13 +43,10 @@ class Supervisor:
         self._keeper_lease = 0.0
 
     def start(self) -> None:
-        """Register, and take over the runs of the incarnation before us, as they are."""
-        store = self._parts.store
-        held = store.hosts().get(self._here.host)
+        """Register as this host's supervisor."""
+        held = self._parts.store.hosts().get(self._here.host)
         self._host = replace(self._host, version=held.version if held else 0)
         self._renew()
-        for run in store.live_runs(host=self._here.host):
-            store.commit([Put(replace(run, holder=self._here.holder))], [])
 
     def step(self) -> None:
         self._renew()
@@ -94,7 +92,19 @@ class Supervisor:
             if attempt is None:
                 attempt = self.attempts[run.id] = Attempt(self._parts, self._here, run)
             attempt.run = run
-            self._advance(attempt)
+            if run.holder == self._here.holder or self._adopt(attempt):
+                self._advance(attempt)
+
+    def _adopt(self, attempt: Attempt) -> bool:
+        """Take over a run of the incarnation before us as it is: its epoch stays."""
+        mine = replace(attempt.run, holder=self._here.holder)
+        try:
+            (adopted,) = self._parts.store.commit([Put(mine)], [])
+        except Conflict:
+            return False  # it has just changed: the next step reads it again
+        assert isinstance(adopted, Run)
+        attempt.run = adopted
+        return True
 
     def _advance(self, attempt: Attempt) -> None:
         """One run that cannot go on now holds up none of the others."""
@@ -112,14 +122,24 @@ class Supervisor:
 
     def _reclaim(self) -> None:
         """End runs whose host has let its lease run out; their keepers have ended them there."""
-        store = self._parts.store
-        hosts, now = store.hosts(), store.now()
-        for run in store.live_runs():
-            host = hosts.get(run.host)
-            if run.host == self._here.host or (host and host.lease_until >= now):
-                continue
-            outcome = Outcome(Ending.LOST, f"Its host {run.host} went silent.", gone=False)
-            end_run(store, run.id, lambda _, o=outcome: o, Retry(), jitter=0.0)  # type: ignore[misc]
+        for run in self._parts.store.live_runs():
+            if run.host != self._here.host and self._silent(run.host) is not None:
+                outcome = Outcome(Ending.LOST, f"Its host {run.host} went silent.", gone=False)
+                end_run(
+                    self._parts.store,
+                    run.id,
+                    partial(_as_it_is, outcome),
+                    Retry(),
+                    jitter=0.0,
+                    provided=partial(self._silent, run.host),
+                )
+
+    def _silent(self, host_id: str) -> list[Change] | None:
+        """That the host's lease has run out, as something to insist on; None: it has not."""
+        host = self._parts.store.hosts().get(host_id)
+        if host is None:
+            return []
+        return [Same(host)] if host.lease_until < self._parts.store.now() else None
 
     def _start_ready(self) -> None:
         store = self._parts.store
@@ -179,3 +199,7 @@ class Supervisor:
             return
         rows |= {r.id: r for r in done if isinstance(r, Slots)}
         self.attempts[run.id] = Attempt(self._parts, here, replace(run, version=1))
+
+
+def _as_it_is(outcome: Outcome, _run: Run) -> Outcome:
+    return outcome

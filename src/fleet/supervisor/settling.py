@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
@@ -14,23 +13,33 @@ from fleet.operations.parents import parent_changes
 from fleet.ports import Change, Put, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 TRIES = 50
 
 
 def end_run(
-    store: Store, run_id: str, judged: Callable[[Run], Outcome], retry: Retry, *, jitter: float
-) -> Run:
-    """End it once, whoever else is at it; what somebody wants of it meanwhile is heard."""
+    store: Store,
+    run_id: str,
+    judged: Callable[[Run], Outcome],
+    retry: Retry,
+    *,
+    jitter: float,
+    provided: Callable[[], Sequence[Change] | None] = lambda: (),
+) -> None:
+    """End it once, whoever else is at it; what somebody wants of it meanwhile is heard.
+
+    `provided` gives what must still be so when it is written, or None: then it is not ended.
+    """
     for _ in range(TRIES):
         run = store.run(run_id)
-        if not run.live:
-            return run
+        conditions = provided()
+        if not run.live or conditions is None:
+            return
         outcome = judged(run)
         now = store.now()
         ended = end(run, outcome, at=now)
-        changes: list[Change] = [Put(ended)]
+        changes: list[Change] = [*conditions, Put(ended)]
         changes += [Put(release(row, run.id)) for row in store.slots(run.slots).values()]
         events = [_event("run.ended", run, now, ending=outcome.ending, detail=outcome.detail)]
         task = store.task(run.task)
@@ -42,7 +51,7 @@ def end_run(
             store.commit(changes, events)
         except Conflict:
             continue
-        return replace(ended, version=ended.version + 1)
+        return
     raise Unavailable(f"{run_id} could not be settled: its records keep changing.")
 
 

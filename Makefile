@@ -1,0 +1,35 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-real check bench wheel-test clean
+
+READY := .venv/.ready
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## make .venv with the package and its tools
+
+$(READY): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup
+
+demo: $(READY) ## run the whole path on a scratch repository (ARGS=--keep keeps it)
+	@.venv/bin/fleet demo $(ARGS)
+
+test: $(READY) ## run the tests that need nothing but Python, git and tmux (ARGS go to pytest)
+	@scripts/test $(ARGS)
+
+test-real: $(READY) ## run the tests against the real programs and servers
+	@scripts/test-real $(ARGS)
+
+check: $(READY) ## format, lint, types, import contracts, docs tests
+	@scripts/check
+
+bench: $(READY) ## print every figure beside its bar
+	@scripts/bench $(ARGS)
+
+wheel-test: $(READY) ## build the wheel, install it into an empty environment, run its demo offline
+	@scripts/wheel-test
+
+clean: ## remove what the other targets made
+	rm -rf .venv .cache build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,141 @@
+"""Write docs/reference/settings.md from the schema; `--check` only says whether it is stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fleet.config.edit import rendered
+from fleet.config.kinds import LISTS
+from fleet.config.schema import variable
+from fleet.config.table import DECLARED, IGNORED, NAMES, PROJECT, SETTINGS, Key
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
+HEAD = """\
+# Settings
+
+Made from the schema by `scripts/reference_settings.py`; do not edit.
+
+Settings are in layers, and a later one wins: the defaults, your own `$FLEET_HOME/config.yaml`, the
+project's `fleet.yaml`, the environment, flags. Mappings merge by key, lists replace.
+`fleet config --show-origin` names the layer of every value; [Configure](../how-to/configure.md) shows
+how to set them, and [Trust](../how-to/trust.md) what a project may not set on its own.
+
+`*` in a path is a name that you choose. A setting without a variable can only be set in a file or by
+`fleet config set`. An empty variable says nothing. A list in a variable is `["one", "two"]`, or one
+item per line. A path may begin with `~` or `$FLEET_HOME`, and is otherwise relative to the file that
+says it. In a file, keys at the top that begin with `x-` are passed over: a place for anchors.
+"""
+KINDS = {
+    "text": "text",
+    "private": "text, never shown",
+    "line": "one line of text",
+    "word": "letters, digits, `.` `_` `-`",
+    "whole": "a whole number",
+    "number": "a number",
+    "flag": "`true` or `false`",
+    "texts": "a list of texts",
+    "inside": "a list of paths inside the project",
+    "path": "a path",
+    "branch": "what git allows in a branch's name",
+    "host": "a host name or address",
+    "url": "an `http` or `https` address",
+    "store": "a store's address",
+    "variable": "the name of a variable",
+    "secret": "a reference to a key",
+}
+SECTIONS = {
+    "": ("Work", "What the supervisor does, and for whom."),
+    "run": ("run", "One run of a task."),
+    "workspace": ("workspace", "Where runs change files."),
+    "store": ("store", "Where tasks, runs and events are kept."),
+    "project": ("project", "The fleet itself. `gateway` may also stand at the top of the file."),
+    "nodes": ("nodes", "The places that serve models."),
+    "models": (
+        "models",
+        (
+            "The names that requests are routed by. Models with one alias and one upstream name are one "
+            "model, served by all their nodes in the order of the file."
+        ),
+    ),
+    "agents": (
+        "agents",
+        (
+            "The roles. Every coder's name is also an agent with defaults, which an entry of that name "
+            "changes; any other entry needs `model` and `description`, or `coder`."
+        ),
+    ),
+    "mcp_servers": ("mcp_servers", "Servers that agents may use over MCP."),
+}
+
+
+def main() -> int:
+    page = reference()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(page, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
+        return 0
+    print(f"{PAGE} is stale: run `python scripts/reference_settings.py`.", file=sys.stderr)
+    return 1
+
+
+def reference() -> str:
+    parts = [HEAD]
+    for section, (title, words) in SECTIONS.items():
+        keys = [key for key in (*SETTINGS, *DECLARED) if section_of(key) == section]
+        parts.append(f"## {title}\n\n{words}{name_rule(section)}\n")
+        parts += [key_part(key) for key in keys]
+    ignored = [f"| `{path}` | {why} |" for path, why in IGNORED.items()]
+    parts.append(
+        "## Accepted and ignored\n\n"
+        "Keys of subagent-fleet that did nothing there either. Each is a warning.\n\n"
+        + "\n".join(["| key | instead |", "|---|---|", *ignored])
+        + "\n"
+    )
+    return "\n".join(parts)
+
+
+def section_of(key: Key) -> str:
+    head, _, rest = key.path.partition(".")
+    return head if rest else ""
+
+
+def name_rule(section: str) -> str:
+    return f" Their names are made of {NAMES[section].words}." if section in NAMES else ""
+
+
+def key_part(key: Key) -> str:
+    facts = [values(key), default(key)]
+    names = [f"`{name}`" for name in (variable(key), *key.env) if name]
+    facts += [f"variable {', '.join(names)}"] if names else []
+    older = [f"`{name}`" for name in key.also]
+    facts += [f"also written {', '.join(older)}"] if older else []
+    facts += [] if PROJECT in key.layers else ["not in a project's file"]
+    facts += (
+        [f"in a project's file it [needs trust](../how-to/trust.md): {key.trust}"]
+        if key.trust
+        else []
+    )
+    return f"### {key.path}\n\n{key.doc}\n\n" + "\n".join(f"- {fact}" for fact in facts) + "\n"
+
+
+def values(key: Key) -> str:
+    if key.choices:
+        return "one of " + ", ".join(f"`{choice}`" for choice in key.choices)
+    words = KINDS[key.kind]
+    if key.low is not None and key.high is not None:
+        return f"{words} from {key.low} to {key.high}"
+    return words if key.low is None else f"{words}, at least {key.low}"
+
+
+def default(key: Key) -> str:
+    if key.default is None:
+        return "no default"
+    value = list(key.default) if key.kind in LISTS else key.default
+    return f"default `{rendered(value)}`"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

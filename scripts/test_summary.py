@@ -1,0 +1,68 @@
+"""Print each suite's time against its budget, and the branch coverage of each package."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from pathlib import Path
+
+# Seconds of test time, summed over the workers: about three times what two cores need, so that
+# a slow machine passes and a test that sleeps does not.
+BUDGETS = {
+    "unit": 180,
+    "contract": 180,
+    "integration": 300,
+    "e2e": 420,
+    "chaos": 300,
+    "docs": 60,
+    "other": 60,
+}
+
+
+def suite_times(report: Path) -> dict[str, float]:
+    times: dict[str, float] = defaultdict(float)
+    for case in ET.parse(report).iter("testcase"):
+        # classname is the dotted path of the test module: tests.unit.test_task
+        parts = case.get("classname", "").split(".")
+        suite = parts[1] if len(parts) > 1 and parts[0] == "tests" else "other"
+        times[suite if suite in BUDGETS else "other"] += float(case.get("time", "0"))
+    return dict(times)
+
+
+def coverage_by_package(report: Path) -> dict[str, tuple[int, int]]:
+    """The covered and the countable lines and branches of each package of `fleet`."""
+    sums: dict[str, tuple[int, int]] = {}
+    for name, file in json.loads(report.read_text())["files"].items():
+        rest = Path(name).parts[Path(name).parts.index("fleet") + 1 :]
+        package = rest[0].removesuffix(".py")
+        numbers = file["summary"]
+        done, total = sums.get(package, (0, 0))
+        done += numbers["covered_lines"] + numbers["covered_branches"]
+        total += numbers["num_statements"] + numbers["num_branches"]
+        sums[package] = done, total
+    return sums
+
+
+def main(tests: Path, coverage: Path) -> int:
+    over = []
+    if tests.exists():
+        for suite, seconds in sorted(suite_times(tests).items()):
+            budget = BUDGETS[suite]
+            over += [suite] if seconds > budget else []
+            print(f"{suite:<12}{seconds:7.1f} s of {budget} s")
+    if coverage.exists():
+        sums = {p: s for p, s in coverage_by_package(coverage).items() if s[1]} or {"": (0, 0)}
+        shares = [
+            f"{package} {done / total:.0%}" for package, (done, total) in sorted(sums.items())
+        ]
+        done, total = (sum(column) for column in zip(*sums.values(), strict=True))
+        print(f"coverage, lines and branches: {done / max(total, 1):.1%}  ({', '.join(shares)})")
+    for suite in over:
+        print(f"tests/{suite} took longer than its budget of {BUDGETS[suite]} s.", file=sys.stderr)
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(Path(sys.argv[1]), Path(sys.argv[2])))

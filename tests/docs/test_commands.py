@@ -1,0 +1,64 @@
+"""What the pages tell people to type is there to be typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+import pytest
+from tree import files, name
+
+from fleet.cli.root import root
+
+PAGES = files("README.md", "CONTRIBUTING.md", "docs/*.md")
+BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+OURS = ("fleet", "flt", "subagent-fleet")
+END = {"|", "||", "&&", "&", ";", ">", ">>", "<"}
+
+
+def typed(text: str):
+    """The command lines of ours in a page's `console` and `sh` blocks."""
+    for language, block in BLOCK.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            if language == "console" and not line.startswith("$ "):
+                continue
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            if words and words[0] in OURS:
+                yield line, words[1:]
+
+
+def complaint(words: list[str]) -> str:
+    command, context = root, click.Context(root, info_name="fleet")
+    known = {"--help", "-h"} | {o for p in root.params for o in p.opts}
+    for word in words:
+        if word in END:
+            break
+        if word.startswith("-") and word != "-":
+            if word.split("=")[0] not in known:
+                return f"{command.name} has no option {word}"
+        elif isinstance(command, click.Group):
+            found = command.get_command(context, word)
+            if found is None and command is root:
+                return f"there is no command {word}"
+            if found is not None:
+                command, context = found, click.Context(found, context, info_name=word)
+                known |= {o for p in found.params for o in (*p.opts, *p.secondary_opts)}
+    return ""
+
+
+LINES = [
+    pytest.param(words, id=f"{name(page)}: {line}")
+    for page in PAGES
+    for line, words in typed(page.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("words", LINES)
+def test_a_line_that_a_page_prints_can_be_typed(words):
+    assert complaint(words) == ""
+
+
+def test_a_command_or_an_option_that_is_not_there_is_noticed():
+    assert complaint(["frobnicate"]) == "there is no command frobnicate"
+    assert complaint(["completion", "--frob"]) == "completion has no option --frob"

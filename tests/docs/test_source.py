@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tree import SOURCE, TOP, files, name
+
+MODULES = [path for path in files("src/fleet/*.py") if path.stat().st_size]
+MAY_PRINT = {
+    "src/fleet/cli/render.py",
+    "src/fleet/cli/output.py",  # the streams themselves
+    "src/fleet/testing/scripted.py",  # a coder: a program of its own, whose stdout is read
+}
+PRINTS = {
+    *("print", "click.echo", "click.secho"),
+    *("sys.stdout.write", "sys.stderr.write", "sys.stdout.buffer.write"),
+}
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def calls(path: Path):
+    return (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+
+
+def test_only_the_renderer_prints():
+    found = [
+        f"{name(path)}:{call.lineno}"
+        for path in MODULES
+        if name(path) not in MAY_PRINT
+        for call in calls(path)
+        if ast.unparse(call.func) in PRINTS
+    ]
+    assert found == []
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports."""
+    found = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("fleet" if node.level else (node.module or "").split(".")[0])
+    return found
+
+
+def test_the_domain_needs_nothing_but_the_standard_library():
+    known = {"fleet", *sys.stdlib_module_names}
+    found = {name(p): imported(p) - known for p in MODULES if "fleet/domain/" in name(p)}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_no_file_is_over_400_lines():
+    sizes = {name(p): len(p.read_text().splitlines()) for p in files("src/*.py", "scripts/*")}
+    assert {path: lines for path, lines in sizes.items() if lines > 400} == {}
+
+
+def test_no_function_is_over_60_lines():
+    long = []
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                long += [f"{name(path)}: {node.name}, {lines} lines"] if lines > 60 else []
+    assert long == []
+
+
+BREACHES = {
+    "the domain reaches for a port": ("domain/errors.py", "import fleet.ports"),
+    "the domain reads the clock": ("domain/errors.py", "import time"),
+    "the domain needs a library": ("domain/errors.py", "import click"),
+    "a port knows an adapter": ("ports.py", "import fleet.adapters"),
+    "an operation knows an adapter": ("operations/__init__.py", "import fleet.adapters.stores"),
+    "the supervisor chooses an adapter": ("supervisor/__init__.py", "import fleet.adapters.host"),
+    "the supervisor knows the command line": ("supervisor/__init__.py", "import fleet.cli"),
+    "the command line chooses an adapter": ("cli/__init__.py", "import fleet.adapters.coders"),
+    "a module is in no layer": ("stray.py", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    place = tmp_path_factory.mktemp("contracts")
+    shutil.copytree(SOURCE, place / "fleet", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TOP / ".importlinter", place)
+    return place
+
+
+@pytest.mark.parametrize("breach", BREACHES)
+def test_the_import_contracts_refuse_it_when(copy, breach):
+    where, line = BREACHES[breach]
+    file = copy / "fleet" / where
+    module = f"fleet/{where}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    before = file.read_text() if file.exists() else None
+    file.write_text(f"{before or ''}\n{line}\n")
+    try:
+        done = lint_imports(copy)
+    finally:
+        file.unlink() if before is None else file.write_text(before)
+    assert done.returncode == 1, done.stdout
+    target = line.removeprefix("import ")
+    assert (f"{module} -> {target}" if target else module) in done.stdout, done.stdout
+
+
+def lint_imports(place: Path) -> subprocess.CompletedProcess[str]:
+    # With PYTHONPATH the copy is found before the installed package.
+    return subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo"],
+        cwd=place,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,184 @@
+"""A home, a scratch git repository and a shell, in which a line is typed as its document says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+STANDS_FOR_A_TASK = ("<task_id>", "fleet-newtask", "fleet-abc", "<id>")
+FLEET_YAML = """\
+project:
+  name: local-dev
+nodes:
+  m5-local:
+    endpoint: http://localhost:11434
+    tags: [controller, local, fast]
+  m4-mini-64gb:
+    endpoint: http://192.168.1.50:11434
+models:
+  heavy-coder:
+    node: m4-mini-64gb
+    ollama_model: qwen2.5-coder:32b
+    litellm_alias: claude-sonnet-local
+agents:
+  implementer:
+    model: heavy-coder
+    description: Use for implementation, bug fixes, refactors, and patch creation.
+    tools: [Read, Grep, Glob, Edit, Bash]
+"""
+LEGACY_TOML = """\
+[project]
+name = "my-awesome-project"
+[setup]
+credential_files = [".env"]
+commands = ["npm install"]
+"""
+
+
+class Sandbox:
+    def __init__(self, place: Path) -> None:
+        self.home = place / "home"
+        self.cwd = place / "project"
+        self.user = place / "user"
+        for folder in (self.cwd, self.user):
+            folder.mkdir(parents=True)
+        editor = self.user / "editor"
+        editor.write_text('#!/bin/sh\nls "$@" >"$HOME/edited"\n')
+        editor.chmod(0o755)
+        self.task = ""
+        self.env = {
+            "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.user),
+            "FLEET_HOME": str(self.home),
+            "EDITOR": str(self.user / "editor"),
+            "LANG": "C.UTF-8",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "FLEET_CI_MARK": os.environ.get("FLEET_CI_MARK", ""),
+        }
+        for who in ("AUTHOR", "COMMITTER"):
+            self.env |= {f"GIT_{who}_NAME": "Fleet", f"GIT_{who}_EMAIL": "fleet@example.invalid"}
+
+    def given(self, world: str) -> None:
+        self.must("git init -q -b main && git commit -q --allow-empty -m 'Begin'")
+        WORLDS[world](self)
+
+    def fill(self, text: str) -> str:
+        return text.format(home=self.home, cwd=self.cwd, task=self.task)
+
+    def line(self, typed: str) -> str:
+        for example in STANDS_FOR_A_TASK:
+            typed = typed.replace(example, self.task or example)
+        return typed
+
+    def type(self, typed: str) -> subprocess.CompletedProcess[str]:
+        """Run one line in the shell; what it wrote to stderr is in its output too."""
+        return subprocess.run(
+            ["bash", "-c", self.line(typed)],
+            cwd=self.cwd,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def must(self, typed: str) -> str:
+        done = self.type(typed)
+        assert done.returncode == 0, f"$ {typed}\n{done.stdout}"
+        return done.stdout
+
+    def start(self, typed: str) -> Going:
+        said = self.user / "said"
+        with said.open("w") as out:
+            process = subprocess.Popen(
+                ["bash", "-c", f"{typed}\nwait"],
+                cwd=self.cwd,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return Going(process, said)
+
+
+@dataclass
+class Going:
+    process: subprocess.Popen[bytes]
+    output: Path
+
+    def said(self) -> str:
+        return self.output.read_text(encoding="utf-8")
+
+    def over(self) -> bool:
+        """Whether no process of that terminal is left."""
+        self.process.poll()
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def interrupt(self) -> bool:
+        """Press Ctrl-C; false if something had to be killed."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
+        ended = wait_until(self.over)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=10)
+        return ended
+
+
+def wait_until(seen, seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if seen():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _write(name: str, text: str):
+    def world(sandbox: Sandbox) -> None:
+        file = sandbox.cwd / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    return world
+
+
+def _task(sandbox: Sandbox) -> None:
+    added = sandbox.must('fleet add "Implement feature X" --json')
+    sandbox.task = json.loads(added)["data"]["id"]
+
+
+def _question(sandbox: Sandbox) -> None:
+    _task(sandbox)
+    sandbox.must(f'fleet ask --timeout 0 --task {sandbox.task} "Which database?" || test $? = 3')
+
+
+def _set_config(sandbox: Sandbox) -> None:
+    sandbox.must("fleet config set max_concurrent=4")
+
+
+# A name that is not here belongs to a part that is not built.
+WORLDS = {
+    "repository": lambda _sandbox: None,
+    "config": _write("fleet.yaml", FLEET_YAML),
+    "legacy": _write(".aifleet/config.toml", LEGACY_TOML),
+    "python project": _write("uv.lock", "version = 1\n"),
+    "set config": _set_config,
+    "task": _task,
+    "question": _question,
+}

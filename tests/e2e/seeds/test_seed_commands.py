@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+from seed_sandbox import WORLDS, Sandbox, wait_until
+from seed_table import BARE_WORD, COMMANDS, PROGRAMS, Command, read_pending
+
+from fleet.cli import main as table
+
+PENDING = {key for key, _, _ in read_pending()[1]}
+GROUP = re.compile(r'\[[^\]]*\]|<[^>]*>|"[^"]*"|\{[^}]*\}|\S+')
+FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+
+
+def rows(form: str, *, lasts: bool = False):
+    found = []
+    for command in COMMANDS:
+        if command.part == "foreign" or command.form != form or command.lasts != lasts:
+            continue
+        marks = ()
+        if command.key in PENDING:
+            why = f"{command.part} is not built; if this line works, take it out of pending.txt"
+            marks = (pytest.mark.xfail(reason=why, strict=True),)
+        name = f"{command.key} {command.typed.splitlines()[0]:.50}"
+        found.append(pytest.param(command, id=name, marks=marks))
+    return found
+
+
+def must_be_in_the_table(command: Command) -> None:
+    """Cheap, so that hundreds of pending lines cost nothing."""
+    missing = command.calls() - set(table.COMMANDS) - set(table.ALIASES)
+    assert not missing, f"$ {command.typed}\nthere is no command {missing}"
+    assert command.given in WORLDS, f"the world {command.given!r} cannot be made yet"
+
+
+@pytest.mark.parametrize("command", rows("run"))
+def test_the_line_does_what_its_document_says(command, tmp_path):
+    must_be_in_the_table(command)
+    sandbox = Sandbox(tmp_path)
+    sandbox.given(command.given)
+    done = sandbox.type(command.typed)
+    shown = f"$ {command.typed}\n{done.stdout}"
+    assert done.returncode == command.exit, shown
+    assert "Traceback" not in done.stdout, shown
+    for words in command.shows:
+        assert sandbox.fill(words) in done.stdout, shown
+    if command.then:
+        sandbox.must(command.then)
+
+
+@pytest.mark.parametrize("command", rows("run", lasts=True))
+def test_the_line_goes_on_until_it_is_interrupted(command, tmp_path):
+    must_be_in_the_table(command)
+    sandbox = Sandbox(tmp_path)
+    sandbox.given(command.given)
+    going = sandbox.start(command.typed)
+    # It says where it works once it is up; before that, Ctrl-C would prove nothing.
+    wait_until(lambda: going.over() or str(sandbox.home) in going.said())
+    up = not going.over()
+    ended = going.interrupt()
+    shown = f"$ {command.typed}\n{going.said()}"
+    assert up, shown
+    assert ended, f"{shown}\nCtrl-C did not end it"
+    assert "Traceback" not in shown, shown
+    assert going.process.returncode in {0, -signal.SIGINT}, shown  # bash passes Ctrl-C on
+
+
+def words_and_arguments(typed: str) -> tuple[list[str], list[str]]:
+    """`fleet fanout <count> [prefix] --prompt PROMPT` → (fleet, fanout), (<count>, [prefix])."""
+    text = re.sub(r"\s#.*|…", "", typed)
+    text = re.sub(r"\[--?[^\]]*\]|(?<!\S)--?[a-z-]+,?( [A-Z]+| <\w+>)?", " ", text)
+    words, arguments = [], []
+    for part in GROUP.findall(text):
+        plain = not arguments and (part in PROGRAMS or BARE_WORD.fullmatch(part))
+        (words if plain else arguments).append(part)
+    return words, arguments
+
+
+@pytest.mark.parametrize("command", rows("synopsis"))
+def test_the_help_names_what_the_synopsis_names(command, tmp_path):
+    must_be_in_the_table(command)
+    words, arguments = words_and_arguments(command.typed)
+    shown = Sandbox(tmp_path).must(f"{' '.join(words)} --help")
+    usage = shown.split("\n\n")[0].split()
+    taken = [part for part in usage if part.isupper() or part.endswith("...")]
+    named = [part for part in taken if part not in {"[OPTIONS]", "COMMAND", "[ARGUMENTS]"}]
+    for flag in FLAG.findall(command.typed.split(" #")[0]):
+        assert re.search(rf"(?<![\w-]){flag}(?![\w-])", shown), shown
+    assert len(named) >= len(arguments), shown

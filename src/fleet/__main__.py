@@ -1,0 +1,6 @@
+import sys
+
+from fleet.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

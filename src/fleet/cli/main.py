@@ -1,0 +1,142 @@
+"""The command table, as data, and the executables.
+
+Nothing is imported here but what `fleet --help` needs: a command's module is loaded when that
+command runs or shows its own help, and click only when there is a command at all.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "add": ("fleet.cli.tasks:add", "Queue a task."),
+    "tasks": ("fleet.cli.tasks:tasks", "List the tasks."),
+    "show": ("fleet.cli.tasks:show", "Show a task, its runs and what holds it."),
+    "ready": ("fleet.cli.tasks:ready", "List the tasks that could start now."),
+    "cancel": ("fleet.cli.tasks:cancel", "Cancel a task."),
+    "retry": ("fleet.cli.tasks:retry", "Open a task again that failed or was cancelled."),
+    "close": ("fleet.cli.tasks:close", "Settle a task by hand."),
+    "pause": ("fleet.cli.tasks:pause", "Keep a task from starting."),
+    "resume": ("fleet.cli.tasks:resume", "Let a paused or postponed task start."),
+    "comment": ("fleet.cli.tasks:comment", "Write a note on a task."),
+    "dep": ("fleet.cli.tasks:dep", "Say which tasks a task waits for."),
+    "ask": ("fleet.cli.messages:ask", "Ask a question that holds a task until it is answered."),
+    "answer": ("fleet.cli.messages:answer", "Answer a question."),
+    "questions": ("fleet.cli.messages:questions", "List the open questions."),
+    "run": ("fleet.cli.work:run", "Run the supervisor: it turns ready tasks into runs."),
+    "logs": ("fleet.cli.work:logs", "Show what a run said."),
+    "init": ("fleet.cli.setup:init", "Set up the home and the project's fleet.yaml."),
+    "validate": ("fleet.cli.setup:validate", "Check fleet.yaml."),
+    "config": ("fleet.cli.setup:config", "Show, set, edit or check the settings."),
+    "trust": ("fleet.cli.setup:trust", "Let this project's settings run commands."),
+    "completion": ("fleet.cli.completion:completion", "Print a shell's completion script."),
+    "demo": ("fleet.cli.demo:demo", "Run the whole path in a scratch repository."),
+}
+
+HEADINGS: dict[str, tuple[str, ...]] = {
+    "Work": (
+        *("add", "tasks", "show", "ready", "run", "logs"),
+        *("cancel", "retry", "close", "pause", "resume", "dep", "comment"),
+        *("ask", "answer", "questions"),
+    ),
+    "Workspaces": (),
+    "Compute": (),
+    "Team": (),
+    "Setup": ("init", "validate", "config", "trust", "completion", "demo"),
+}
+
+ALIASES = {"l": "list"}
+
+# Local by nature: they act on this machine's files or terminal, and are no operation.
+LOCAL = frozenset({"init", "attach", "config", "completion", "trust", "demo", "validate", "run"})
+
+# Executables promise these; until they are built they say so.
+UNBUILT = {
+    "serve": "The coordination server (`fleet serve`, `claude-fleet`) is not built yet.",
+    "mcp": "The MCP server (`fleet mcp`, `claude-fleet-mcp`) is not built yet.",
+}
+
+# Loading modules makes thousands of objects and no garbage: with Python's 700 a command spends an
+# eighth of its time collecting nothing.
+FEWER_COLLECTIONS = 50_000
+
+COMPLETE = "_FLEET_COMPLETE"  # set by the shell's completion script
+
+
+def main(argv: list[str] | None = None) -> int:
+    """`fleet`, `flt` and `subagent-fleet`."""
+    from fleet.cli.output import open_missing
+
+    open_missing()
+    gc.set_threshold(FEWER_COLLECTIONS)
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        return _main(words)
+    except KeyboardInterrupt:  # while modules were loading
+        return 130
+    finally:
+        gc.freeze()  # else the last collection looks once more at all that is about to vanish
+
+
+def _main(words: list[str]) -> int:
+    if COMPLETE in os.environ:
+        from fleet.cli.completion import complete
+
+        return complete(os.environ[COMPLETE])
+    if not words or words[0] in {"-h", "--help"}:
+        return _print(overview())
+    if words[0] == "--version":
+        return _print(version())
+    from fleet.cli.frame import run
+    from fleet.cli.root import root
+
+    return run(root, words)
+
+
+def serve() -> int:
+    """`claude-fleet` is `fleet serve`."""
+    return main(["serve", *sys.argv[1:]])
+
+
+def mcp() -> int:
+    """`claude-fleet-mcp` is `fleet mcp`."""
+    return main(["mcp", *sys.argv[1:]])
+
+
+def version() -> str:
+    from fleet import __version__
+
+    return f"fleet {__version__}\n"
+
+
+def overview() -> str:
+    """What `fleet --help` says."""
+    room = max(map(len, COMMANDS))
+    lines = [
+        "Usage: fleet COMMAND [OPTIONS] [ARGUMENTS]",
+        "",
+        "Queue work for coding agents, run them in parallel, land only what passes.",
+    ]
+    for heading, names in HEADINGS.items():
+        if names:
+            lines += ["", f"{heading}:"]
+            lines += [f"  {name:<{room}}  {COMMANDS[name][1]}" for name in names]
+    lines += [
+        "",
+        "`fleet COMMAND --help` shows a command's options, `fleet --version` the version.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _print(text: str) -> int:
+    from fleet.cli.output import ReaderGone, write
+
+    try:
+        write(text)
+    except (ReaderGone, OSError) as error:
+        from fleet.cli.frame import ended
+
+        return ended(error)
+    return 0

@@ -1,0 +1,92 @@
+"""Questions: ask, answer, questions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.completion import complete_tasks
+from fleet.cli.frame import command
+from fleet.cli.render import Column, Result, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.client import Client
+
+
+@command(config=True)
+@click.argument("question")
+@click.option("--task", default="", help="About which task. Inside a run: its own.")
+@click.option("--option", "options", multiple=True, help="A likely answer. May be repeated.")
+@click.option("--park", is_flag=True, help="Do not wait: end this run, and go on with the answer.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to wait for the answer.")
+def ask(
+    question: str,
+    task: str,
+    options: tuple[str, ...],
+    park: bool,  # noqa: FBT001  # click passes by name
+    timeout: float | None,
+    config: Path | None,
+) -> Result:
+    """Ask a question; the task is held until it is answered."""
+    from fleet.client import connect
+    from fleet.operations.messages import Ask
+
+    client = connect(config=config)
+    asked = client.call(Ask(question, task, options, park))
+    if park:
+        words = f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
+        return Result("question", asked, Text(words))
+    return _wait_for_answer(client, asked.id, timeout)
+
+
+def _wait_for_answer(client: Client, question: str, timeout: float | None) -> Result:
+    from fleet.domain.errors import Unavailable
+    from fleet.operations.messages import TakeAnswer
+
+    until = time.monotonic() + timeout if timeout is not None else None
+    while True:
+        answer = client.call(TakeAnswer(question))
+        if answer is not None:
+            return Result("answer", answer, Text(answer.text))
+        if until is not None and time.monotonic() >= until:
+            raise Unavailable(
+                f"Nobody has answered {question} yet.",
+                fix="The question stays open: fleet questions lists it.",
+                code="unanswered",
+            )
+        client.app.store.wait(0.5)
+
+
+@command(config=True)
+@click.argument("task", shell_complete=complete_tasks)
+@click.argument("text", nargs=-1, required=True)
+def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
+    """Answer the question of TASK, or the question with that id."""
+    from fleet.client import connect
+    from fleet.operations.messages import Answer
+
+    given = connect(config=config).call(Answer(task, " ".join(text)))
+    return Result("answer", given, Text(f"Answered {given.reply_to} of {given.task}."))
+
+
+@command(config=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=100)
+def questions(limit: int, config: Path | None) -> Result:
+    """List the open questions, oldest first."""
+    from fleet.cli.human import ago
+    from fleet.client import connect
+    from fleet.operations.messages import ListQuestions
+
+    client = connect(config=config)
+    found = client.call(ListQuestions(limit))
+    now = client.app.store.now()
+    columns = ("question", "task", "asked", Column("text", flexible=True, least=20), "options")
+    rows = [
+        (m.id, m.task, ago(m.at, now), " ".join(m.text.split()), " | ".join(m.options) or None)
+        for m in found
+    ]
+    return Result("questions", found, Table(columns, rows, empty="No open questions."))

@@ -1,0 +1,92 @@
+"""What `fleet add` was given, as the operation takes it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.client import here
+from fleet.domain.errors import BadInput
+from fleet.domain.task import Spec
+from fleet.operations.tasks import MOST_PROMPT, AddTask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROMPTS = {"prompt": "--prompt", "prompt_file": "--prompt-file", "description": "--description"}
+MOST_BYTES = 4 * MOST_PROMPT + 1  # more than the longest prompt can have
+
+
+def request(title: str, given: Mapping[str, object], *, project: str, cwd: Path) -> AddTask:
+    return AddTask(
+        title=title,
+        prompt=_prompt(given),
+        project=project,
+        spec=_spec(given, cwd),
+        after=_words(given["after"]),
+        team=str(given["team"]),
+    )
+
+
+def directory(named: str | None) -> Path:
+    """Where the task works: the directory that was named, or this one."""
+    path = Path(named).expanduser() if named else here()
+    if not path.is_dir():
+        raise BadInput(f"{path} is not a directory.", fix="Give --cwd one that is there.")
+    return path.resolve()
+
+
+def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
+    return Spec(
+        agent=str(given["agent"]),
+        coder=str(given["coder"]),
+        model=str(given["model"]),
+        priority=int(str(given["priority"])),
+        labels=_words(given["label"]),
+        cwd=str(cwd),
+        in_place=bool(given["in_place"]) or not _in_git(cwd),
+        base=str(given["base"]),
+        branch=str(given["branch"]),
+        review=bool(given["review"]),
+        attempts=int(str(given["attempts"] or 0)),
+        time_limit=int(str(given["time_limit"] or 0)),
+    )
+
+
+def _words(value: object) -> tuple[str, ...]:
+    assert isinstance(value, tuple)
+    return tuple(str(v) for v in value)
+
+
+def _in_git(cwd: Path) -> bool:
+    return any((place / ".git").exists() for place in (cwd, *cwd.parents))
+
+
+def _prompt(given: Mapping[str, object]) -> str:
+    said = [name for name in PROMPTS if given[name] is not None]
+    if len(said) > 1:
+        names = " and ".join(PROMPTS[name] for name in said)
+        raise BadInput(f"{names} say the same thing.", fix="Give one of them.")
+    if given["prompt_file"] is None:
+        return str(given["prompt"] or given["description"] or "")
+    return _read(str(given["prompt_file"]))
+
+
+def _read(name: str) -> str:
+    where = "standard input" if name == "-" else name
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(MOST_BYTES)
+        else:
+            with Path(name).expanduser().open("rb") as file:
+                data = file.read(MOST_BYTES)
+    except OSError as error:
+        raise BadInput(
+            f"The prompt cannot be read from {where}: {error.strerror or error}.",
+            fix="Give --prompt-file a file of text, or `-` for standard input.",
+        ) from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{where} is not UTF-8 text.", fix="Convert it to UTF-8 first.") from error

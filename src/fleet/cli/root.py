@@ -1,0 +1,72 @@
+"""`fleet` as a click group that knows its commands from the table and loads only the one it runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli import main as table
+from fleet.cli.frame import FleetGroup
+from fleet.cli.output import write
+from fleet.domain.errors import Refused
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class Root(FleetGroup):
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(table.COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        name = table.ALIASES.get(name, name)
+        if name in table.COMMANDS:
+            return load(name)
+        if name in table.UNBUILT:
+            raise Refused(table.UNBUILT[name], fix="See `fleet --help` for what there is.")
+        return None
+
+    def get_help(self, _ctx: click.Context) -> str:
+        return table.overview().rstrip("\n")
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        named = [
+            CompletionItem(name, help=words)
+            for name, (_, words) in table.COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def load(name: str) -> click.Command:
+    """The command of that name in the table, with its module loaded."""
+    target, words = table.COMMANDS[name]
+    module, _, attribute = target.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, click.Command):
+        raise TypeError(f"{target} is not a command")
+    found.short_help = words
+    return found
+
+
+def _version_option() -> click.Option:
+    def print_version(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+        if value and not ctx.resilient_parsing:
+            write(table.version())
+            ctx.exit()
+
+    return click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=print_version,
+        help="Show the version and exit.",
+    )
+
+
+root = Root("fleet", params=[_version_option()])

@@ -1,0 +1,238 @@
+"""Tasks: add, tasks, show, ready, cancel, retry, close, pause, resume, comment, dep."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from fleet.cli.completion import complete_tasks
+from fleet.cli.frame import command, group, wants_json
+from fleet.cli.output import columns
+from fleet.cli.render import Result, Text
+from fleet.cli.task_views import detail_view, ready_view, task_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fleet.client import Client
+    from fleet.operations.catalogue import Request
+    from fleet.operations.replies import TaskRow
+    from fleet.operations.tasks import ListTasks
+
+OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
+
+task_argument = click.argument("task", shell_complete=complete_tasks)
+limit_option = click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=50, help="Show at most this many."
+)
+
+
+@command(config=True)
+@click.argument("title")
+@click.option("-p", "--prompt", help="What the agent is told. Default: the title.")
+@click.option(
+    "--prompt-file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Read the prompt from here; `-`: stdin.",
+)
+@click.option("-d", "--description", help="The same as --prompt.")
+@click.option("-a", "--agent", default="", help="The role that does it.")
+@click.option("--coder", default="", help="The program that does it.")
+@click.option("--model", default="", help="The model that it uses.")
+@click.option("--priority", type=int, default=2, help="0 is first, 4 is last.")
+@click.option("--after", multiple=True, metavar="TASK", help="Wait for it. May be repeated.")
+@click.option("--label", multiple=True, help="May be repeated.")
+@click.option("--cwd", type=click.Path(), help="Where it works. Default: here.")
+@click.option("--in-place", is_flag=True, help="Work in that directory itself, not in a worktree.")
+@click.option("--base", default="", help="The commit to start from.")
+@click.option("--branch", default="", help="The name of its branch.")
+@click.option("--review", is_flag=True, help="Done only when you say so.")
+@click.option("--attempts", type=click.IntRange(1, 100), help="How many runs it gets.")
+@click.option("--time-limit", type=click.IntRange(min=1), help="Seconds that one run may take.")
+@click.option("--team", default="", help="The team it belongs to.")
+def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
+    """Queue a task."""
+    from fleet.cli.new_task import directory, request
+
+    place = directory(cwd)
+    client = _client(config, cwd=place)
+    project = str(client.app.loaded.project or place)
+    row = client.call(request(title, given, project=project, cwd=place))
+    text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {row.cwd}]"
+    return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
+
+
+@command(config=True)
+@click.argument("team", required=False, default="")
+@click.option("--all", "everything", is_flag=True, help="Ended ones too.")
+@click.option("--status", "statuses", multiple=True, help="Only these. May be repeated.")
+@click.option("--here", is_flag=True, help="Only this project's.")
+@limit_option
+@click.option("--watch", is_flag=True, help="Keep showing them.")
+def tasks(
+    team: str,
+    everything: bool,  # noqa: FBT001  # click passes by name
+    statuses: tuple[str, ...],
+    here: bool,  # noqa: FBT001
+    limit: int,
+    watch: bool,  # noqa: FBT001
+    config: Path | None,
+) -> Result:
+    """List the tasks, newest first."""
+    from fleet.operations.tasks import ListTasks
+
+    client = _client(config)
+    project = str(client.app.loaded.project or client.app.cwd.resolve()) if here else ""
+    request = ListTasks(project, team, everything, statuses, limit=limit)
+    if watch and not wants_json():
+        _watch(client, request)
+    found = client.call(request)
+    view = task_table(found, client.app.store.now(), columns(sys.stdout))
+    return Result("tasks", found, view, notes=_supervisor_note(client, found))
+
+
+def _watch(client: Client, request: ListTasks) -> NoReturn:
+    from fleet.cli.live import Live
+
+    with Live() as live:
+        while True:
+            found = client.call(request)
+            live.update(task_table(found, client.app.store.now(), columns(sys.stdout)))
+            client.app.store.wait(1.0)
+
+
+def _supervisor_note(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...]:
+    waiting = any(t.status in {"ready", "waiting", "postponed"} for t in found)
+    inside = os.environ.get("FLEET_RUN_ID")
+    return (OFF,) if waiting and not inside and not client.supervised() else ()
+
+
+@command(config=True)
+@limit_option
+def ready(limit: int, config: Path | None) -> Result:
+    """List the tasks that could start now."""
+    from fleet.operations.tasks import ReadyTasks
+
+    client = _client(config)
+    found = client.call(ReadyTasks(limit))
+    return Result("tasks", found, ready_view(found), notes=_supervisor_note(client, found))
+
+
+@command(config=True)
+@task_argument
+def show(task: str, config: Path | None) -> Result:
+    """Show a task, its runs, and why it is not running."""
+    from fleet.operations.tasks import ShowTask
+
+    client = _client(config)
+    found = client.call(ShowTask(task))
+    notes = _supervisor_note(client, [found.task])
+    return Result("task_detail", found, detail_view(found, client.app.store.now()), notes=notes)
+
+
+@command(config=True)
+@task_argument
+def cancel(task: str, config: Path | None) -> Result:
+    """Cancel a task; if it runs, its run is ended first."""
+    from fleet.operations.tasks import CancelTask, ShowTask
+
+    client = _client(config)
+    cancelled = client.call(CancelTask(task))
+    row = client.call(ShowTask(cancelled.id)).task
+    return _changed(row, f"is {row.status}")
+
+
+@command(config=True)
+@task_argument
+def retry(task: str, config: Path | None) -> Result:
+    """Open a task again that has ended."""
+    from fleet.operations.tasks import RetryTask
+
+    client = _client(config)
+    row = client.call(RetryTask(task))
+    return _changed(row, "is open again", _supervisor_note(client, [row]))
+
+
+@command(config=True)
+@task_argument
+@click.option("--reason", default="Closed.", help="Why.")
+def close(task: str, reason: str, config: Path | None) -> Result:
+    """Settle a task by hand: it is done."""
+    from fleet.operations.tasks import CloseTask
+
+    return _changed(_client(config).call(CloseTask(task, reason)), "is done")
+
+
+@command(config=True)
+@task_argument
+def pause(task: str, config: Path | None) -> Result:
+    """Keep a task from starting."""
+    from fleet.operations.tasks import PauseTask
+
+    row = _client(config).call(PauseTask(task))
+    runs_on = "finishes the run that is going, then " if row.state == "running" else ""
+    return _changed(row, f"{runs_on}does not start until you resume it")
+
+
+@command(config=True)
+@task_argument
+def resume(task: str, config: Path | None) -> Result:
+    """Let a paused or postponed task start."""
+    from fleet.operations.tasks import ResumeTask
+
+    client = _client(config)
+    row = client.call(ResumeTask(task))
+    words = "may start" if row.status == "ready" else f"is {row.status}"
+    return _changed(row, words, _supervisor_note(client, [row]))
+
+
+@command(config=True)
+@task_argument
+@click.argument("text")
+def comment(task: str, text: str, config: Path | None) -> Result:
+    """Write a note on a task."""
+    from fleet.operations.messages import Comment
+
+    note = _client(config).call(Comment(task, text))
+    return Result("message", note, Text(f"{note.task} has your note ({note.id})."))
+
+
+@group()
+def dep() -> None:
+    """Say which tasks a task waits for."""
+
+
+@dep.command("add", config=True)
+@task_argument
+@click.argument("needs", shell_complete=complete_tasks)
+def dep_add(task: str, needs: str, config: Path | None) -> Result:
+    """Let TASK wait for NEEDS."""
+    from fleet.operations.dependencies import AddDependency
+
+    return _changed(_client(config).call(AddDependency(task, needs)), f"waits for {needs}")
+
+
+@dep.command("rm", config=True)
+@task_argument
+@click.argument("needs", shell_complete=complete_tasks)
+def dep_rm(task: str, needs: str, config: Path | None) -> Result:
+    """Let TASK no longer wait for NEEDS."""
+    from fleet.operations.dependencies import RemoveDependency
+
+    row = _client(config).call(RemoveDependency(task, needs))
+    return _changed(row, f"does not wait for {needs}")
+
+
+def _client(config: Path | None, *, cwd: Path | None = None) -> Client:
+    from fleet.client import connect
+
+    return connect(config=config, cwd=cwd)
+
+
+def _changed(row: TaskRow, words: str, notes: tuple[str, ...] = ()) -> Result:
+    return Result("task", row, Text(f"{row.id} {words}."), notes=notes)

@@ -1,0 +1,96 @@
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+import pytest
+
+from fleet.cli import main as table
+from fleet.cli.frame import FleetCommand, FleetGroup
+from fleet.cli.root import load, root
+
+
+@pytest.mark.parametrize("name", table.COMMANDS)
+def test_every_command_of_the_table_loads(name):
+    assert isinstance(load(name), (FleetCommand, FleetGroup))
+
+
+NOT_REPORTING = {"run", "demo"}  # they go on, and tell a person what happens meanwhile
+
+
+def leaves(command):
+    if not isinstance(command, click.Group):
+        return [command]
+    return [leaf for sub in command.commands.values() for leaf in leaves(sub)]
+
+
+@pytest.mark.parametrize("name", table.COMMANDS)
+def test_every_command_that_reports_can_say_json(name):
+    if name in NOT_REPORTING:
+        return
+    for command in leaves(load(name)):
+        assert any("--json" in param.opts for param in command.params), command.name
+
+
+def test_every_command_is_under_one_heading():
+    placed = Counter(name for names in table.HEADINGS.values() for name in names)
+    assert placed == Counter(list(table.COMMANDS))
+
+
+def test_every_line_of_help_is_one_sentence_that_fits():
+    for name, (target, words) in table.COMMANDS.items():
+        assert target.startswith("fleet.cli."), name
+        assert words.endswith("."), name
+    assert max(map(len, table.overview().splitlines())) <= 80
+
+
+def test_only_the_renderer_prints():
+    forbidden = re.compile(r"print|click\.(s?echo|confirm|prompt)|sys\.std(out|err)\.write")
+    for source in Path(table.__file__).parent.glob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(source.read_text())) if type(node) is ast.Call)
+        names = [ast.unparse(call.func) for call in calls]
+        assert [name for name in names if forbidden.fullmatch(name)] == [], source
+
+
+def test_an_alias_is_not_also_a_command():
+    assert not set(table.ALIASES) & set(table.COMMANDS)
+
+
+def test_what_is_unbuilt_is_not_in_the_table():
+    assert not set(table.UNBUILT) & set(table.COMMANDS)
+
+
+def test_an_alias_runs_the_command_it_stands_for():
+    ctx = click.Context(root)
+    table.ALIASES["comp"] = "completion"
+    try:
+        assert root.get_command(ctx, "comp") is load("completion")
+    finally:
+        del table.ALIASES["comp"]
+
+
+def imported_by(*words):
+    script = f"import sys; from fleet.cli.main import main; main({list(words)!r})"
+    script += "; print(*sys.modules, file=sys.stderr)"
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(found.stderr.split())
+
+
+def test_help_loads_nothing_but_the_table():
+    modules = imported_by("--help")
+    assert "fleet.cli.main" in modules
+    ours = {name for name in modules if name.startswith("fleet")}
+    assert ours == {"fleet", "fleet.cli", "fleet.cli.main", "fleet.cli.output"}
+
+
+def test_a_commands_help_loads_no_other_command():
+    modules = imported_by("completion", "--help")
+    assert "fleet.cli.completion" in modules
+    commands = {target.partition(":")[0] for target, _ in table.COMMANDS.values()}
+    assert commands & modules == {"fleet.cli.completion"}
+    assert not {"yaml", "sqlite3", "json"} & modules

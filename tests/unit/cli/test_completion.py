@@ -1,0 +1,79 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fleet.cli.completion import PROGRAMS, SCRIPTS
+from fleet.cli.frame import run
+from fleet.cli.main import COMMANDS, COMPLETE
+from fleet.cli.root import root
+
+FLEET = str(Path(sys.executable).with_name("fleet"))
+
+
+def answer(line, shell="bash"):
+    words = line.split(" ")
+    env = os.environ | {
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        COMPLETE: f"{shell}_complete",
+    }
+    found = subprocess.run([FLEET], env=env, capture_output=True, text=True, check=False)
+    assert found.stderr == ""
+    return found.stdout.splitlines()
+
+
+def test_commands_are_completed_from_the_table():
+    assert set(answer("fleet ")) >= {f"plain,{name}" for name in COMMANDS}
+    assert answer("fleet comp") == ["plain,completion"]
+
+
+def test_options_and_choices_are_completed():
+    assert answer("fleet completion --j") == ["plain,--json"]
+    assert answer("fleet completion z") == ["plain,zsh"]
+
+
+def test_tasks_are_completed_and_a_tab_makes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLEET_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert answer("fleet show t") == [""]
+    assert list(tmp_path.iterdir()) == []
+    subprocess.run([FLEET, "add", "Fix the login"], check=True, capture_output=True)
+    assert answer("fleet show t") == ["plain,t-1"]
+    assert answer("fleet show t", shell="zsh") == ["plain", "t-1", "Fix the login"]
+    assert answer("fleet show x") == [""]
+
+
+def test_zsh_sees_what_a_command_does():
+    assert "Print a shell's completion script." in answer("fleet comp", shell="zsh")
+
+
+def test_a_tab_never_shows_an_error():
+    answer("fleet no-such-command ")
+    answer("fleet completion --no-such-option ")
+    assert answer("fleet completion ", shell="nonsense") == []
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_script_serves_every_name_of_the_program(shell, capsys):
+    assert run(root, ["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert PROGRAMS in script
+    assert f"{COMPLETE}={shell}_complete" in script
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_with_the_script():
+    script = """
+    eval "$("$0" completion bash)"
+    COMP_WORDS=(fleet completion f) COMP_CWORD=2
+    _fleet_completion "$0"
+    echo "${COMPREPLY[@]}"
+    """
+    found = subprocess.run(
+        ["bash", "-c", script, FLEET], capture_output=True, text=True, check=True
+    )
+    assert (found.stdout, found.stderr) == ("fish\n", "")

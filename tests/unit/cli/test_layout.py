@@ -1,0 +1,90 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.cli.layout import lines
+from fleet.cli.live import bare
+from fleet.cli.measure import width
+from fleet.cli.view import Cell, Column, Pairs, Stack, Table, Text, of
+
+
+def draw(view, room=None, *, colour=False):
+    return lines(view, room=room, colour=colour)
+
+
+def test_columns_are_aligned_by_what_the_eye_sees():
+    table = Table(
+        ["task", Column("cost", right=True), "title"], [("t-1", 7, "日本"), ("t-22", 120, None)]
+    )
+    assert draw(table) == ["TASK  COST  TITLE", "t-1      7  日本", "t-22   120  -"]
+
+
+def test_a_narrow_terminal_cuts_the_widest_flexible_column_first():
+    table = Table(
+        ["task", Column("title", flexible=True), Column("agent", flexible=True)],
+        [("t-1", "a title of thirty characters..", "implementer")],
+    )
+    assert draw(table, 40) == [
+        "TASK  TITLE                  AGENT",
+        "t-1   a title of thirty ch…  implementer",
+    ]
+
+
+def test_a_pipe_gets_whole_cells():
+    table = Table(["task", Column("title", flexible=True)], [("t-1", "x" * 5000)])
+    assert draw(table)[1] == "t-1   " + "x" * 5000
+
+
+def test_columns_that_may_not_shrink_are_never_cut():
+    table = Table(["a", Column("b", flexible=True)], [("x" * 30, "y" * 30)])
+    assert draw(table, 20)[1] == "x" * 30 + "  " + "y" * 7 + "…"
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=40), st.text(max_size=200)), min_size=1, max_size=5),
+    st.integers(min_value=60, max_value=200),
+)
+def test_every_row_fits_the_terminal_when_columns_may_shrink(rows, room):
+    columns = [Column("a", flexible=True), Column("b", flexible=True)]
+    for line in draw(Table(columns, rows), room, colour=True):
+        assert width(bare(line)) <= room
+        assert "\n" not in line
+
+
+def test_a_style_colours_the_text_and_not_the_space_around_it():
+    table = Table(["state", "task"], [(Cell("done", "green"), Cell("t-1", "bold"))])
+    assert draw(table, colour=True) == [
+        "\x1b[1mSTATE\x1b[0m  \x1b[1mTASK\x1b[0m",
+        "\x1b[32mdone\x1b[0m   \x1b[1mt-1\x1b[0m",
+    ]
+
+
+def test_a_title_cannot_colour_the_terminal():
+    assert draw(Table(["title"], [("\x1b[31mred",)]), 80, colour=True)[1] == "\\x1b[31mred"
+    assert draw(Text("\x1b[2J"), colour=True) == ["\\x1b[2J"]
+    assert draw(Pairs([("title", "\x1b]0;x\x07")])) == ["title  \\x1b]0;x\\x07"]
+
+
+def test_a_table_without_rows_says_so():
+    assert draw(Table(["task"], [], empty="No tasks.")) == ["No tasks."]
+    assert draw(Table(["task"], [])) == []
+
+
+def test_pairs_are_aligned_and_keep_their_lines():
+    view = Pairs([("task", "t-1"), ("prompt", "one\ntwo"), ("cost", None)])
+    assert draw(view) == ["task    t-1", "prompt  one", "        two", "cost    -"]
+
+
+def test_a_stack_leaves_out_what_is_empty():
+    view = Stack([("Runs", Table(["run"], [("t-1.1",)])), ("Notes", Text("")), ("", Text("end"))])
+    assert draw(view) == ["Runs", "RUN", "t-1.1", "", "end"]
+
+
+def test_data_without_a_view_is_shown_plainly():
+    assert draw(of([{"node": "mac", "up": True}, {"node": "pi", "models": ["a", "b"]}])) == [
+        "NODE  UP   MODELS",
+        "mac   yes  -",
+        "pi    -    a, b",
+    ]
+    assert draw(of({"a": 1})) == ["a  1"]
+    assert draw(of(["x", "y"])) == ["x", "y"]
+    assert draw(of(None)) == []

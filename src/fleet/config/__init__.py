@@ -1,0 +1,16 @@
+"""fleet.yaml and its layers, as a validated Fleet and Settings; every value knows its origin."""
+
+from fleet.config.loader import Loaded, load
+from fleet.config.places import find_project, home
+from fleet.config.settings import RunSettings, Settings, StoreSettings, WorkspaceSettings
+
+__all__ = [
+    "Loaded",
+    "RunSettings",
+    "Settings",
+    "StoreSettings",
+    "WorkspaceSettings",
+    "find_project",
+    "home",
+    "load",
+]

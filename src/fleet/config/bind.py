@@ -1,0 +1,155 @@
+"""From merged leaves to a Fleet: every reference is bound here, or named as a problem."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from fleet.config.declared import Declared
+from fleet.config.models import Models
+from fleet.domain.errors import nearest
+from fleet.domain.fleet import (
+    CODERS,
+    NODE_KINDS,
+    Agent,
+    Fleet,
+    Gateway,
+    McpServer,
+    Model,
+    Node,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fleet.config.layers import Layer
+    from fleet.config.problems import Problems
+
+HOSTED = {
+    "openai": ("https://api.openai.com/v1", "os.environ/OPENAI_API_KEY"),
+    "openrouter": ("https://openrouter.ai/api/v1", "os.environ/OPENROUTER_API_KEY"),
+    "anthropic": ("https://api.anthropic.com", "os.environ/ANTHROPIC_API_KEY"),
+    "hosted": ("", ""),
+}
+
+
+def bind(merged: Layer, problems: Problems) -> Fleet:
+    """What it cannot bind it leaves out, and names."""
+    return _Binder(merged, problems).fleet()
+
+
+class _Binder(Declared):
+    def fleet(self) -> Fleet:
+        coder, model = (self.merged.leaves[(name,)].value for name in ("coder", "model"))
+        nodes = {n: self.node(n, held) for n, held in self.section("nodes")}
+        models = Models(self, nodes).bound()
+        agents = {
+            n: self.agent(n, held, models, coder, model) for n, held in self.section("agents")
+        }
+        coders = {n: _default_agent(n, models, coder, model) for n in CODERS}
+        servers = {n: self.server(n, held) for n, held in self.section("mcp_servers")}
+        return Fleet(
+            name=self.merged.leaves["project", "name"].value,
+            gateway=Gateway(**self.values("project", "gateway")),
+            nodes=MappingProxyType(nodes),
+            models=MappingProxyType(models),
+            agents=MappingProxyType(agents),
+            coders=MappingProxyType(coders),
+            mcp_servers=MappingProxyType(servers),
+            observability=tuple(
+                n for n, on in self.values("project", "observability").items() if on
+            ),
+        )
+
+    def node(self, name: str, held: Mapping[str, Any]) -> Node:
+        kind, provider = self.kind(name, held)
+        address, key = HOSTED.get(kind, ("", ""))
+        endpoint = held.get("endpoint", "")
+        if not endpoint and kind not in HOSTED:
+            self.needs("nodes", name, "endpoint", "Add `endpoint: http://HOST:PORT`.")
+        if kind == "hosted" and not provider:
+            self.needs("nodes", name, "provider", "Add the gateway's name for the API.")
+        ours = endpoint in {"", address}  # a default key goes to its own API and nowhere else
+        return Node(
+            name,
+            kind,
+            endpoint or address,
+            provider,
+            held["tags"],
+            held["max_parallel"],
+            held.get("api_key") or (key if ours else ""),
+        )
+
+    def kind(self, name: str, held: Mapping[str, Any]) -> tuple[str, str]:
+        """The node's kind and provider; older files say only `provider` or `cloud_provider`."""
+        provider = str(held.get("provider", ""))
+        if self.merged.leaves["nodes", name, "kind"].origin.layer != "default" or not provider:
+            return held["kind"], provider
+        guess = provider.lower().replace(".", "").replace("-", "").replace("_", "")
+        if guess in NODE_KINDS:
+            return guess, ""
+        place = self.place("nodes", name, "provider")
+        if not held.get("endpoint"):
+            return "hosted", provider
+        message = f"'{provider}' is taken as `kind: openai`, an OpenAI-compatible server."
+        self.problems.warn(place, f"nodes.{name}.provider", message)
+        return "openai", ""
+
+    def agent(
+        self, name: str, held: Mapping[str, Any], models: dict[str, Model], coder: str, model: str
+    ) -> Agent:
+        named = held.get("coder") or (name if name in CODERS else "")
+        if not named:
+            self.needs("agents", name, "model", "Add `model:` with a name under `models`.")
+            self.needs("agents", name, "description", "Say in a sentence when to use it.")
+        asked = held.get("model", "")
+        bound = _find(models, asked) if asked else None
+        if asked and bound is None:
+            self.unknown_model(name, asked, models, free=bool(named))
+        if not asked and (named or coder) == coder:
+            asked, bound = model, _find(models, model)
+        own = {k: held[k] for k in ("tools", "permissions", "extra_args", "command")}
+        if own["command"] and (named or coder) not in {"command", "acp"}:
+            self.wrong(("agents", name, "command"), "is only for the coders command and acp.")
+        description = held.get("description", "")
+        prompt = held.get("prompt") or _prompt(name, description)
+        return Agent(name, named or coder, bound, asked, description, prompt, **own)
+
+    def unknown_model(self, name: str, asked: str, models: dict[str, Model], *, free: bool) -> None:
+        known = _names(models.values())
+        near = nearest(asked, known)
+        if ("models", asked) in self.merged.entries:
+            return  # it is there, and what is wrong with it has been said
+        if not free:
+            listed = near or (f"Models: {', '.join(known)}." if known else "Declare it there.")
+            self.wrong(("agents", name, "model"), f"'{asked}' is not under `models`.", listed)
+        elif near:
+            message = f"'{asked}' is not under `models`, so the coder is told it as it is. {near}"
+            place = self.place("agents", name, "model")
+            self.problems.warn(place, f"agents.{name}.model", message)
+
+    def server(self, name: str, held: Mapping[str, Any]) -> McpServer:
+        self.needs("mcp_servers", name, "command", "Add the program that serves it.")
+        env = MappingProxyType(self.values("mcp_servers", name, "env"))
+        return McpServer(name, held.get("command", ""), held.get("args", ()), env)
+
+
+def _default_agent(name: str, models: dict[str, Model], coder: str, model: str) -> Agent:
+    asked = model if name == coder else ""  # a model's name means something to one coder only
+    return Agent(name, name, _find(models, asked) if asked else None, asked)
+
+
+def _prompt(name: str, description: str) -> str:
+    if not description:
+        return ""
+    return f"You are the {name} agent. Your role: {description}\n"
+
+
+def _names(models: Iterable[Model]) -> list[str]:
+    return list(dict.fromkeys(name for model in models for name in model.names))
+
+
+def _find(models: Mapping[str, Model], name: str) -> Model | None:
+    if name in models:
+        return models[name]
+    return next((model for model in models.values() if model.alias == name), None)

@@ -1,0 +1,150 @@
+"""Each layer as leaves by path, and the layers merged: later wins, mappings by key, lists whole."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleet.config import schema, table
+from fleet.config.kinds import Wrong, take
+from fleet.config.problems import Place
+from fleet.config.values import read
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path as FilePath
+
+    from fleet.config.problems import Problems
+    from fleet.config.table import Key, Path
+
+
+class Origin(NamedTuple):
+    """`note` names a value of another layer that does not count."""
+
+    layer: str
+    place: Place = Place("")
+    note: str = ""
+
+    def __str__(self) -> str:
+        words = {table.DEFAULT: "default", table.FLAG: f"flag {self.place}"}
+        shown = words.get(self.layer, str(self.place))
+        return f"{shown} ({self.note})" if self.note else shown
+
+
+class Leaf(NamedTuple):
+    key: Key
+    value: Any
+    origin: Origin
+    base: FilePath  # what a relative path is relative to
+    written: str = ""  # the path as the file has it, which may be an older name
+
+
+class Layer(NamedTuple):
+    """`entries` are the chosen names, also those with nothing under them: ("nodes", "mac-mini")."""
+
+    leaves: dict[Path, Leaf]
+    entries: dict[Path, Place]
+
+
+def merge(*layers: Layer) -> Layer:
+    merged = Layer({}, {})
+    for layer in layers:
+        merged.leaves.update(layer.leaves)
+        merged.entries.update(layer.entries)
+    return merged
+
+
+def defaults(home: FilePath, name: str) -> Layer:
+    """`name` is what the project is called if nothing says otherwise."""
+    origin = Origin(table.DEFAULT)
+    leaves = {
+        tuple(key.path.split(".")): Leaf(key, key.default, origin, home)
+        for key in table.KEYS
+        if "*" not in key.path
+    }
+    called = ("project", "name")
+    leaves[called] = leaves[called]._replace(value=name)
+    return Layer(leaves, {})
+
+
+def completed(merged: Layer, base: FilePath) -> Layer:
+    """With the defaults of its kind for every declared entry."""
+    origin = Origin(table.DEFAULT)
+    for section, name in merged.entries:
+        for key in table.KEYS:
+            parts = tuple(key.path.split("."))
+            if len(parts) == 3 and parts[0] == section and key.default is not None:
+                path = (section, name, parts[2])
+                merged.leaves.setdefault(path, Leaf(key, key.default, origin, base))
+    return merged
+
+
+def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) -> Layer:
+    found = Layer({}, {})
+    if not any(name in env or name.startswith("FLEET_") for name in (*env, *ALIASES)):
+        return found
+    for key in table.KEYS:
+        for name, text in _spoken(key, env):
+            origin = Origin(table.ENVIRONMENT, Place(name))
+            try:
+                leaf = Leaf(key, read(key, text), origin, cwd)
+            except Wrong as wrong:
+                problems.add(origin.place, key.path, wrong.message, wrong.fix)
+            else:
+                found.leaves[tuple(key.path.split("."))] = leaf
+            break
+    _unknown_variables(env, problems)
+    return found
+
+
+ALIASES = ("CLAUDE_FLEET_TEAM", "STORAGE_BACKEND", "DATABASE_URL", "DB_PATH")
+BACKENDS = ("", "sqlite", "postgresql", "postgres")
+
+
+def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The variables that give this setting a value, the strongest first; empty ones say nothing."""
+    name = schema.variable(key)
+    said = [(name, env.get(name, ""))] if name else []
+    backend = env.get("STORAGE_BACKEND", "").lower()
+    for other in key.env:
+        text = env.get(other, "")
+        if other == "DATABASE_URL" and backend not in {"postgresql", "postgres"}:
+            continue  # a variable that half of all web projects set for themselves
+        if other == "DB_PATH" and text:
+            text = f"sqlite:///{text}" if backend in {"", "sqlite"} else ""
+        said.append((other, text))
+    return [(name, text) for name, text in said if text]
+
+
+def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
+    backend = env.get("STORAGE_BACKEND", "")
+    if backend.lower() not in BACKENDS:
+        message = f"there is no '{backend}' store; set it to sqlite or postgresql."
+        problems.warn(Place("STORAGE_BACKEND"), "", message)
+    known = {schema.variable(key) for key in table.KEYS} - {""}
+    for name in env:
+        if name.startswith("FLEET_") and name not in known:
+            meant = difflib.get_close_matches(name, known, n=1, cutoff=0.9)
+            if meant:  # a slip of a letter or two, rather than a variable of something else
+                problems.warn(Place(name), "", f"is not a setting. Did you mean {meant[0]}?")
+
+
+def from_flags(flags: Mapping[str, object], cwd: FilePath, problems: Problems) -> Layer:
+    found = Layer({}, {})
+    for name, raw in flags.items():
+        if raw is None:
+            continue
+        origin = Origin(table.FLAG, Place(name))
+        try:
+            key, path = schema.resolve(name)
+            value = read(key, raw) if isinstance(raw, str) else take(key, raw)
+        except Wrong as wrong:
+            problems.add(origin.place, "", wrong.message, wrong.fix)
+        except BadInput as error:
+            problems.add(origin.place, "", error.message, error.fix)
+        else:
+            found.leaves[path] = Leaf(key, value, origin, cwd)
+            if "*" in key.path:
+                found.entries[path[:2]] = origin.place
+    return found

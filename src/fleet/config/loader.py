@@ -1,0 +1,197 @@
+"""All layers, read, checked and bound in one go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleet.config import table, trust
+from fleet.config.bind import bind
+from fleet.config.kinds import Wrong, masked
+from fleet.config.layers import (
+    Layer,
+    Origin,
+    completed,
+    defaults,
+    from_environment,
+    from_flags,
+    merge,
+)
+from fleet.config.places import PROJECT_FILE, USER_FILE, find_project
+from fleet.config.problems import InvalidConfig, Place, Problems
+from fleet.config.settings import Settings, settings_of
+from fleet.config.values import final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.config.layers import Leaf
+    from fleet.domain.fleet import Fleet
+
+
+class Loaded(NamedTuple):
+    """`values` and `origins` are by dotted path."""
+
+    settings: Settings
+    fleet: Fleet
+    values: Mapping[str, Any]
+    origins: Mapping[str, Origin]
+    warnings: tuple[str, ...]
+    project: Path | None  # the project's directory
+    user_file: Path  # it need not exist
+    project_file: Path | None
+    keys: Mapping[str, table.Key]  # the schema's row for each path
+    asked: Mapping[table.Path, Leaf]  # what the project's file says that needs trust
+    trusted: bool
+
+
+def load(
+    cwd: Path,
+    *,
+    home: Path,
+    env: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    config_file: Path | None = None,
+) -> Loaded:
+    """Raise `BadConfig` that lists everything that is wrong.
+
+    `flags` are values by dotted path; None says nothing. `config_file` takes the place of the
+    project's fleet.yaml.
+    """
+    found, problems = examine(
+        cwd, home=home, env=env, flags=flags or {}, config_file=config_file, texts={}
+    )
+    if found is None:
+        raise InvalidConfig(problems.found)
+    return found
+
+
+def examine(
+    cwd: Path,
+    *,
+    home: Path,
+    env: Mapping[str, str],
+    flags: Mapping[str, object],
+    config_file: Path | None,
+    texts: Mapping[Path, str],
+) -> tuple[Loaded | None, Problems]:
+    """What `load` finds, or what is wrong; `texts` are what some files are about to hold."""
+    problems = Problems()
+    cwd, home = Path(cwd).absolute(), Path(home).absolute()
+    project, file = _project(cwd, config_file, problems)
+    if file is None and project is not None and project / PROJECT_FILE in texts:
+        file = project / PROJECT_FILE
+    user = file_layer(table.USER, home / USER_FILE, cwd, texts, problems)
+    shared = file_layer(table.PROJECT, file, cwd, texts, problems)
+    stand = _standing(shared, user, file, home, problems)
+    below = merge(defaults(home, project.name if project is not None else ""), user)
+    above = merge(from_environment(env, cwd, problems), from_flags(flags, cwd, problems))
+    if stand.withheld:  # it is checked like the rest
+        bind(completed(merge(below, shared, above), home), problems)
+    merged = completed(merge(below, trust.withhold(shared, stand.withheld), above), home)
+    _note_untrusted(merged, stand, problems)
+    values = _final(merged, home, env, problems)
+    fleet = bind(merged, problems)
+    if problems.found:
+        return None, problems
+    origins = {".".join(path): leaf.origin for path, leaf in merged.leaves.items()}
+    found = Loaded(
+        settings=settings_of(values),
+        fleet=fleet,
+        values=values,
+        origins=origins,
+        keys={".".join(path): leaf.key for path, leaf in merged.leaves.items()},
+        warnings=tuple(problems.warnings),
+        project=project,
+        user_file=home / USER_FILE,
+        project_file=file,
+        asked=stand.asked,
+        trusted=stand.trusted,
+    )
+    return found, problems
+
+
+def _project(
+    cwd: Path, config_file: Path | None, problems: Problems
+) -> tuple[Path | None, Path | None]:
+    """The project's directory and its file, if there is one."""
+    project = find_project(cwd)
+    if config_file is None:
+        file = project / PROJECT_FILE if project is not None else None
+        return project, file if file is not None and file.exists() else None
+    file = cwd / config_file
+    if not file.exists():
+        problems.add(Place(str(config_file)), "", "is not there.", "`fleet init` writes one.")
+        return project, None
+    return project or file.resolve().parent, file
+
+
+def file_layer(
+    layer: str, file: Path | None, cwd: Path, texts: Mapping[Path, str], problems: Problems
+) -> Layer:
+    """What one file says, on its own."""
+    if file is None or (file not in texts and not file.exists()):
+        return Layer({}, {})
+    from fleet.config import document  # noqa: PLC0415 - YAML only when there is a file
+    from fleet.config.reading import FileReader  # noqa: PLC0415 - likewise
+
+    name = shown(file, cwd)
+    if file in texts:
+        root = document.load_text(texts[file], name, problems)
+    else:
+        root = document.load_file(file, name, problems)
+    found = FileReader(layer, name, file.parent, problems).read(root)
+    if layer == table.PROJECT:
+        _no_password(found, problems)
+    return found
+
+
+def _no_password(found: Layer, problems: Problems) -> None:
+    leaf = found.leaves.get(("store", "url"))
+    if leaf is not None and masked(leaf.value) != leaf.value:
+        message = "holds a password, in a file that may be committed."
+        fix = "Write `url: os.environ/NAME`, and put the URL into that variable."
+        problems.add(leaf.origin.place, "store.url", message, fix)
+
+
+def _standing(
+    shared: Layer, user: Layer, file: Path | None, home: Path, problems: Problems
+) -> trust.Standing:
+    if file is None:
+        return trust.Standing({}, trusted=True)
+    return trust.standing(shared, user, file, home, problems)
+
+
+def _note_untrusted(merged: Layer, stand: trust.Standing, problems: Problems) -> None:
+    if not stand.withheld:
+        return
+    for path, leaf in stand.withheld.items():
+        held = merged.leaves.get(path)
+        note = f"{leaf.origin.place} is untrusted"
+        if held is not None:
+            merged.leaves[path] = held._replace(origin=held.origin._replace(note=note))
+    first = next(iter(stand.withheld.values())).origin.place
+    names = ", ".join(".".join(path) for path in stand.withheld)
+    problems.warnings.append(
+        f"{first.name}: not trusted, so without effect: {names}. Read it, then run `fleet trust`."
+    )
+
+
+def _final(merged: Layer, home: Path, env: Mapping[str, str], problems: Problems) -> dict[str, Any]:
+    values = {}
+    for path, leaf in merged.leaves.items():
+        name = ".".join(path)
+        try:
+            values[name] = final(leaf.key, leaf.value, base=leaf.base, home=home, env=env)
+        except Wrong as wrong:
+            problems.add(leaf.origin.place, name, wrong.message, wrong.fix)
+            values[name] = leaf.key.default
+    return values
+
+
+def shown(path: Path, cwd: Path) -> str:
+    """The file as a person in `cwd` would name it."""
+    try:
+        return str(path.relative_to(cwd))
+    except ValueError:
+        return str(path)

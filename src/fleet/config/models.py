@@ -1,0 +1,131 @@
+"""The declared models, bound to their nodes and to each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.errors import nearest
+from fleet.domain.fleet import Model, Node, Serving
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.config.declared import Declared
+
+
+class Models:
+    """Keys with one alias and one upstream model are servings of one Model, in file order."""
+
+    def __init__(self, declared: Declared, nodes: dict[str, Node]) -> None:
+        self.declared, self.nodes, self.problems = declared, nodes, declared.problems
+        self.held = dict(declared.section("models"))
+        self.servings = {name: self.serve(name, held) for name, held in self.held.items()}
+        self.groups = self.grouped()
+        self.group_of = {key: keys[0] for keys in self.groups for key in keys}
+        self.done: dict[str, Model] = {}
+
+    def bound(self) -> dict[str, Model]:
+        """By every key: the keys of one group give the same Model."""
+        for keys in self.groups:
+            if all(not self.servings[key] for key in keys):
+                continue
+            self.model(keys, ())
+        return {key: self.done[g] for key, g in self.group_of.items() if g in self.done}
+
+    def alias(self, key: str) -> str:
+        return str(self.held[key].get("alias") or key)
+
+    def serve(self, name: str, held: Mapping[str, Any]) -> list[Serving]:
+        pairs = self.declared.values("models", name, "servings")
+        limits = (held["context"], held["timeout"], held["max_parallel"])
+        found = []
+        for path, node, upstream in self.pairs(name, held, pairs):
+            if node in self.nodes:
+                found.append(Serving(self.nodes[node], upstream, *limits))
+            else:
+                known = f"Nodes: {', '.join(self.nodes)}." if self.nodes else "Declare it there."
+                fix = nearest(node, self.nodes) or known
+                self.declared.wrong(path, f"'{node}' is not a node.", fix)
+        return found
+
+    def pairs(
+        self, name: str, held: Mapping[str, Any], pairs: Mapping[str, str]
+    ) -> list[tuple[tuple[str, ...], str, str]]:
+        """Where a node is named, the node, and its own name for the model."""
+        single = [field for field in ("node", "upstream") if field in held]
+        if pairs:
+            if single:
+                path = ("models", name, single[0])
+                self.declared.wrong(path, "is given beside `servings`.", "Keep one of them.")
+            return [(("models", name, "servings", node), node, up) for node, up in pairs.items()]
+        for field, older in (("node", "node"), ("upstream", "ollama_model")):
+            if not self.problems.about(f"models.{name}.{older}"):
+                fix = "Add `node:` and `upstream:`, or `servings:`."
+                self.declared.needs("models", name, field, fix)
+        if "node" not in held:
+            return []
+        return [(("models", name, "node"), held["node"], held.get("upstream", ""))]
+
+    def grouped(self) -> list[list[str]]:
+        groups: dict[tuple[str, ...], list[str]] = {}
+        first: dict[str, str] = {}
+        for key in self.held:
+            alias = self.alias(key)
+            upstream = sorted({serving.upstream for serving in self.servings[key]})
+            shared = groups.setdefault((alias, *upstream), [])
+            shared.append(key)
+            self.collide(key, alias, first.setdefault(alias, shared[0]), shared[0])
+        return list(groups.values())
+
+    def collide(self, key: str, alias: str, first: str, group: str) -> None:
+        if alias != key and alias in self.held:
+            other = f"the model '{alias}', which is what asking for '{alias}' gives."
+            message = f"'{alias}' is also the name of {other}"
+        elif first != group:
+            message = f"'{alias}' is also the alias of '{first}', which serves another model; "
+            message += f"asking for '{alias}' gives '{first}'."
+        else:
+            return
+        field = "alias" if ("models", key, "alias") in self.declared.merged.leaves else "node"
+        place = self.declared.place("models", key, field)
+        self.problems.warn(place, f"models.{key}.alias", message)
+
+    def model(self, keys: list[str], above: tuple[str, ...]) -> Model | None:
+        name = keys[0]
+        if name in self.done:
+            return self.done[name]
+        fallbacks = []
+        for key in keys:
+            for other in self.held[key]["fallbacks"]:
+                model = self.fallback(key, other, (*above, name))
+                if model is not None and model not in fallbacks:
+                    fallbacks.append(model)
+        servings = tuple(serving for key in keys for serving in self.servings[key])
+        if not servings:
+            return None
+        self.done[name] = Model(name, self.alias(name), servings, tuple(fallbacks), tuple(keys[1:]))
+        return self.done[name]
+
+    def fallback(self, key: str, other: str, above: tuple[str, ...]) -> Model | None:
+        target = self.target(other)
+        path = ("models", key, "fallbacks")
+        if target is None:
+            known = list(dict.fromkeys([*self.held, *map(self.alias, self.held)]))
+            fix = nearest(other, known) or f"Models: {', '.join(self.held)}."
+            self.declared.wrong(path, f"'{other}' is not a model.", fix)
+            return None
+        if target == above[-1] and other != key and other in self.group_of:
+            return None  # another key of the same model: already one of its servings
+        if target in above:
+            ring = " -> ".join((*above[above.index(target) :], target))
+            self.declared.wrong(
+                path, f"the fallbacks go round in a circle: {ring}.", "Take one of them out."
+            )
+            return None
+        keys = next(keys for keys in self.groups if keys[0] == target)
+        return self.model(keys, above)
+
+    def target(self, name: str) -> str | None:
+        if name in self.group_of:
+            return self.group_of[name]
+        return next((self.group_of[key] for key in self.held if self.alias(key) == name), None)

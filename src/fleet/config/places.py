@@ -1,0 +1,75 @@
+"""Where things are: the home, and the project that a directory belongs to. Nothing is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROJECT_FILE = "fleet.yaml"
+USER_FILE = "config.yaml"
+
+
+def home(env: Mapping[str, str]) -> Path:
+    """`$FLEET_HOME`, else `~/.fleet`; it need not exist."""
+    named = env.get("FLEET_HOME", "")
+    if not named:
+        return user_home(env) / ".fleet"
+    path = expand(named, env)
+    if not path.is_absolute():
+        raise BadInput(
+            f"FLEET_HOME is '{named}', which depends on the directory you are in.",
+            fix="Give it an absolute path.",
+        )
+    return path
+
+
+def user_home(env: Mapping[str, str]) -> Path:
+    return Path(env["HOME"]) if env.get("HOME") else Path.home()
+
+
+def expand(written: str, env: Mapping[str, str]) -> Path:
+    """A path with a leading `~` replaced."""
+    if written == "~" or written.startswith("~/"):
+        return user_home(env) / written[2:]
+    return Path(written).expanduser() if written.startswith("~") else Path(written)
+
+
+def find_project(cwd: Path) -> Path | None:
+    """The nearest directory upward with a fleet.yaml, else the top of the git checkout.
+
+    The search ends at that top. Inside a linked worktree the answer is the same directory of the
+    main checkout, so that a task's worktree belongs to the project that it was made from.
+    """
+    cwd = Path(cwd).absolute()
+    top = next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), None)
+    main = main_checkout(top) if top is not None else None
+    if top is not None and main is not None:
+        cwd, top = main / cwd.relative_to(top), main
+    for place in (cwd, *cwd.parents):
+        if (place / PROJECT_FILE).is_file():
+            return place
+        if place == top:
+            return top
+    return None
+
+
+def main_checkout(top: Path) -> Path | None:
+    """The checkout that a linked worktree was made from; None for any other directory."""
+    link = top / ".git"
+    try:
+        if not link.is_file():
+            return None
+        word, _, named = link.read_text(encoding="utf-8").partition(":")
+        if word != "gitdir":
+            return None
+        private = top / named.strip()
+        common = private / (private / "commondir").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None  # a submodule has no commondir, and is a project of its own
+    common = common.resolve()
+    return common.parent if common.name == ".git" else None  # a bare repository has no checkout

@@ -1,0 +1,68 @@
+"""What is wrong in the configuration, all of it, each with its place and the next step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from fleet.domain.errors import BadConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Place(NamedTuple):
+    """A file as a person would name it (or a variable, or a flag), and the line if it has one."""
+
+    name: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}" if self.line else self.name
+
+
+class Problem(NamedTuple):
+    place: Place
+    path: str  # of the setting; empty for the whole file
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        setting = f"{self.path}: " if self.path else ""
+        return f"{self.place}: {setting}{self.message}"
+
+
+class InvalidConfig(BadConfig):
+    """One error for all that is wrong."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda problem: problem.place))
+        if len(self.problems) == 1:
+            super().__init__(str(self.problems[0]), fix=self.problems[0].fix)
+            return
+        lines = [f"The configuration has {len(self.problems)} problems."]
+        for problem in self.problems:
+            lines += [str(problem), *(f"  {line}" for line in problem.fix.splitlines())]
+        super().__init__("\n".join(lines))
+
+
+class Problems:
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+        self.warnings: list[str] = []
+
+    def add(self, place: Place, path: str, message: str, fix: str = "") -> None:
+        problem = Problem(place, path, message, fix)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def warn(self, place: Place, path: str, message: str) -> None:
+        line = str(Problem(place, path, message))
+        if line not in self.warnings:
+            self.warnings.append(line)
+
+    def about(self, path: str) -> bool:
+        """Whether this setting, or something in it, is already known to be wrong."""
+        return any(
+            not p.path or p.path == path or p.path.startswith((f"{path}.", f"{path}["))
+            for p in self.found
+        )

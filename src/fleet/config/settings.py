@@ -1,0 +1,61 @@
+"""The settings that the code reads, as things: `settings.run.attempts`. One field per key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    attempts: int = 2
+    time_limit: float = 0
+    backoff: float = 10
+    grace: float = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSettings:
+    root: Path = field(default_factory=lambda: Path.home() / ".fleet" / "worktrees")
+    branch_prefix: str = "fleet/"
+    credential_files: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    setup_timeout: float = 600
+    quick: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    url: str = field(default_factory=lambda: f"sqlite:///{Path.home() / '.fleet' / 'fleet.db'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    max_concurrent: int = 3
+    coder: str = "claude"
+    model: str = ""
+    context_pressure_threshold_pct: int = 90
+    team: str = "local"
+    run: RunSettings = field(default_factory=RunSettings)
+    workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+
+
+GROUPS = {"run": RunSettings, "workspace": WorkspaceSettings, "store": StoreSettings}
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """From final values by path; paths that are not settings are passed over."""
+    plain: dict[str, Any] = {}
+    grouped: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
+    for path, value in values.items():
+        group, _, name = path.partition(".")
+        if not name and path in Settings.__dataclass_fields__:
+            plain[path] = value
+        elif group in grouped:
+            grouped[group][name] = value
+    return Settings(**plain, **{name: GROUPS[name](**held) for name, held in grouped.items()})

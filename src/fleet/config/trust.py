@@ -1,0 +1,128 @@
+"""Which of a project's settings count only once their owner has said so.
+
+A repository is written by others. What it says that runs commands, widens what an agent may do,
+sends data out or chooses the store is passed over until `fleet trust` has recorded exactly that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleet.config.layers import Layer, Leaf
+from fleet.config.problems import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path as FilePath
+
+    from fleet.config.problems import Problems
+    from fleet.config.table import Path
+
+FILE = "trusted.json"
+VERSION = 1
+
+
+class Standing(NamedTuple):
+    """What a project's file asks for, and whether it may have it."""
+
+    asked: Mapping[Path, Leaf]
+    trusted: bool
+
+    @property
+    def withheld(self) -> Mapping[Path, Leaf]:
+        return {} if self.trusted else self.asked
+
+
+def standing(
+    layer: Layer, user: Layer, file: FilePath, home: FilePath, problems: Problems
+) -> Standing:
+    asked = {**sensitive(layer), **_redirected(layer, user)}
+    if not asked:
+        return Standing(asked, trusted=True)
+    known = records(home, problems).get(str(file.resolve()), {})
+    return Standing(asked, trusted=known.get("hash") == fingerprint(values(asked)))
+
+
+def values(asked: Mapping[Path, Leaf]) -> dict[Path, Any]:
+    return {path: leaf.value for path, leaf in asked.items()}
+
+
+def sensitive(layer: Layer) -> dict[Path, Leaf]:
+    return {
+        path: leaf
+        for path, leaf in layer.leaves.items()
+        if leaf.key.trust and leaf.value not in (leaf.key.default, *leaf.key.harmless)
+    }
+
+
+def _redirected(layer: Layer, user: Layer) -> dict[Path, Leaf]:
+    """Where a node is, when it is sent a key that this person gave it."""
+    return {
+        path: leaf
+        for path, leaf in layer.leaves.items()
+        if path[0] == "nodes"
+        and path[2] in {"endpoint", "kind", "provider"}
+        and (*path[:2], "api_key") in user.leaves
+    }
+
+
+def fingerprint(asked: Mapping[Path, Any]) -> str:
+    import hashlib  # noqa: PLC0415 - only for a project that asks for something
+    import json  # noqa: PLC0415 - likewise
+
+    held = sorted(asked.items())
+    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
+
+
+def withhold(layer: Layer, withheld: Mapping[Path, Leaf]) -> Layer:
+    """The layer without what is not trusted; a server without its command is not there at all."""
+    leaves = {path: leaf for path, leaf in layer.leaves.items() if path not in withheld}
+    servers = {path[:2] for path in withheld if path[0] == "mcp_servers"}
+    entries = {path: place for path, place in layer.entries.items() if path not in servers}
+    return Layer({p: leaf for p, leaf in leaves.items() if p[:2] not in servers}, entries)
+
+
+def records(home: FilePath, problems: Problems | None = None) -> dict[str, dict[str, Any]]:
+    import json  # noqa: PLC0415 - only for a project that asks for something
+
+    path = home / FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["fleet"] == VERSION:
+            files: dict[str, dict[str, Any]] = dict(found["files"])
+            return files
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    if problems is not None:
+        problems.warn(Place(str(path)), "", "cannot be read, so nothing is trusted.")
+    return {}
+
+
+def record(home: FilePath, file: FilePath, asked: Mapping[Path, Any]) -> None:
+    """Trust what this file asks for now, and nothing that it asked for before."""
+    known = records(home)
+    known[str(file.resolve())] = {
+        "hash": fingerprint(asked),
+        "settings": sorted(".".join(path) for path in asked),
+    }
+    _write(home, known)
+
+
+def revoke(home: FilePath, file: FilePath) -> bool:
+    """False when nothing was trusted."""
+    known = records(home)
+    if known.pop(str(file.resolve()), None) is None:
+        return False
+    _write(home, known)
+    return True
+
+
+def _write(home: FilePath, known: Mapping[str, Any]) -> None:
+    import json  # noqa: PLC0415 - only for `fleet trust` and `fleet init`
+
+    from fleet.config.files import write_whole  # noqa: PLC0415 - likewise
+
+    text = json.dumps({"fleet": VERSION, "files": known}, indent=2) + "\n"
+    write_whole(home / FILE, text.encode(), mode=0o600)

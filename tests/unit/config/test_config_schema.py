@@ -1,0 +1,199 @@
+"""Every key of the schema can be set in each layer that it allows, and does something there."""
+
+import dataclasses
+
+import pytest
+import yaml
+
+from fleet.config import Settings
+from fleet.config.schema import resolve, variable
+from fleet.config.settings import GROUPS
+from fleet.config.showing import all_of
+from fleet.config.table import DECLARED, ENVIRONMENT, FLAG, KEYS, PROJECT, SETTINGS, USER
+
+# For each setting: a value that is not the default.
+VALUES = {
+    "max_concurrent": 7,
+    "coder": "codex",
+    "model": "opus",
+    "context_pressure_threshold_pct": 50,
+    "team": "red",
+    "run.attempts": 5,
+    "run.time_limit": 60,
+    "run.backoff": 1.5,
+    "run.grace": 2,
+    "workspace.root": "/tmp/trees",
+    "workspace.branch_prefix": "agents/",
+    "workspace.credential_files": [".env"],
+    "workspace.setup": ["make deps"],
+    "workspace.setup_timeout": 30,
+    "workspace.quick": True,
+    "store.url": "sqlite:////tmp/other.db",
+}
+
+# For each part of the declared fleet: a value that is not the default, and where it shows.
+FLEET = {
+    "project.name": ("demo", lambda f: f.name),
+    "project.gateway.provider": ("litellm", lambda f: f.gateway.provider),
+    "project.gateway.host": ("10.0.0.1", lambda f: f.gateway.host),
+    "project.gateway.port": (4001, lambda f: f.gateway.port),
+    "project.gateway.master_key_env": ("MY_KEY", lambda f: f.gateway.master_key_env),
+    "project.observability.langfuse": (True, lambda f: "langfuse" in f.observability),
+    "project.observability.langsmith": (True, lambda f: "langsmith" in f.observability),
+    "project.observability.opentelemetry": (True, lambda f: "opentelemetry" in f.observability),
+    "nodes.*.endpoint": ("http://other:1", lambda f: f.nodes["x"].endpoint),
+    "nodes.*.kind": ("vllm", lambda f: f.nodes["x"].kind),
+    "nodes.*.provider": ("lmstudio", lambda f: f.nodes["x"].kind),
+    "nodes.*.tags": (["fast"], lambda f: list(f.nodes["x"].tags)),
+    "nodes.*.max_parallel": (4, lambda f: f.nodes["x"].max_parallel),
+    "nodes.*.api_key": ("os.environ/KEY", lambda f: f.nodes["x"].api_key),
+    "models.*.node": ("y", lambda f: f.models["x"].servings[0].node.name),
+    "models.*.upstream": ("llama:8b", lambda f: f.models["x"].servings[0].upstream),
+    "models.*.servings.*": ("q", lambda f: f.models["spread"].servings[1].upstream),
+    "models.*.alias": ("local", lambda f: f.models["x"].alias),
+    "models.*.context": (4096, lambda f: f.models["x"].context),
+    "models.*.timeout": (9, lambda f: f.models["x"].servings[0].timeout),
+    "models.*.max_parallel": (2, lambda f: f.models["x"].servings[0].slots),
+    "models.*.fallbacks": (["spread"], lambda f: [m.name for m in f.models["x"].fallbacks]),
+    "agents.*.coder": ("aider", lambda f: f.agent("x").coder),
+    "agents.*.model": ("spread", lambda f: f.agent("x").model.name),
+    "agents.*.description": ("Use it.", lambda f: f.agent("x").description),
+    "agents.*.prompt": ("Be kind.", lambda f: f.agent("x").prompt),
+    "agents.*.tools": (["Read"], lambda f: list(f.agent("x").tools)),
+    "agents.*.permissions": ("full", lambda f: f.agent("x").permissions),
+    "agents.*.extra_args": (["--fast"], lambda f: list(f.agent("x").extra_args)),
+    "agents.*.command": (["./a", "b"], lambda f: list(f.agent("runs").command)),
+    "mcp_servers.*.command": ("other", lambda f: f.mcp_servers["x"].command),
+    "mcp_servers.*.args": (["-v"], lambda f: list(f.mcp_servers["x"].args)),
+    "mcp_servers.*.env.*": ("1", lambda f: f.mcp_servers["x"].env["x"]),
+}
+
+BASE = {
+    "nodes": {"x": {"endpoint": "http://localhost:11434"}, "y": {"endpoint": "http://y:1"}},
+    "models": {
+        "x": {"node": "x", "upstream": "qwen:7b"},
+        "spread": {"servings": {"y": "q"}},
+    },
+    "agents": {"x": {"model": "x", "description": "d"}, "runs": {"coder": "command"}},
+    "mcp_servers": {"x": {"command": "serve"}},
+}
+
+
+def _path(key) -> str:
+    names = iter(
+        {"models.*.servings.*": ("spread", "x"), "agents.*.command": ("runs",)}.get(
+            key.path, ("x", "x")
+        )
+    )
+    return ".".join(next(names) if part == "*" else part for part in key.path.split("."))
+
+
+def _value(key):
+    return VALUES[key.path] if key.path in VALUES else FLEET[key.path][0]
+
+
+def _with(data, path, value):
+    name, _, rest = path.partition(".")
+    below = data.get(name, {})
+    return {**data, name: _with(below, rest, value) if rest else value}
+
+
+def _seen(key, loaded):
+    if key.path in FLEET:
+        return FLEET[key.path][1](loaded.fleet)
+    found = loaded.settings
+    for name in key.path.split("."):
+        found = getattr(found, name)
+    return list(found) if isinstance(found, tuple) else found
+
+
+def _set(world, key, layer):
+    """The configuration with the key set in that layer, and where its origin should be."""
+    path, value = _path(key), _value(key)
+    if layer == USER:
+        world.fleet(yaml.safe_dump(BASE)).user(yaml.safe_dump(_with({}, path, value)))
+        if "*" in key.path:  # the project's file would win over it
+            world.fleet("").user(yaml.safe_dump(_with(BASE, path, value)))
+        return world.load(), str(world.user_file)
+    if layer == PROJECT:
+        world.fleet(yaml.safe_dump(_with(BASE, path, value)))
+        return world.trust().load(), "fleet.yaml"
+    world.fleet(yaml.safe_dump(BASE)).trust()
+    if layer == FLAG:
+        return world.load(flags={path: value}), path
+    text = "\n".join(value) if isinstance(value, list) else str(value)
+    return world.load(env={variable(key): text}), variable(key)
+
+
+PLACES = [(key, layer) for key in KEYS for layer in key.layers]
+
+
+@pytest.mark.parametrize(("key", "layer"), PLACES, ids=[f"{k.path}-{w}" for k, w in PLACES])
+def test_a_key_can_be_set_shows_its_origin_and_changes_what_the_code_reads(world, key, layer):
+    loaded, place = _set(world, key, layer)
+    path = _path(key)
+    origin = loaded.origins[path]
+    assert (origin.layer, origin.place.name) == (layer, place)
+    assert origin.place.line > 0 if layer in {USER, PROJECT} else origin.place.line == 0
+    assert path in {shown.setting for shown in all_of(loaded)}
+    wanted = _value(key)
+    assert str(_seen(key, loaded)) == str(wanted)
+
+
+@pytest.mark.parametrize("key", [k for k in KEYS if k.path != "project.gateway.provider"])
+def test_the_value_in_these_tests_differs_from_what_counts_without_it(world, key):
+    world.fleet(yaml.safe_dump(BASE)).trust()
+    try:
+        without = _seen(key, world.load())
+    except (KeyError, IndexError):
+        return
+    assert str(without) != str(_value(key)) or key.path == "models.*.servings.*"
+
+
+@pytest.mark.parametrize("key", [k for k in KEYS if PROJECT not in k.layers])
+def test_a_key_that_is_not_for_projects_is_refused_there(world, key):
+    world.fleet(yaml.safe_dump(_with({}, key.path, _value(key))))
+    assert f"fleet.yaml:1: {key.path}: cannot be set in a project's file." in world.refuse()
+
+
+def test_settings_have_exactly_the_fields_of_the_schema():
+    fields = set()
+    for field in dataclasses.fields(Settings):
+        group = GROUPS.get(field.name)
+        names = [f.name for f in dataclasses.fields(group)] if group else [""]
+        fields |= {f"{field.name}.{name}".rstrip(".") for name in names}
+    assert fields == {key.path for key in SETTINGS}
+
+
+def test_defaults_of_the_schema_and_of_the_settings_agree(world):
+    plain, loaded = Settings(), world.load().settings
+    for key in SETTINGS:
+        if key.kind not in {"path", "store"}:
+            assert _seen_in(plain, key) == _seen_in(loaded, key) == key.default
+
+
+def _seen_in(settings, key):
+    for name in key.path.split("."):
+        settings = getattr(settings, name)
+    return settings
+
+
+def test_every_part_of_the_fleet_has_a_test_here():
+    assert FLEET.keys() == {key.path for key in DECLARED}
+    assert VALUES.keys() == {key.path for key in SETTINGS}
+
+
+def test_no_two_settings_share_a_variable():
+    names = [variable(key) for key in KEYS if ENVIRONMENT in key.layers]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_dotted_path_finds_its_key_by_every_name_that_it_has(key):
+    head, _, last = _path(key).rpartition(".")
+    for name in (last, *key.also):
+        assert resolve(f"{head}.{name}".lstrip("."))[0] == key
+
+
+def test_a_name_with_dots_in_it_is_found_too():
+    assert resolve("models.qwen2.5-coder.context")[1] == ("models", "qwen2.5-coder", "context")

@@ -1,0 +1,104 @@
+"""What one process does to a shared store. `python store_worker.py WHAT URL ARG…`, one line out per fact."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+
+from fleet.bootstrap import open_store
+from fleet.domain.errors import Conflict
+from fleet.domain.event import Event
+from fleet.domain.run import Choice, Ending, Outcome, Slots, end, release
+from fleet.domain.task import Retry, Task, TaskState, claim, settle
+from fleet.ports import Put
+
+
+def tell(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def drain(store, name: str, slot: str = "", limit: int = 0) -> None:
+    """Claim and complete until nothing is left, within `limit` of `slot` at once."""
+    while batch := store.candidates(now=store.now(), limit=16):
+        random.shuffle(batch)
+        for task in batch:
+            if slot and not room(store, slot, limit):
+                break
+            take(store, name, task, slot)
+
+
+def room(store, slot: str, limit: int) -> bool:
+    held = store.slots([slot]).get(slot)
+    return held is None or len(held.holders) < limit
+
+
+def take(store, name: str, task: Task, slot: str) -> None:
+    slots = (slot,) if slot else ()
+    running, run = claim(
+        task, Choice("a", "c"), host=name, holder=name, slots=slots, at=store.now()
+    )
+    changes = [Put(running), Put(run)]
+    if slot:
+        row = store.slots([slot]).get(slot) or Slots(slot, 0)
+        changes.append(Put(replace(row, holders=(*row.holders, run.id))))
+    try:
+        done = store.commit(changes, [Event("run.claimed", task.id, name, store.now(), run.id)])
+    except Conflict:
+        return
+    tell("claimed", task.id, len(done[2].holders) if slot else 0)
+    complete(store, name, done[0], done[1], slot)
+
+
+def complete(store, name: str, task, run, slot: str) -> None:
+    outcome = Outcome(Ending.SUCCEEDED)
+    while True:
+        now = store.now()
+        changes = [
+            Put(settle(task, outcome, retry=Retry(), now=now)),
+            Put(end(run, outcome, at=now)),
+        ]
+        if slot:
+            changes.append(Put(release(store.slots([slot])[slot], run.id)))
+        try:
+            store.commit(changes, [Event("run.ended", task.id, name, now, run.id)])
+        except Conflict:
+            continue
+        return
+
+
+def add_pairs(store, name: str) -> None:
+    """For ever: one commit with two tasks and two events that belong together; told once it is in."""
+    while True:
+        first, second = store.new_id("t"), store.new_id("t")
+        tasks = [
+            Task(i, 0, TaskState.OPEN, f"{first}+{second}", "x" * 2000, "/p", name, store.now())
+            for i in (first, second)
+        ]
+        store.commit(
+            [Put(t) for t in tasks], [Event("pair", t.id, name, t.created_at) for t in tasks]
+        )
+        tell("added", first, second)
+
+
+def add_events(store, name: str, count: str) -> None:
+    for number in range(int(count)):
+        store.commit([], [Event(f"{name}.{number}", "t-1", name, store.now()) for _ in range(3)])
+
+
+def give_ids(store, count: str) -> None:
+    for _ in range(int(count)):
+        tell("id", store.new_id("t"))
+
+
+WHAT = {
+    "drain": lambda s, name, *rest: drain(s, name, *rest[:1], *(int(r) for r in rest[1:])),
+    "pairs": add_pairs,
+    "events": add_events,
+    "ids": give_ids,
+}
+
+if __name__ == "__main__":
+    what, url, *rest = sys.argv[1:]
+    WHAT[what](open_store(url), *rest)

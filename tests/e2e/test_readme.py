@@ -1,0 +1,42 @@
+"""The README's first session, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def first_session() -> list[str]:
+    (block,) = re.findall(r"```console\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+
+
+def test_the_first_session_does_what_the_readme_says(tmp_path):
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("FLEET_", "GIT_"))} | {
+        "FLEET_HOME": str(tmp_path / "home"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+    def shell(line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=repo, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        return done.stdout
+
+    shell("git init -q -b main && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")
+    lines = first_session()
+    assert len(lines) == 5
+    shown = [shell(line) for line in lines]
+
+    assert shown[-1].count("done") == 2
+    files = shell("git ls-tree --name-only fleet/t-2").split()
+    assert {"hello.txt", "bye.txt"} <= set(files)
+    assert "bye.txt" not in shell("git ls-tree --name-only fleet/t-1").split()

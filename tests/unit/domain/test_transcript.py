@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+
+from fleet.domain.run import Ending, Usage, Wanted
+from fleet.domain.transcript import Conversation, Exit, Said, SaidKind, hear, judge
+
+K = SaidKind
+
+
+def heard(*said: Said) -> Conversation:
+    return reduce(hear, said, Conversation())
+
+
+def judged(conversation: Conversation, code: int | None = 0, **given):
+    given = {
+        "asked": False,
+        "wanted": Wanted.NOTHING,
+        "cut": None,
+        "commit": "abc",
+        "stderr": "",
+    } | given
+    return judge(conversation, Exit(code, given.pop("stderr")), **given)
+
+
+def test_every_kind_can_be_heard():
+    for kind in K:
+        assert isinstance(heard(Said(kind)), Conversation)
+
+
+def test_usage_adds_up_unless_it_is_a_total():
+    step = Said(K.USAGE, usage=Usage(10, 5, context=10))
+    assert heard(step, step).usage == Usage(20, 10, context=10)
+    total = Said(K.RESULT, usage=Usage(15, 7, usd=0.5), total=True)
+    assert heard(step, step, total).usage == Usage(15, 7, context=10, usd=0.5)
+
+
+def test_the_largest_context_is_remembered():
+    sizes = [Said(K.USAGE, usage=Usage(context=c)) for c in (10, 90, 20)]
+    assert heard(*sizes).peak_context == 90
+    assert heard(*sizes).usage.context == 20
+
+
+def test_tools_are_open_until_their_result():
+    assert heard(Said(K.TOOL, name="Bash")).open_tools == 1
+    assert heard(Said(K.TOOL), Said(K.TOOL_RESULT)).open_tools == 0
+    assert heard(Said(K.TOOL_RESULT)).open_tools == 0
+
+
+def test_exit_zero_is_success_with_the_last_words_and_a_checkpoint():
+    outcome = judged(heard(Said(K.SESSION, "s-1"), Said(K.TEXT, "All done."), Said(K.RESULT)))
+    assert (outcome.ending, outcome.detail) == (Ending.SUCCEEDED, "All done.")
+    assert (outcome.checkpoint.session, outcome.checkpoint.commit) == ("s-1", "abc")
+
+
+def test_exit_zero_with_an_error_result_is_a_failure():
+    assert judged(heard(Said(K.RESULT, "no credit", failed=True))).ending is Ending.FAILED
+
+
+def test_another_status_is_a_failure_with_its_last_words():
+    outcome = judged(Conversation(), 3, stderr="cannot find it\n")
+    assert (outcome.ending, outcome.exit_code) == (Ending.FAILED, 3)
+    assert outcome.detail == "Exit status 3. cannot find it"
+    assert judged(Conversation(), None).detail == "It ended without a status."
+
+
+def test_a_rate_limit_names_when_to_resume():
+    outcome = judged(heard(Said(K.LIMIT, "slow down", resume_at=77)), 1)
+    assert (outcome.ending, outcome.resume_at) == (Ending.RATE_LIMITED, 77)
+
+
+def test_a_limit_that_a_later_turn_overcame_is_none():
+    assert judged(heard(Said(K.LIMIT), Said(K.TURN), Said(K.RESULT))).ending is Ending.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("given", "ending"),
+    [
+        ({"asked": True}, Ending.ASKED),
+        ({"cut": Ending.TIMED_OUT}, Ending.TIMED_OUT),
+        ({"cut": Ending.LOST}, Ending.LOST),
+        ({"wanted": Wanted.STOP, "cut": Ending.TIMED_OUT}, Ending.STOPPED),
+        ({"wanted": Wanted.CANCEL, "asked": True}, Ending.CANCELLED),
+    ],
+)
+def test_what_somebody_wanted_counts_most_then_why_we_ended_it(given, ending):
+    assert judged(Conversation(), 1, **given).ending is ending
+
+
+def test_long_last_words_are_cut_from_the_front():
+    detail = judged(Conversation(), 1, stderr="x" * 10_000 + "the end").detail
+    assert len(detail) < 600
+    assert detail.endswith("the end")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import random
-import secrets
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,7 +95,7 @@ class App:
     def context(self) -> Context:
         from fleet.operations.catalogue import Context
 
-        return Context(self.actor, self.store, self.keepers, self.worlds)
+        return Context(self.actor, self.store, lambda: self.keepers, self.worlds)
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
         """All that a coder starts with: ours, less what an outer agent left in it."""
@@ -129,6 +126,8 @@ class App:
         return GitCheckout(self.home.worktrees, rules)
 
     def supervisor(self, *, coder: str = "", max_concurrent: int = 0) -> Supervisor:
+        import random
+
         from fleet.adapters.host.clock import SystemClock
         from fleet.adapters.host.home import boot
         from fleet.adapters.host.jobs import ThreadJobs
@@ -153,7 +152,7 @@ class App:
             host=host,
             name=host.rpartition("-")[0],
             boot=boot(),
-            holder=secrets.token_hex(8),
+            holder=os.urandom(8).hex(),
             coder=coder,
             max_concurrent=max_concurrent,
             shared=self.loaded.settings.store.url.startswith("postgres"),
@@ -244,7 +243,11 @@ def make_coder(name: str) -> Coder:
 
 
 def _user(env: Mapping[str, str]) -> str:
+    if named := env.get("LOGNAME") or env.get("USER"):
+        return named
+    import pwd
+
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return env.get("USER", "someone")
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

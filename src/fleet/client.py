@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fleet.bootstrap import App
-from fleet.domain.errors import Unavailable
+from fleet.domain.errors import BadInput, Unavailable
 from fleet.operations.catalogue import Request, find, perform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fleet.domain.run import Run
 
 Reply = TypeVar("Reply")
 
@@ -26,32 +28,45 @@ class Client:
     def call(self, request: Request[Reply]) -> Reply:
         reply = perform(self.app.context, request)
         if find(type(request)).at_host:
-            self._see_to(getattr(request, "task", ""))
+            self._see_to(str(getattr(reply, "id", "")))
         return reply
 
-    def _see_to(self, name: str) -> None:
-        """Wait until the run's host has done it; with no supervisor here, do it ourselves."""
-        from fleet.operations.tasks import ShowTask  # noqa: PLC0415  # few commands come here
+    def supervised(self) -> bool:
+        """Whether a supervisor looks after the queue, here or on another host."""
+        if self.app.home.supervisor_pid():
+            return True
+        store, here = self.app.store, self.app.home.host_id()
+        return any(h.lease_until > store.now() for h in store.hosts().values() if h.id != here)
 
-        def live() -> str:
-            runs = perform(self.app.context, ShowTask(name)).runs
-            return runs[-1].id if runs and runs[-1].state != "ended" else ""
-
+    def _see_to(self, task_id: str) -> None:
+        """Wait until each run's host has done it; with no supervisor here, do it ourselves."""
         until = time.monotonic() + PATIENCE
-        while run := live():
-            if self._attend(run):
-                return
+        while runs := self._to_end(task_id):
             if time.monotonic() > until:
                 raise Unavailable(
-                    f"{run} has been told to end, but has not yet.",
-                    fix=f"fleet show {name} says where it is.",
+                    f"{runs[0].id} has been told to end, but has not yet.",
+                    fix=f"`fleet show {runs[0].task}` says where it is.",
                 )
-            self.app.store.wait(0.1)
+            if not self._attend(runs, until):
+                self.app.store.wait(0.1)
 
-    def _attend(self, run_id: str) -> bool:
-        """Under the host's lock: end the run as its supervisor would. False: that is its to do."""
-        run = self.app.store.run(run_id)
-        if run.host != self.app.home.host_id():
+    def _to_end(self, task_id: str) -> list[Run]:
+        """The runs of this task and of its children that somebody wants to end."""
+        wanted = [run for run in self.app.store.live_runs() if run.wanted]
+        return [run for run in wanted if task_id in self._lineage(run.task)]
+
+    def _lineage(self, task_id: str) -> list[str]:
+        found = []
+        while task_id:
+            found.append(task_id)
+            task_id = self.app.store.task(task_id).parent
+        return found
+
+    def _attend(self, runs: list[Run], until: float) -> bool:
+        """Under the host's lock: end them as its supervisor would. False: that is its to do."""
+        host = self.app.home.host_id()
+        ours = [run.id for run in runs if run.host == host]
+        if not ours:
             return False
         with self.app.home.alone() as mine:
             if not mine:
@@ -59,8 +74,7 @@ class Client:
             supervisor = self.app.supervisor()
             supervisor.claiming = False
             supervisor.start()
-            until = time.monotonic() + PATIENCE
-            while self.app.store.run(run_id).live and time.monotonic() < until:
+            while any(self.app.store.run(i).live for i in ours) and time.monotonic() < until:
                 supervisor.step()
                 time.sleep(0.02)
             return True
@@ -73,5 +87,13 @@ def connect(
     cwd: Path | None = None,
 ) -> Client:
     """To this machine's home."""
-    app = App(cwd or Path.cwd(), os.environ, config_file=config, flags=flags or {})
-    return Client(app)
+    return Client(App(cwd or here(), os.environ, config_file=config, flags=flags or {}))
+
+
+def here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise BadInput(
+            "The directory you are in is gone.", fix="cd to one that is there."
+        ) from error

@@ -122,6 +122,7 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None  # the first thing it hears; None: nothing at all
     keep_stdin: bool = False  # more may follow; else its standard input ends there
+    opening: str = ""  # what whoever adopts the run needs to follow the conversation
 
 
 class Presence(StrEnum):
@@ -147,8 +148,14 @@ class Launcher(Protocol):
 
     def look(self, run_id: str) -> Look: ...
 
-    def tell(self, run_id: str, text: str) -> int:
-        """Put text on the coder's standard input; the number of the record."""
+    def tell(self, run_id: str, text: str, *, key: str) -> None:
+        """Put text on the coder's standard input, once for every key however often it is called."""
+
+    def close(self, run_id: str) -> None:
+        """End the coder's standard input, after all that it has been told."""
+
+    def opening(self, run_id: str) -> str:
+        """The `opening` that this run was launched with."""
 
     def stop(self, run_id: str, *, grace: float) -> None:
         """Ask the keeper to end its coder: politely, then after `grace` seconds not."""
@@ -228,18 +235,25 @@ class Brief:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
+class Listener(Protocol):
+    """One conversation, as a fold over what the coder said: no effects, the same again on replay."""
+
+    def hear(self, line: str) -> Sequence[Said]: ...
+
+    def words(self, text: str) -> str | None:
+        """How to say this to it now; None when it cannot be spoken to."""
+
+
 class Coder(Protocol):
-    """A coding-agent program that we can drive. `parse` is pure."""
+    """A coding-agent program that we can drive."""
 
     name: str
     resumes: bool
 
     def launch(self, brief: Brief) -> Launch: ...
 
-    def parse(self, line: str) -> Sequence[Said]: ...
-
-    def words(self, text: str) -> str | None:
-        """How to say this to it while it runs; None when it cannot be spoken to."""
+    def listen(self, opening: str) -> Listener:
+        """From the first line; `opening` is the launch's."""
 
 
 class Job(Protocol):

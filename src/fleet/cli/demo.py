@@ -2,220 +2,211 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
-import subprocess
-import sys
-import tempfile
+import signal
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from fleet.cli.frame import command, wants_json
-from fleet.cli.render import Column, Result, Stack, Table, Text, say
+from fleet.cli.render import Column, Result, Stack, Table, Text
 
 if TYPE_CHECKING:
+    import subprocess
+    from types import FrameType
+
+    from fleet.cli.demo_scratch import Scratch
+    from fleet.cli.live import Live
     from fleet.cli.view import View
     from fleet.client import Client
-    from fleet.operations.views import TaskDetail, TaskRow
+    from fleet.domain.event import Event
+    from fleet.operations.replies import TaskDetail, TaskRow
 
 DEADLINE = 60.0
-ANSWER = "MIT"
-TASKS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "Read prices from a file",
-        (),
-        (
-            "say Reading the code.\nsleep 0.8\nwrite prices.py PRICES = {'tea': 3, 'cake': 4}\n"
-            "usage 1800 60\nsleep 0.6\ncommit Read prices from a file"
-        ),
-    ),
-    (
-        "Add up a bill",
-        (),
-        (
-            "say Reading the code.\nsleep 0.7\nfail 1 the model server went away\n"
-            "write bill.py def total(items, prices): return sum(prices[i] for i in items)\n"
-            "usage 2100 90\nsleep 0.5\ncommit Add up a bill"
-        ),
-    ),
-    (
-        "Choose a licence",
-        (),
-        (
-            "sleep 0.5\nask Which licence shall this have?\nwrite LICENSE {answer}\n"
-            "usage 700 20\ncommit Choose a licence"
-        ),
-    ),
-    (
-        "Print a bill",
-        ("t-1", "t-2"),
-        (
-            "run cat prices.py bill.py\nsleep 0.6\n"
-            "write main.py from bill import total\\nfrom prices import PRICES\\n"
-            "print(total(['tea', 'cake'], PRICES))\nrun python3 main.py\nusage 3900 110\n"
-            "sleep 0.4\ncommit Print a bill"
-        ),
-    ),
-    (
-        "Write the README",
-        ("t-3", "t-4"),
-        (
-            "run cat LICENSE main.py\nsleep 0.5\nwrite README.md Run main.py.\n"
-            "usage 4200 80\ncommit Write the README"
-        ),
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    root: Path
-
-    @property
-    def repo(self) -> Path:
-        return self.root / "shop"
-
-    @property
-    def home(self) -> Path:
-        return self.root / "home"
-
-    def env(self) -> dict[str, str]:
-        """Nothing of the user's settings, and quick retries."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("FLEET_", "GIT_"))}
-        return env | {
-            "FLEET_HOME": str(self.home),
-            "FLEET_CODER": "scripted",
-            "FLEET_RUN_BACKOFF": "0.5",
-        }
-
-    def git(self, *args: str) -> str:
-        who = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
-        argv = ["git", *who, *args]
-        done = subprocess.run(
-            argv, cwd=self.repo, env=self.env(), check=True, capture_output=True, text=True
-        )
-        return done.stdout
-
-    def fleet(self, *args: str) -> None:
-        """A public command, as a person would type it."""
-        _note("$ fleet " + shlex.join(args).replace("\n", "; ")[:100])
-        argv = [sys.executable, "-m", "fleet", *args]
-        subprocess.run(
-            argv, cwd=self.repo, env=self.env(), check=True, stdout=sys.stderr, stderr=sys.stderr
-        )
+READING = 1.0  # seconds that a question stands before it is answered: a person reads it first
 
 
 @command()
 @click.option("--keep", is_flag=True, help="Keep the scratch repository and its home.")
 def demo(keep: bool) -> Result:  # noqa: FBT001  # click passes by name
     """Run the whole path in a scratch repository, with a built-in coder and no model."""
-    scratch = Scratch(Path(tempfile.mkdtemp(prefix="fleet-demo-")).resolve())
+    from fleet.cli.demo_scratch import Scratch
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)  # else they would end us before we have cleaned up
+    scratch = Scratch.make()
     started = time.monotonic()
     try:
-        _make_repo(scratch)
-        details = _run(scratch)
+        scratch.fill()
+        details = _play(scratch)
         _check(scratch, details)
         return _story(scratch, details, time.monotonic() - started, keep=keep)
     finally:
         if not keep:
-            shutil.rmtree(scratch.root, ignore_errors=True)
+            scratch.remove()
 
 
-def _make_repo(scratch: Scratch) -> None:
-    scratch.repo.mkdir()
-    scratch.git("init", "--quiet", "--initial-branch=main")
-    (scratch.repo / "shop.md").write_text("A shop that sells tea and cake.\n")
-    scratch.git("add", ".")
-    scratch.git("commit", "--quiet", "-m", "A shop")
-    _note(f"A scratch repository: {scratch.repo}")
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
-def _run(scratch: Scratch) -> list[TaskDetail]:
+def _play(scratch: Scratch) -> list[TaskDetail]:
     from fleet.bootstrap import App
+    from fleet.cli.demo_scratch import stop
+    from fleet.cli.live import Live
     from fleet.client import Client
     from fleet.operations.tasks import ShowTask
 
-    _note("$ fleet run &")
-    with (scratch.root / "supervisor.log").open("wb") as log:
-        argv = [sys.executable, "-m", "fleet", "run", "--max", "4"]
-        supervisor = subprocess.Popen(
-            argv, cwd=scratch.repo, env=scratch.env(), stdout=log, stderr=log
-        )
+    supervisor = scratch.supervise()
     client = Client(App(scratch.repo, scratch.env()))
     try:
-        for title, after, script in TASKS:
-            waits = [word for need in after for word in ("--after", need)]
-            scratch.fleet("add", title, *waits, "--prompt", script)
-        ids = [t.id for t in _watch(client, scratch)]
-        return [client.call(ShowTask(i)) for i in ids]
+        with nullcontext() if wants_json() else Live() as live:
+            stage = Stage(scratch, client, supervisor, live)
+            stage.queue()
+            stage.watch()
+        return [client.call(ShowTask(row.id)) for row in stage.rows()]
     finally:
-        _stop(client, supervisor)
+        stop(client, supervisor)
 
 
-def _watch(client: Client, scratch: Scratch) -> list[TaskRow]:
-    """Show what happens while it happens, and answer what is asked."""
-    from fleet.cli.live import Live
-    from fleet.domain.errors import Unavailable
-    from fleet.operations.messages import ListQuestions
-    from fleet.operations.tasks import ListTasks
+class Stage:
+    """What is typed and what happens, line by line, above a table that is drawn in place."""
 
-    until = time.monotonic() + DEADLINE
-    with Live() as live:
+    def __init__(
+        self,
+        scratch: Scratch,
+        client: Client,
+        supervisor: subprocess.Popen[bytes],
+        live: Live | None,
+    ) -> None:
+        self._scratch = scratch
+        self._client = client
+        self._supervisor = supervisor
+        self._live = live
+        self._seen = 0
+        self._answer_at: dict[str, float] = {}
+
+    def tell(self, text: str) -> None:
+        if self._live is not None:
+            self._live.above(text)
+
+    def type(self, *args: str) -> None:
+        """A public command, as a person would type it."""
+        self.tell(f"$ fleet {shlex.join(args)}")
+        self._scratch.fleet(*args)
+
+    def rows(self) -> list[TaskRow]:
+        from fleet.operations.tasks import ListTasks
+
+        newest_first = self._client.call(ListTasks(all=True))
+        return list(newest_first[::-1])
+
+    def queue(self) -> None:
+        from fleet.cli.demo_scratch import JOBS
+
+        self.tell(f"A scratch repository: {self._scratch.repo}")
+        self.tell("Five tasks for a coder that follows a script: no model, no key, no network.")
+        self.tell("")
+        self.tell("$ fleet run --max 4 &")
+        for number, job in enumerate(JOBS, 1):
+            waits = [word for need in job.after for word in ("--after", need)]
+            self.type("add", job.title, *waits, "--prompt-file", f"../todo/{number}")
+            self.draw(self.rows())
+        self.tell("")
+
+    def watch(self) -> None:
+        """Until all is done; what is asked meanwhile is answered."""
+        until = time.monotonic() + DEADLINE
         while True:
-            rows: tuple[TaskRow, ...] = client.call(ListTasks(all=True))
-            found = sorted(rows, key=lambda t: t.created_at)
-            if not wants_json():
-                now = client.app.store.now()
-                live.update(_table(found, now) if live.redraws else _plain_table(found))
+            found = self.rows()
+            self._tell_events()
+            self.draw(found)
             if all(t.status in {"done", "failed"} for t in found):
-                return found
-            for question in client.call(ListQuestions()):
-                time.sleep(0.5)  # a person reads it first
-                live.drawn = []  # what follows is printed below the table, which is drawn anew
-                _note(f"{question.task} asks: {question.text}")
-                scratch.fleet("answer", question.task, ANSWER)
-            if time.monotonic() > until:
-                raise Unavailable(
-                    f"The demo did not end within {DEADLINE:.0f} s.",
-                    fix=f"Its supervisor's log: {scratch.root / 'supervisor.log'} (with --keep).",
-                )
-            client.app.store.wait(0.2)
+                break
+            self._answer()
+            self._mind(until)
+            self._client.app.store.wait(0.2)
+        if self._live is not None and self._live.redraws:
+            self._live.update(Text(""))  # what follows says it better
+        self.tell("")
+
+    def draw(self, found: list[TaskRow]) -> None:
+        if self._live is None:
+            return
+        if self._live.redraws:
+            self._live.update(_table(found, self._client.app.store.now()))
+        else:  # into a pipe: only what changes for good
+            rows = [(t.id, t.status, t.title) for t in found]
+            self._live.update(Table(("task", "status", "title"), rows))
+
+    def _tell_events(self) -> None:
+        for event in self._client.app.store.events(after=self._seen):
+            self._seen = event.number
+            if told := self._in_words(event):
+                self.tell(told)
+
+    def _in_words(self, event: Event) -> str:
+        if event.type == "run.ended" and event.data.get("ending") == "failed":
+            return f"{event.task} failed and is tried again: {event.data.get('detail', '')}"
+        if event.type == "message.asked":
+            question = self._client.app.store.message(str(event.data["message"]))
+            self._answer_at[event.task] = time.monotonic() + READING
+            return f"{event.task} asks: {question.text}"
+        return ""
+
+    def _answer(self) -> None:
+        from fleet.cli.demo_scratch import ANSWER
+
+        for task, at in list(self._answer_at.items()):
+            if time.monotonic() >= at:
+                del self._answer_at[task]
+                self.type("answer", task, ANSWER)
+
+    def _mind(self, until: float) -> None:
+        from fleet.domain.errors import Unavailable
+
+        if self._supervisor.poll() is not None:
+            log = self._scratch.log.read_text(errors="replace").strip()[-500:]
+            raise Unavailable(f"The demo's supervisor ended: {log}")
+        if time.monotonic() > until:
+            raise Unavailable(
+                f"The demo did not end within {DEADLINE:.0f} s.",
+                fix="`fleet demo --keep` keeps its supervisor.log. Is the machine very busy?",
+            )
 
 
 def _table(found: list[TaskRow], now: int) -> View:
-    from fleet.cli.task_views import TASK_COLUMNS, task_cells
+    from fleet.cli.task_views import elapsed, peak_context, status
 
-    shown = [c for c in TASK_COLUMNS if _name(c) not in {"cwd", "model", "cost"}]
-    keep = [n for n, c in enumerate(TASK_COLUMNS) if c in shown]
-    return Table(shown, [[task_cells(t, now)[n] for n in keep] for t in found])
+    columns = (
+        "task",
+        "status",
+        Column("elapsed", right=True),
+        Column("context", right=True),
+        Column("title", flexible=True, least=12),
+        Column("now", flexible=True, least=12),
+    )
+    rows = [
+        (t.id, status(t.status), elapsed(t, now), peak_context(t, now), t.title, _now(t))
+        for t in found
+    ]
+    return Table(columns, rows)
 
 
-def _plain_table(found: list[TaskRow]) -> View:
-    """Into a pipe: only what changes for good."""
-    return Table(("task", "status", "title"), [(t.id, t.status, t.title) for t in found])
+def _now(task: TaskRow) -> str:
+    from fleet.cli.demo_scratch import JOBS
 
-
-def _name(column: Column | str) -> str:
-    return column if isinstance(column, str) else column.title
-
-
-def _stop(client: Client, supervisor: subprocess.Popen[bytes]) -> None:
-    """Leave no process: the supervisor, and any run that an error left going."""
-    supervisor.terminate()
-    supervisor.wait(timeout=20)
-    for run in client.app.store.live_runs():
-        until = time.monotonic() + 10
-        while not client.app.keepers.end(run.id) and time.monotonic() < until:
-            time.sleep(0.05)
+    after = JOBS[int(task.id.removeprefix("t-")) - 1].after
+    if task.status == "waiting":
+        return f"waits for {' and '.join(after)}"
+    return task.run.last if task.run and task.state == "running" else ""
 
 
 def _check(scratch: Scratch, details: list[TaskDetail]) -> None:
     """The demo is a test too: it fails when the system did not do what it shows."""
+    from fleet.cli.demo_scratch import FILES
     from fleet.domain.errors import Refused
 
     wrong = [f"{d.task.id} is {d.task.status}: {d.why}" for d in details if d.task.status != "done"]
@@ -224,57 +215,58 @@ def _check(scratch: Scratch, details: list[TaskDetail]) -> None:
         wrong.append(f"t-2 should have failed once, but its runs {endings[1]}")
     if endings[2] != ["asked", "succeeded"]:
         wrong.append(f"t-3 should have asked once, but its runs {endings[2]}")
-    files = set(scratch.git("ls-tree", "--name-only", details[4].runs[-1].branch).split())
-    lacking = {"prices.py", "bill.py", "main.py", "LICENSE", "README.md"} - files
-    if lacking:
-        wrong.append(f"the last branch lacks {', '.join(sorted(lacking))}")
+    if not wrong:
+        files = scratch.git("ls-tree", "--name-only", details[4].runs[-1].branch).split()
+        if lacking := FILES - set(files):
+            wrong.append(f"the last branch lacks {', '.join(sorted(lacking))}")
     if wrong:
-        raise Refused("The demo went wrong: " + "; ".join(wrong), code="demo_failed")
+        raise Refused(
+            "The demo went wrong: " + "; ".join(wrong),
+            fix="`fleet demo --keep` keeps everything, to look into it.",
+            code="demo_failed",
+        )
 
 
 def _story(scratch: Scratch, details: list[TaskDetail], took: float, *, keep: bool) -> Result:
+    columns = ("task", Column("title", flexible=True), "runs", "branch")
     rows = [
         (d.task.id, d.task.title, " → ".join(r.ending for r in d.runs), d.runs[-1].branch)
         for d in details
     ]
     last = details[-1].runs[-1].branch
     log = scratch.git("log", "--oneline", "--graph", last)
+    runs = sum(len(d.runs) for d in details)
     data = {
-        "seconds": round(took, 1),
+        "took": int(took * 1_000_000),
         "repository": str(scratch.repo),
         "home": str(scratch.home),
         "kept": keep,
         "tasks": details,
     }
-    columns = ("task", "title", "runs", "branch")
     view = Stack(
         (
-            (f"Five tasks in {took:.1f} s", Table(columns, rows)),
+            (f"Five tasks in {took:.1f} s, in {runs} runs", Table(columns, rows)),
             (f"What {last} was built from", Text(log.rstrip())),
-            ("Where it is", Text(_places(scratch, keep=keep))),
+            ("Where it is" if keep else "Where it was (--keep keeps it)", Text(_places(scratch))),
             ("Try next", Text(_next(scratch, keep=keep))),
         )
     )
     return Result("demo", data, view)
 
 
-def _places(scratch: Scratch, *, keep: bool) -> str:
-    lines = [
-        f"branches      git -C {scratch.repo} branch",
-        f"worktrees     {scratch.home}/worktrees",
-        f"transcripts   {scratch.home}/runs/<run>/transcript",
-    ]
-    if not keep:
-        lines.append("(removed again; `fleet demo --keep` keeps all of it)")
-    return "\n".join(lines)
+def _places(scratch: Scratch) -> str:
+    return (
+        f"branches     git -C {shlex.quote(str(scratch.repo))} branch\n"
+        f"worktrees    {scratch.home}/worktrees\n"
+        f"transcripts  {scratch.home}/runs/RUN/transcript"
+    )
 
 
 def _next(scratch: Scratch, *, keep: bool) -> str:
+    from fleet.cli.demo_scratch import own_name
+
+    fleet = own_name()
     if keep:
-        home = f"FLEET_HOME={scratch.home}"
-        return f"{home} fleet show t-2\n{home} fleet logs t-4\n{home} fleet tasks --all"
-    return 'fleet init\nfleet add "Fix the login" --prompt "…"\nfleet run'
-
-
-def _note(text: str) -> None:
-    say(text, "dim")
+        fleet = f"FLEET_HOME={shlex.quote(str(scratch.home))} {fleet}"
+        return f"{fleet} show t-2\n{fleet} logs t-4\n{fleet} tasks --all"
+    return f'{fleet} init\n{fleet} add "Fix the login" --prompt "…"\n{fleet} run'

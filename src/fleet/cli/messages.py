@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.completion import complete_tasks
-from fleet.cli.frame import command
-from fleet.cli.render import Column, Result, Table, Text
+from fleet.cli.frame import command, wants_json
+from fleet.cli.render import Column, Result, Table, Text, say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.client import Client
+    from fleet.operations.replies import MessageRow
 
 
 @command(config=True)
@@ -40,53 +41,70 @@ def ask(
     if park:
         words = f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
         return Result("question", asked, Text(words))
-    return _wait_for_answer(client, asked.id, timeout)
+    return _wait_for_answer(client, asked, timeout)
 
 
-def _wait_for_answer(client: Client, question: str, timeout: float | None) -> Result:
+def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -> Result:
     from fleet.domain.errors import Unavailable
     from fleet.operations.messages import TakeAnswer
 
+    if not wants_json() and timeout != 0:
+        say(f"{asked.id} holds {asked.task} until it is answered: fleet answer {asked.id} TEXT")
     until = time.monotonic() + timeout if timeout is not None else None
     while True:
-        answer = client.call(TakeAnswer(question))
+        answer = client.call(TakeAnswer(asked.id))
         if answer is not None:
             return Result("answer", answer, Text(answer.text))
         if until is not None and time.monotonic() >= until:
             raise Unavailable(
-                f"Nobody has answered {question} yet.",
-                fix="The question stays open: fleet questions lists it.",
+                f"Nobody has answered {asked.id} yet.",
+                fix=f"It stays open: fleet answer {asked.id} TEXT",
                 code="unanswered",
             )
-        client.app.store.wait(0.5)
+        left = until - time.monotonic() if until is not None else 0.5
+        client.app.store.wait(max(0.0, min(0.5, left)))
 
 
 @command(config=True)
 @click.argument("task", shell_complete=complete_tasks)
 @click.argument("text", nargs=-1, required=True)
 def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
-    """Answer the question of TASK, or the question with that id."""
+    """Answer the question of TASK, or the question with that id.
+
+    TEXT may be the number of one of the question's options.
+    """
     from fleet.client import connect
     from fleet.operations.messages import Answer
 
     given = connect(config=config).call(Answer(task, " ".join(text)))
-    return Result("answer", given, Text(f"Answered {given.reply_to} of {given.task}."))
+    shown = " ".join(given.text.split())
+    words = f"Answered {given.reply_to} of {given.task}: {shown[:60]}{'…' * (len(shown) > 60)}"
+    return Result("answer", given, Text(words))
 
 
 @command(config=True)
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=100)
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=100, help="Show at most this many."
+)
 def questions(limit: int, config: Path | None) -> Result:
     """List the open questions, oldest first."""
     from fleet.cli.human import ago
+    from fleet.cli.task_views import choices
     from fleet.client import connect
     from fleet.operations.messages import ListQuestions
 
     client = connect(config=config)
     found = client.call(ListQuestions(limit))
     now = client.app.store.now()
-    columns = ("question", "task", "asked", Column("text", flexible=True, least=20), "options")
+    columns = (
+        "question",
+        "task",
+        "asked",
+        Column("text", flexible=True, least=20),
+        Column("options", flexible=True, least=16),
+    )
     rows = [
-        (m.id, m.task, ago(m.at, now), " ".join(m.text.split()), " | ".join(m.options) or None)
-        for m in found
+        (m.id, m.task, ago(m.at, now), " ".join(m.text.split()), choices(m) or None) for m in found
     ]
-    return Result("questions", found, Table(columns, rows, empty="No open questions."))
+    notes = ("Answer one: fleet answer QUESTION TEXT",) if found else ()
+    return Result("questions", found, Table(columns, rows, empty="No open questions."), notes)

@@ -31,10 +31,21 @@ def request(title: str, given: Mapping[str, object], *, project: str, cwd: Path)
 
 def directory(named: str | None) -> Path:
     """Where the task works: the directory that was named, or this one."""
-    path = Path(named).expanduser() if named else here()
-    if not path.is_dir():
-        raise BadInput(f"{path} is not a directory.", fix="Give --cwd one that is there.")
-    return path.resolve()
+    path = _path(named) if named else here()
+    try:
+        if path.is_dir():
+            return path.resolve()
+        why = "is not a directory"
+    except OSError as error:
+        why = f"cannot be used: {error.strerror}"
+    raise BadInput(f"{path} {why}.", fix="Give --cwd a directory that is there.")
+
+
+def _path(typed: str) -> Path:
+    try:
+        return Path(typed).expanduser()
+    except RuntimeError:  # `~` of a user that is not there: a name like any other
+        return Path(typed)
 
 
 def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
@@ -60,7 +71,9 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _in_git(cwd: Path) -> bool:
-    return any((place / ".git").exists() for place in (cwd, *cwd.parents))
+    """An empty `.git` is no repository: sandboxes leave such folders behind."""
+    places = [place / ".git" for place in (cwd, *cwd.parents)]
+    return any(place.is_file() or (place / "HEAD").exists() for place in places)
 
 
 def _prompt(given: Mapping[str, object]) -> str:
@@ -79,7 +92,7 @@ def _read(name: str) -> str:
         if name == "-":
             data = sys.stdin.buffer.read(MOST_BYTES)
         else:
-            with Path(name).expanduser().open("rb") as file:
+            with _path(name).open("rb") as file:
                 data = file.read(MOST_BYTES)
     except OSError as error:
         raise BadInput(

@@ -43,7 +43,7 @@ def status(name: str) -> Cell:
     return Cell(name, _STYLES.get(name, ""))
 
 
-def _elapsed(task: TaskRow, now: int) -> Value:
+def elapsed(task: TaskRow, now: int) -> Value:
     run = task.run
     return _seconds((run.ended_at or now) - run.started_at) if run and run.started_at else None
 
@@ -58,7 +58,7 @@ def _seconds(micros: int) -> str:
     return duration(max(0, micros // SECOND * SECOND))
 
 
-def _context(task: TaskRow, _now: int) -> Value:
+def peak_context(task: TaskRow, _now: int) -> Value:
     return tokens(task.run.peak_context) if task.run and task.run.peak_context else None
 
 
@@ -81,9 +81,9 @@ def _chosen(task: TaskRow, what: str) -> Value:
 LIST = (
     Shown(Column("task"), lambda t, _: t.id),
     Shown(Column("status"), lambda t, _: status(t.status)),
-    Shown(Column("elapsed", right=True), _elapsed, rank=1),
+    Shown(Column("elapsed", right=True), elapsed, rank=1),
     Shown(Column("idle", right=True), _idle, rank=4),
-    Shown(Column("context", right=True), _context, rank=3),
+    Shown(Column("context", right=True), peak_context, rank=3),
     Shown(Column("lines", right=True), _lines, rank=7),
     Shown(Column("coder"), lambda t, _: _chosen(t, "coder"), rank=2),
     Shown(Column("model", flexible=True), lambda t, _: _chosen(t, "model"), rank=6),
@@ -101,8 +101,10 @@ def task_table(found: Sequence[TaskRow], now: int, room: int | None) -> Table:
         kept = [shown for shown in LIST if any(value is not None for value in cells[shown])]
         while _needed(kept, cells) > room and (rank := max(s.rank for s in kept)):
             kept = [shown for shown in kept if shown.rank != rank]
+    fits = room is not None and _needed(kept, cells) <= room
+    columns = [s.column._replace(least=TITLE) if fits and not s.rank else s.column for s in kept]
     rows = [[cells[shown][n] for shown in kept] for n in range(len(found))]
-    return Table([shown.column for shown in kept], rows, empty="No tasks.")
+    return Table(columns, rows, empty="No tasks.")
 
 
 def _needed(kept: Sequence[Shown], cells: dict[Shown, list[Value]]) -> int:
@@ -122,8 +124,8 @@ def ready_view(found: Sequence[TaskRow]) -> View:
 
 def detail_view(found: TaskDetail, now: int) -> View:
     parts: list[tuple[str, View]] = [("", Pairs(_facts(found, now)))]
-    if found.waits:
-        parts.append(("Why it is not running", Text(_why(found))))
+    if held := _why(found):
+        parts.append(("Why it is not running", Text(held)))
     if found.prompt:
         parts.append(("Prompt", Text(found.prompt)))
     if found.runs:
@@ -147,7 +149,6 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("priority", task.priority),
         ("added", f"{ago(task.created_at, now)} by {found.author}"),
     ]
-    last_words = found.why if not found.waits else ""
     given: list[tuple[str, Value]] = [
         ("team", task.team if task.team != "local" else ""),
         ("labels", ", ".join(task.labels)),
@@ -161,7 +162,7 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("after", ", ".join(found.after)),
         ("needed by", ", ".join(found.needed_by)),
         ("failed runs", found.failures),
-        ("last words", last_words),
+        ("last words", "" if _why(found) else found.why),
     ]
     return facts + [(name, value) for name, value in given if value]
 
@@ -172,12 +173,15 @@ def _with_origin(task: TaskRow, what: str) -> str:
 
 
 def _why(found: TaskDetail) -> str:
+    """Nobody asks that of a task which is done or was cancelled."""
+    if found.task.state in {"done", "cancelled"}:
+        return ""
     return "\n".join(f"{w.why}{'  → ' + w.fix if w.fix else ''}" for w in found.waits)
 
 
 def _runs(runs: Sequence[RunRow], now: int) -> View:
     several = len({r.host for r in runs}) > 1
-    columns = [
+    columns: list[Column | str] = [
         "run",
         "state",
         "coder",
@@ -186,8 +190,8 @@ def _runs(runs: Sequence[RunRow], now: int) -> View:
         Column("what came of it", flexible=True, least=16),
         *([Column("host", flexible=True)] if several else []),
     ]
-    rows = [
-        (
+    rows: list[list[Value]] = [
+        [
             r.id,
             status(r.ending or r.state),
             r.coder,
@@ -195,7 +199,7 @@ def _runs(runs: Sequence[RunRow], now: int) -> View:
             r.branch or r.path,
             " ".join(r.detail.split()),
             *([r.host] if several else []),
-        )
+        ]
         for r in runs
     ]
     return Table(columns, rows)

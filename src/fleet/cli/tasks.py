@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.client import Client
-    from fleet.operations.catalogue import Request
     from fleet.operations.replies import TaskRow
     from fleet.operations.tasks import ListTasks
 

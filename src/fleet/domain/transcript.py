@@ -19,6 +19,8 @@ class SaidKind(StrEnum):
     LIMIT = "limit"  # turned away by a rate limit; a retry of its own is not one
     ERROR = "error"
     RESULT = "result"  # a turn has ended
+    HEARD = "heard"  # words that were sent to it have entered the conversation
+    REPLY = "reply"  # what its protocol needs back: `text`, once for every `name`
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Conversation:
     lines: int = 0
     turns: int = 0
     ended_turns: int = 0
+    heard_words: int = 0
     open_tools: int = 0
     session: str = ""
     last: str = ""
@@ -60,8 +63,10 @@ def hear(so_far: Conversation, said: Said) -> Conversation:
             return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False)
         case SaidKind.TEXT:
             return replace(so_far, last=said.text)
-        case SaidKind.THINKING:
+        case SaidKind.THINKING | SaidKind.REPLY:
             return so_far
+        case SaidKind.HEARD:
+            return replace(so_far, heard_words=so_far.heard_words + 1)
         case SaidKind.TOOL:
             return replace(so_far, open_tools=so_far.open_tools + 1, last=said.name or said.text)
         case SaidKind.TOOL_RESULT:

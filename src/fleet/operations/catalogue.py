@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_args
 
 from fleet.domain.access import Actor, Permission, allow
 from fleet.domain.errors import Conflict, Forbidden, NotFound
+from fleet.domain.event import Event
+from fleet.domain.run import Run
+from fleet.ports import Same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fleet.config import Settings
     from fleet.domain.fleet import Fleet
-    from fleet.ports import Store, Transcripts
+    from fleet.ports import Change, Record, Store, Transcripts
 
-MODULES = ("tasks", "messages", "runs")
+MODULES = ("tasks", "dependencies", "messages", "runs")
 TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
 Reply = TypeVar("Reply")
@@ -38,26 +42,47 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Whom a handler acts for, and what it may use."""
+    """Whom a handler acts for, and what it may use. `run` is the actor's own, as it was read."""
 
     actor: Actor
     store: Store
-    transcripts: Transcripts
+    transcripts: Callable[[], Transcripts]
     world: Callable[[str], World]
+    run: Run | None = None
+
+    def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
+        """What a run writes is written only while that run is as it was read."""
+        own = self.run
+        if own is None or any(isinstance(c.record, Run) and c.record.id == own.id for c in changes):
+            return self.store.commit(changes, events)
+        return self.store.commit([*changes, Same(own)], events)
+
+    def event(self, kind: str, task: str, *, run: str = "", **data: str) -> Event:
+        """A fact by this actor, now."""
+        about = run or self.actor.run
+        return Event(kind, task, self.actor.name, self.store.now(), about, dict(data))
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`at_host`: it is done to a run, by the supervisor of the run's host; see `Client.call`."""
+    """`idempotent`: said again it changes nothing more, though it may be refused.
+
+    `at_host`: it is done to a run, by the supervisor of the run's host; see `Client.call`.
+    """
 
     name: str
     request: type
-    reply: type
     permission: Permission
     handler: Callable[[Context, Any], Any]
     summary: str
     idempotent: bool = True
     at_host: bool = False
+
+    @property
+    def reply(self) -> Any:
+        """The type that the request names."""
+        (base,) = self.request.__orig_bases__  # type: ignore[attr-defined]  # of a Request[…]
+        return get_args(base)[0]
 
 
 def operations() -> Iterator[Operation]:
@@ -67,7 +92,7 @@ def operations() -> Iterator[Operation]:
 
 def find(request: type) -> Operation:
     """Only the module that declares it is loaded."""
-    for operation in import_module(request.__module__).OPERATIONS:
+    for operation in getattr(import_module(request.__module__), "OPERATIONS", ()):
         if operation.request is request:
             found: Operation = operation
             return found
@@ -78,23 +103,27 @@ def perform(context: Context, request: Request[Reply]) -> Reply:
     """Check who asks, then do it; a conflict means that it is decided again."""
     operation = find(type(request))
     allow(context.actor, operation.permission)
-    for attempt in range(TRIES):
-        _still_current(context)
-        try:
-            reply: Reply = operation.handler(context, request)
-        except Conflict:
-            if attempt == TRIES - 1:
-                raise
-            continue
-        return reply
-    raise AssertionError("unreachable")
+    for _ in range(TRIES - 1):
+        with suppress(Conflict):
+            return _once(operation, context, request)
+    return _once(operation, context, request)
 
 
-def _still_current(context: Context) -> None:
+def _once(operation: Operation, context: Context, request: Request[Reply]) -> Reply:
+    own = context.actor.run
+    now = replace(context, run=_current(context)) if own else context
+    reply: Reply = operation.handler(now, request)
+    return reply
+
+
+def _current(context: Context) -> Run:
     """A run acts only while it is its task's newest and has not ended."""
     run_id = context.actor.run
-    if not run_id:
-        return
-    task = context.store.task(context.actor.task)
-    if task.run_id != run_id or not context.store.run(run_id).live:
-        raise Forbidden(f"{run_id} is over, so it may not act any more.", code="stale_run")
+    run = context.store.run(run_id)
+    if context.store.task(context.actor.task).run_id != run_id or not run.live:
+        raise Forbidden(
+            f"{run_id} is over, so it may not act any more.",
+            fix="A person may: unset FLEET_RUN_ID and FLEET_RUN_TOKEN.",
+            code="stale_run",
+        )
+    return run

@@ -1,25 +1,39 @@
-"""Questions and answers."""
+"""Words about a task: notes, questions and answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain import message as rules
-from fleet.domain.access import Permission, allow
-from fleet.domain.errors import BadInput, NotFound, Refused
-from fleet.domain.event import Event
+from fleet.domain.access import Permission
+from fleet.domain.errors import BadInput, Forbidden, Refused
 from fleet.domain.message import Message, MessageKind, MessageState
-from fleet.domain.task import ENDED
+from fleet.domain.task import ENDED, Task
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.naming import clean_text, the_task
-from fleet.operations.views import MessageRow, message_row
+from fleet.operations.naming import (
+    how_many,
+    some_text,
+    team_in_view,
+    the_question,
+    the_task,
+)
+from fleet.operations.replies import MessageRow
+from fleet.operations.views import message_row
+from fleet.operations.writing import decided
 from fleet.ports import Put
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST = 100_000
+MOST_OPTIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Comment(Request[MessageRow]):
+    task: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,110 +66,139 @@ class ListQuestions(Request[tuple[MessageRow, ...]]):
     limit: int = 100
 
 
+def comment(context: Context, request: Comment) -> MessageRow:
+    task = the_task(context, request.task, Permission.SEND)
+    note = _message(context, task, MessageKind.NOTE, some_text("comment", request.text, most=MOST))
+    context.commit([Put(note)], context.event("message.posted", task.id, message=note.id))
+    return message_row(note)
+
+
 def ask(context: Context, request: Ask) -> MessageRow:
+    if not request.task and not context.actor.run:
+        raise BadInput("The question is about no task.", fix="Name one: fleet ask --task t-1 …")
     task = the_task(context, request.task, Permission.ASK)
-    text = clean_text("question", request.text.strip(), most=MOST)
-    if not text:
-        raise BadInput("The question is empty.")
+    text = some_text("question", request.text, most=MOST)
+    options = _options(request.options)
     if task.state in ENDED:
-        raise Refused(f"{task.id} is {task.state}: there is nothing to ask about.")
-    if request.park and not context.actor.run:
-        raise BadInput("Only a run can park on a question.", fix="Leave out --park.")
-    now = context.store.now()
-    question = Message(
+        raise Refused(
+            f"{task.id} is {task.state}: there is nothing to ask about.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+        )
+    if request.park and context.actor.task != task.id:
+        raise BadInput("Only a run can park, on its own task.", fix="Leave out --park.")
+    question = _message(
+        context, task, MessageKind.QUESTION, text, options=options, parked=request.park
+    )
+    context.commit([Put(question)], context.event("message.asked", task.id, message=question.id))
+    return message_row(question)
+
+
+def _message(
+    context: Context,
+    task: Task,
+    kind: MessageKind,
+    text: str,
+    *,
+    options: tuple[str, ...] = (),
+    parked: bool = False,
+) -> Message:
+    now, holds = context.store.now(), kind is MessageKind.QUESTION
+    return Message(
         id=context.store.new_id("m"),
         version=0,
         task=task.id,
         author=context.actor.name,
-        kind=MessageKind.QUESTION,
+        kind=kind,
         text=text,
-        state=MessageState.OPEN,
+        state=MessageState.OPEN if holds else MessageState.CLOSED,
         at=now,
-        options=request.options,
-        parked=request.park,
+        options=options,
+        parked=parked,
+        closed_at=0 if holds else now,
     )
-    event = Event(
-        "message.asked", task.id, context.actor.name, now, context.actor.run,
-        {"message": question.id},
-    )  # fmt: skip
-    context.store.commit([Put(question)], [event])
-    return message_row(question)
+
+
+def _options(given: tuple[str, ...]) -> tuple[str, ...]:
+    if len(given) > MOST_OPTIONS:
+        raise BadInput(f"{len(given)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
+    fix = "Name an answer, or leave out --option."
+    return tuple(dict.fromkeys(some_text("option", o, most=1000, fix=fix) for o in given))
 
 
 def answer(context: Context, request: Answer) -> MessageRow:
-    question = _question(context, request.name)
-    text = clean_text("answer", request.text, most=MOST)
-    if not text.strip():
-        raise BadInput("The answer is empty.")
-    if question.options and text not in question.options:
-        text = _option(question, text)
-    now = context.store.now()
-    closed, reply = rules.answer(
-        question, text, by=context.actor.name, at=now, new_id=context.store.new_id("m")
-    )
-    event = Event(
-        "message.answered", question.task, context.actor.name, now, data={"message": question.id}
-    )
-    context.store.commit([Put(closed), Put(reply)], [event])
+    question = the_question(context, request.name, Permission.ANSWER)
+    text = _chosen(question, some_text("answer", request.text, most=MOST))
+    with decided(context.store.task(question.task)):
+        closed, reply = rules.answer(
+            question,
+            text,
+            by=context.actor.name,
+            at=context.store.now(),
+            new_id=context.store.new_id("m"),
+        )
+    event = context.event("message.answered", question.task, message=question.id)
+    context.commit([Put(closed), Put(reply)], event)
     return message_row(reply)
 
 
-def _option(question: Message, text: str) -> str:
-    """By its number, as the question was shown; other words are an answer too."""
-    if text.strip().isdigit() and 1 <= int(text) <= len(question.options):
-        return question.options[int(text) - 1]
-    return text
-
-
-def _question(context: Context, name: str) -> Message:
-    if name.startswith("m-"):
-        try:
-            question = context.store.message(name)
-        except NotFound as error:
-            raise NotFound(f"There is no question '{name}'.", fix="fleet questions") from error
-        allow(context.actor, Permission.ANSWER, team=context.store.task(question.task).team)
-        return question
-    task = the_task(context, name, Permission.ANSWER)
-    asked = [m for m in context.store.messages(task.id) if m.kind is MessageKind.QUESTION]
-    still = [m for m in asked if m.state is MessageState.OPEN]
-    if len(still) == 1:
-        return still[0]
-    if still:
-        known = ", ".join(m.id for m in still)
-        raise BadInput(f"{task.id} asks {len(still)} questions: {known}.", fix="Name one of them.")
-    if asked:
-        raise Refused(f"{task.id} has no open question any more.", code="answered")
-    raise Refused(f"{task.id} has asked nothing.", fix="fleet questions lists what is open.")
+def _chosen(question: Message, text: str) -> str:
+    """An option by its number, as the question was shown; other words are an answer too."""
+    numbers = {str(n): option for n, option in enumerate(question.options, 1)}
+    return text if text in question.options else numbers.get(text, text)
 
 
 def take_answer(context: Context, request: TakeAnswer) -> MessageRow | None:
-    question = context.store.message(request.question)
-    replies = [
-        m
-        for m in context.store.messages(question.task)
-        if m.kind is MessageKind.ANSWER and m.reply_to == question.id
-    ]
-    if not replies:
+    question = the_question(context, request.question, Permission.ASK)
+    if question.author != context.actor.name:
+        raise Forbidden(
+            f"{question.id} was asked by {question.author}, who waits for the answer.",
+            fix=f"`fleet show {question.task}` shows it.",
+        )
+    reply = _reply(context, question)
+    if reply is None:
         return None
-    reply = replies[0]
     if reply.state is MessageState.OPEN:
-        heard = rules.delivered(reply, at=context.store.now())
-        context.store.commit([Put(replace(heard))], [])
+        reply = rules.delivered(reply, at=context.store.now())
+        context.commit([Put(reply)], context.event("message.heard", reply.task, message=reply.id))
     return message_row(reply)
 
 
+def _reply(context: Context, question: Message) -> Message | None:
+    for message in context.store.messages(question.task):
+        if message.kind is MessageKind.ANSWER and message.reply_to == question.id:
+            return message
+    task = context.store.task(question.task)
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}, and {question.id} has no answer.",
+            fix=f"`fleet show {task.id}` tells its story.",
+            code="unanswered",
+        )
+    return None
+
+
 def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...]:
-    found = context.store.open_messages(MessageKind.QUESTION, limit=request.limit)
-    tasks = context.store.tasks_by_id(sorted({m.task for m in found}))
-    return tuple(message_row(m) for m in found if tasks[m.task].team == context.actor.team)
+    """Those that hold a task back: one that has ended waits for nothing."""
+    limit, team = how_many(request.limit), team_in_view(context)
+    asked = limit
+    while True:
+        found = context.store.open_messages(MessageKind.QUESTION, limit=asked)
+        tasks = context.store.tasks_by_id(sorted({m.task for m in found}))
+        mine = [
+            m
+            for m in found
+            if team in {"", tasks[m.task].team} and tasks[m.task].state not in ENDED
+        ]
+        if len(mine) >= limit or len(found) < asked:
+            return tuple(message_row(m) for m in mine[:limit])
+        asked *= 4
 
 
 _P = Permission
 OPERATIONS = (
-    Operation("message.ask", Ask, MessageRow, _P.ASK, ask, "Ask a question.", idempotent=False),
-    Operation("message.answer", Answer, MessageRow, _P.ANSWER, answer, "Answer a question."),
-    Operation("message.take", TakeAnswer, MessageRow, _P.ASK, take_answer, "Hear the answer."),
-    Operation(
-        "message.questions", ListQuestions, tuple, _P.READ, questions, "List open questions."
-    ),
+    Operation("message.comment", Comment, _P.SEND, comment, "Write a note.", idempotent=False),
+    Operation("message.ask", Ask, _P.ASK, ask, "Ask a question.", idempotent=False),
+    Operation("message.answer", Answer, _P.ANSWER, answer, "Answer a question."),
+    Operation("message.take", TakeAnswer, _P.ASK, take_answer, "Hear the answer."),
+    Operation("message.questions", ListQuestions, _P.READ, questions, "List open questions."),
 )

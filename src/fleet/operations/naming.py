@@ -1,18 +1,24 @@
-"""One way from what somebody typed to the task that is meant."""
+"""One way from what somebody typed to the thing that is meant."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import allow
-from fleet.domain.errors import BadInput, NotFound
+from fleet.domain.access import Permission, Role, allow
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.message import MessageKind, MessageState
 
 if TYPE_CHECKING:
-    from fleet.domain.access import Permission
+    from fleet.domain.message import Message
+    from fleet.domain.run import Run
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
 LIST = "`fleet tasks --all` lists them."
+MOST = 10_000  # of anything, in one reply
+_TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+_MESSAGE = re.compile(r"m-[0-9]{1,18}")
 
 
 def the_task(context: Context, name: str, permission: Permission) -> Task:
@@ -20,21 +26,93 @@ def the_task(context: Context, name: str, permission: Permission) -> Task:
     wanted = name.strip() or context.actor.task
     if not wanted:
         raise BadInput("Which task?", fix=LIST)
-    wanted = wanted.partition(".")[0]
-    if wanted.isdigit():
-        wanted = f"t-{wanted}"
+    found = _TASK.fullmatch(wanted)
     try:
-        task = context.store.task(wanted)
+        task = context.store.task(f"t-{int(found[1])}" if found else "")
     except NotFound as error:
-        raise NotFound(f"There is no task '{name}'.", fix=LIST) from error
+        raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST) from error
     allow(context.actor, permission, team=task.team)
     return task
 
 
-def clean_text(what: str, text: str, *, most: int) -> str:
+def the_run(context: Context, name: str, permission: Permission) -> Run:
+    """By id (`t-31.2`), or the newest of the task."""
+    task = the_task(context, name, permission)
+    found = _TASK.fullmatch(name.strip())
+    number = int(found[2]) if found and found[2] else 0
+    if not number and not task.run_id:
+        raise Refused(
+            f"{task.id} has not run yet.", fix=f"`fleet show {task.id}` says why.", code="no_run"
+        )
+    try:
+        return context.store.run(f"{task.id}.{number}" if number else task.run_id)
+    except NotFound as error:
+        raise NotFound(
+            f"{task.id} has no run {number}.", fix=f"`fleet show {task.id}` lists its runs."
+        ) from error
+
+
+def the_question(context: Context, name: str, permission: Permission) -> Message:
+    """By id (`m-7`), or the one open question of a task."""
+    name = name.strip()
+    if _MESSAGE.fullmatch(name):
+        try:
+            question = context.store.message(name)
+        except NotFound as error:
+            raise NotFound(
+                f"There is no question '{name}'.", fix="`fleet questions` lists them."
+            ) from error
+        allow(context.actor, permission, team=context.store.task(question.task).team)
+        return question
+    task = the_task(context, name, permission)
+    asked = [m for m in context.store.messages(task.id) if m.kind is MessageKind.QUESTION]
+    still = [m for m in asked if m.state is MessageState.OPEN]
+    if len(still) == 1:
+        return still[0]
+    if still:
+        known = "; ".join(f"{m.id} ({' '.join(m.text.split())[:60]})" for m in still)
+        raise BadInput(
+            f"{task.id} asks {len(still)} questions: {known}.",
+            fix=f"Name one of them: fleet answer {still[0].id} TEXT",
+        )
+    if asked:
+        raise Refused(
+            f"{task.id} has no open question any more.",
+            fix=f"`fleet show {task.id}` has the answer.",
+            code="answered",
+        )
+    raise Refused(f"{task.id} has asked nothing.", fix="`fleet questions` lists what is open.")
+
+
+def team_in_view(context: Context, team: str = "") -> str:
+    """The team whose tasks the actor is shown; empty: all, which a coordinator may see."""
+    if team:
+        allow(context.actor, Permission.READ, team=team)
+        return team
+    return "" if context.actor.role is Role.COORDINATOR else context.actor.team
+
+
+def clean_text(what: str, text: str, *, most: int, fix: str = "") -> str:
     """Refuse what could not be shown or stored as it is."""
     if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise BadInput(f"The {what} is not valid text.", fix="Give it as UTF-8, without NUL.")
     if len(text) > most:
-        raise BadInput(f"The {what} has {len(text)} characters; at most {most} are taken.")
+        raise BadInput(
+            f"The {what} has {len(text)} characters; at most {most} are taken.",
+            fix=fix or "Shorten it.",
+        )
     return text
+
+
+def some_text(what: str, text: str, *, most: int, fix: str = "") -> str:
+    """Clean, and not empty."""
+    text = clean_text(what, text.strip(), most=most, fix=fix)
+    if not text:
+        raise BadInput(f"The {what} is empty.", fix=fix or "Say something.")
+    return text
+
+
+def how_many(limit: int) -> int:
+    if not 1 <= limit <= MOST:
+        raise BadInput(f"A limit of {limit} is not between 1 and {MOST}.", fix="Choose another.")
+    return limit

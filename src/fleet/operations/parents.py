@@ -14,13 +14,19 @@ if TYPE_CHECKING:
 MOST = 10_000
 
 
+def children(store: Store, task: Task) -> list[Task]:
+    """Those it is made of, oldest first."""
+    if task.join is None:
+        return []
+    return store.tasks(TaskQuery(parent=task.id, limit=MOST, oldest_first=True))
+
+
 def parent_changes(store: Store, child: Task, *, now: int) -> list[Change]:
     """Every parent is written, also one that stays as it is: two last children must meet there."""
     changes: list[Change] = []
     while child.parent:
         parent = store.task(child.parent)
-        siblings = store.tasks(TaskQuery(parent=parent.id, limit=MOST))
-        others = [s for s in siblings if s.id != child.id]
+        others = [s for s in children(store, parent) if s.id != child.id]
         child = join(parent, [*others, child], now=now)
         changes.append(Put(child))
     return changes

@@ -6,28 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
-from fleet.domain.errors import NotFound, Refused
+from fleet.domain.errors import BadInput
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.naming import the_task
+from fleet.operations.naming import the_run
+from fleet.operations.replies import Spoken
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """Lines of a transcript as the coder wrote them, and where the next ones start."""
-
-    run: str
-    coder: str
-    lines: tuple[str, ...]
-    offset: int
-    live: bool
+MOST = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTranscript(Request[Spoken]):
-    """`name` is a run, or a task: then its newest run."""
+    """`name` is a run, or a task: then its newest run. `limit` is in bytes."""
 
     name: str
     offset: int = 0
@@ -35,22 +27,18 @@ class ReadTranscript(Request[Spoken]):
 
 
 def read(context: Context, request: ReadTranscript) -> Spoken:
-    task = the_task(context, request.name, Permission.READ)
-    run_id = request.name if "." in request.name else task.run_id
-    if not run_id:
-        raise Refused(f"{task.id} has not run yet.", fix=f"fleet show {task.id} says why.")
-    try:
-        run = context.store.run(run_id)
-    except NotFound as error:
-        raise NotFound(f"{task.id} has no run '{request.name}'.") from error
-    chunk = context.transcripts.read(
-        run_id, request.offset, limit=request.limit, final=not run.live
+    if request.offset < 0 or not 1 <= request.limit <= MOST:
+        raise BadInput(
+            f"There is nothing to read at {request.offset}, {request.limit} bytes long.",
+            fix=f"Start at 0 or later, and read 1 to {MOST} bytes.",
+        )
+    run = the_run(context, request.name, Permission.READ)
+    chunk = context.transcripts().read(
+        run.id, request.offset, limit=request.limit, final=not run.live
     )
-    return Spoken(run_id, run.choice.coder, chunk.lines, chunk.offset, run.live)
+    return Spoken(run.id, run.choice.coder, chunk.lines, chunk.offset, run.live)
 
 
 OPERATIONS = (
-    Operation(
-        "run.transcript", ReadTranscript, Spoken, Permission.READ, read, "Read what a run said."
-    ),
+    Operation("run.transcript", ReadTranscript, Permission.READ, read, "Read what a run said."),
 )

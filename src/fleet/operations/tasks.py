@@ -7,31 +7,30 @@ from typing import TYPE_CHECKING
 
 from fleet.domain import task as rules
 from fleet.domain.access import Permission, allow
-from fleet.domain.choice import Defaults, choose
-from fleet.domain.errors import BadInput, NotFound, Refused
-from fleet.domain.event import Event
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.errors import BadInput, Refused, nearest
 from fleet.domain.run import Wanted
 from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
+from fleet.operations.asked import check_spec
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.naming import LIST, clean_text, the_task
-from fleet.operations.parents import MOST as MOST_CHILDREN
-from fleet.operations.parents import parent_changes
-from fleet.operations.views import TaskDetail, TaskRow, detail, rows
+from fleet.operations.dependencies import needed
+from fleet.operations.naming import clean_text, how_many, some_text, team_in_view, the_task
+from fleet.operations.parents import children
+from fleet.operations.replies import TaskDetail, TaskRow
+from fleet.operations.views import STATE_OF, detail, rows
+from fleet.operations.writing import decided, write_task
 from fleet.ports import Put, Same, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fleet.operations.catalogue import Context
-    from fleet.ports import Change
 
-MOST_TITLE, MOST_PROMPT = 200, 1_000_000
+MOST_TITLE, MOST_WHY, MOST_PROMPT = 200, 2000, 1_000_000
 LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
 
 
 @dataclass(frozen=True, slots=True)
 class AddTask(Request[TaskRow]):
+    """`after`: it waits for these. `join` (all, any): it is its children and never runs itself."""
+
     title: str
     prompt: str = ""
     project: str = ""
@@ -44,12 +43,12 @@ class AddTask(Request[TaskRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Request[tuple[TaskRow, ...]]):
-    """`all`: ended ones too."""
+    """`all`: ended ones too. `statuses` are states, or what a list shows. `before`: a page on."""
 
     project: str = ""
     team: str = ""
     all: bool = False
-    states: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
     before: str = ""
     limit: int = 50
 
@@ -91,52 +90,37 @@ class ResumeTask(Request[TaskRow]):
     task: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommentTask(Request[TaskRow]):
-    task: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddDependency(Request[TaskRow]):
-    task: str
-    needs: str
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveDependency(Request[TaskRow]):
-    task: str
-    needs: str
-
-
 def add(context: Context, request: AddTask) -> TaskRow:
-    title = clean_text("title", request.title.strip(), most=MOST_TITLE)
-    if not title:
-        raise BadInput("A task needs a title.", fix='fleet add "Fix the login"')
-    if not 0 <= request.spec.priority <= 4:
-        raise BadInput(f"Priority {request.spec.priority} is not between 0 (first) and 4 (last).")
-    team = request.team or context.actor.team
+    one_line = " ".join(request.title.split())
+    title = some_text("title", one_line, most=MOST_TITLE, fix="Say the rest in --prompt.")
+    prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT, fix="Put it into a file.")
+    team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
-    world = context.world(request.project)
-    choose(request.spec, world.fleet, Defaults(world.settings.coder, world.settings.model))
-    needs = _needs(context, request.after)
-    parent = _parent(context, request.parent)
+    check_spec(request.spec, context.world(request.project))
     task = Task(
         id=context.store.new_id("t"),
         version=0,
         state=TaskState.OPEN,
         title=title,
-        prompt=clean_text("prompt", request.prompt, most=MOST_PROMPT),
+        prompt=prompt,
         project=request.project,
         author=context.actor.name,
         created_at=context.store.now(),
         team=team,
         spec=request.spec,
-        after=tuple(n.id for n in needs),
-        parent=parent,
-        join=Join(request.join) if request.join else None,
+        after=tuple(dict.fromkeys(needed(context, name).id for name in request.after)),
+        parent=_parent(context, request.parent),
+        join=_join(request.join),
     )
-    return _write(context, task, "task.added", title=title)
+    return write_task(context, task, "task.added", title=title)
+
+
+def _join(name: str) -> Join | None:
+    known = {str(join): join for join in Join}
+    if name and name not in known:
+        fix = nearest(name, known) or f"There are: {', '.join(known)}."
+        raise BadInput(f"'{name}' is not a way to join tasks.", fix=fix)
+    return known.get(name)
 
 
 def _parent(context: Context, name: str) -> str:
@@ -144,44 +128,53 @@ def _parent(context: Context, name: str) -> str:
         return ""
     parent = the_task(context, name, Permission.ASSIGN)
     if parent.join is None or parent.state is not TaskState.OPEN:
-        raise Refused(f"{parent.id} is not a task that takes children.")
+        raise Refused(
+            f"{parent.id} is not a task that takes children.", fix="Leave out the parent."
+        )
     return parent.id
 
 
-def _needs(context: Context, names: Iterable[str]) -> list[Task]:
-    found = []
-    for name in names:
-        try:
-            need = the_task(context, name, Permission.READ)
-        except NotFound as error:
-            raise NotFound(f"There is no task '{name}' to wait for.", fix=LIST) from error
-        if need.state is TaskState.CANCELLED:
-            raise Refused(
-                f"{need.id} is cancelled, so nothing can wait for it.",
-                fix=f"fleet retry {need.id}",
-            )
-        if need not in found:
-            found.append(need)
-    return found
-
-
 def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
-    team = request.team or context.actor.team
-    allow(context.actor, Permission.READ, team=team)
-    states = request.states or (() if request.all else LIVE)
+    limit = how_many(request.limit)
     query = TaskQuery(
-        states=tuple(str(s) for s in states),
+        states=_states(request),
         project=request.project,
-        team=request.team,
-        before=request.before,
-        limit=request.limit,
+        team=team_in_view(context, request.team),
+        before=the_task(context, request.before, Permission.READ).id if request.before else "",
+        limit=limit,
     )
-    return tuple(rows(context, context.store.tasks(query)))
+    found: list[TaskRow] = []
+    while True:
+        page = context.store.tasks(query)
+        found += [r for r in rows(context, page) if _is_wanted(r, request.statuses)]
+        if len(found) >= limit or len(page) < limit:
+            return tuple(found[:limit])
+        query = replace(query, before=page[-1].id)
+
+
+def _states(request: ListTasks) -> tuple[str, ...]:
+    for name in request.statuses:
+        if name not in STATE_OF:
+            fix = nearest(name, STATE_OF) or f"There are: {', '.join(STATE_OF)}."
+            raise BadInput(f"'{name}' is not a state of a task.", fix=fix)
+    if request.statuses:
+        return tuple(sorted({str(STATE_OF[name]) for name in request.statuses}))
+    return () if request.all else tuple(str(s) for s in LIVE)
+
+
+def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
+    return not statuses or row.state in statuses or row.status in statuses
 
 
 def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
-    found = context.store.candidates(now=context.store.now(), limit=request.limit)
-    return tuple(rows(context, [t for t in found if t.team == context.actor.team]))
+    limit, team = how_many(request.limit), team_in_view(context)
+    asked = limit
+    while True:  # other teams' tasks may come first
+        found = context.store.candidates(now=context.store.now(), limit=asked)
+        mine = [t for t in found if team in {"", t.team}]
+        if len(mine) >= limit or len(found) < asked:
+            return tuple(rows(context, mine[:limit]))
+        asked *= 4
 
 
 def show(context: Context, request: ShowTask) -> TaskDetail:
@@ -190,121 +183,80 @@ def show(context: Context, request: ShowTask) -> TaskDetail:
 
 def cancel(context: Context, request: CancelTask) -> TaskRow:
     """A running task is cancelled by ending its run; the supervisor of its host does that."""
+    why = clean_text("reason", request.why, most=MOST_WHY)
     task = the_task(context, request.task, Permission.ASSIGN)
-    if task.join is not None:
-        for child in context.store.tasks(TaskQuery(parent=task.id, limit=MOST_CHILDREN)):
-            if child.state not in ENDED:
-                cancel(context, replace(request, task=child.id))
+    going = [c for c in children(context.store, task) if c.state not in ENDED]
+    if going:
+        for child in going:
+            cancel(context, replace(request, task=child.id))
         return rows(context, [context.store.task(task.id)])[0]
+    if task.state is TaskState.RUNNING:
+        return _end_run(context, task)
     now = context.store.now()
-    if task.state is not TaskState.RUNNING:
-        return _write(context, rules.cancel(task, request.why, now=now), "task.cancelled")
+    with decided(task):
+        return write_task(context, rules.cancel(task, why, now=now), "task.cancelled", why=why)
+
+
+def _end_run(context: Context, task: Task) -> TaskRow:
     run = context.store.run(task.run_id)
-    wanted = replace(run, wanted=Wanted.CANCEL)
-    event = Event("run.stop_wanted", task.id, context.actor.name, now, run.id)
-    context.store.commit([Put(wanted), Same(task)], [event])
+    if run.wanted is not Wanted.CANCEL:
+        event = context.event("run.stop_wanted", task.id, run=run.id)
+        context.commit([Put(replace(run, wanted=Wanted.CANCEL)), Same(task)], event)
     return rows(context, [task])[0]
 
 
 def retry(context: Context, request: RetryTask) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
-    return _write(context, rules.reopen(task), "task.reopened")
+    with decided(task):
+        return write_task(context, rules.reopen(task), "task.reopened")
 
 
 def close(context: Context, request: CloseTask) -> TaskRow:
+    why = some_text("reason", request.why, most=MOST_WHY)
     task = the_task(context, request.task, Permission.COMPLETE)
-    closed = rules.close(task, request.why, now=context.store.now())
-    return _write(context, closed, "task.closed", why=request.why)
+    with decided(task):
+        closed = rules.close(task, why, now=context.store.now())
+        return write_task(context, closed, "task.closed", why=why)
 
 
 def pause(context: Context, request: PauseTask) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
-    return _write(context, replace(task, paused=True), "task.paused")
+    _must_be_going(task)
+    if task.paused:
+        return rows(context, [task])[0]
+    return write_task(context, replace(task, paused=True), "task.paused")
 
 
 def resume(context: Context, request: ResumeTask) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
+    if not task.paused:
+        _must_be_going(task)
+        if not task.tally.not_before:
+            return rows(context, [task])[0]
     tally = replace(task.tally, not_before=0)
-    return _write(context, replace(task, paused=False, tally=tally), "task.resumed")
+    return write_task(context, replace(task, paused=False, tally=tally), "task.resumed")
 
 
-def comment(context: Context, request: CommentTask) -> TaskRow:
-    task = the_task(context, request.task, Permission.SEND)
-    text = clean_text("comment", request.text.strip(), most=MOST_PROMPT)
-    if not text:
-        raise BadInput("The comment is empty.")
-    now = context.store.now()
-    note = Message(
-        id=context.store.new_id("m"),
-        version=0,
-        task=task.id,
-        author=context.actor.name,
-        kind=MessageKind.NOTE,
-        text=text,
-        state=MessageState.CLOSED,
-        at=now,
-        closed_at=now,
-    )
-    event = Event("message.posted", task.id, context.actor.name, now, data={"message": note.id})
-    context.store.commit([Put(note)], [event])
-    return rows(context, [task])[0]
-
-
-def depend(context: Context, request: AddDependency) -> TaskRow:
-    task = the_task(context, request.task, Permission.ASSIGN)
-    (need,) = _needs(context, [request.needs])
-    seen = {need.id: need}
-
-    def needs_of(task_id: str) -> tuple[str, ...]:
-        held = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
-        if held is None:
-            return ()
-        seen[task_id] = held
-        return held.after
-
-    changed = rules.depend(task, need.id, needs_of)
-    same = [Same(t) for t in seen.values() if t.id != task.id]  # or two could make a circle
-    return _write(context, changed, "task.needs", same, needs=need.id)
-
-
-def independ(context: Context, request: RemoveDependency) -> TaskRow:
-    task = the_task(context, request.task, Permission.ASSIGN)
-    needs = the_task(context, request.needs, Permission.READ).id
-    if needs not in task.after:
-        raise Refused(f"{task.id} does not wait for {needs}.", code="no_dependency")
-    changed = replace(task, after=tuple(n for n in task.after if n != needs))
-    return _write(context, changed, "task.needs_not", needs=needs)
-
-
-def _write(
-    context: Context, task: Task, kind: str, more: Iterable[Change] = (), **data: str
-) -> TaskRow:
-    now = context.store.now()
-    event = Event(kind, task.id, context.actor.name, now, data=dict(data))
-    parents = parent_changes(context.store, task, now=now)
-    written = context.store.commit([Put(task), *more, *parents], [event])[0]
-    assert isinstance(written, Task)
-    return rows(context, [written])[0]
+def _must_be_going(task: Task) -> None:
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Pause or resume those.")
+    if task.state not in {TaskState.OPEN, TaskState.RUNNING}:
+        raise Refused(
+            f"{task.id} is {task.state}, so nothing of it is to start.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+            code="ended",
+        )
 
 
 _P = Permission
 OPERATIONS = (
-    Operation("task.add", AddTask, TaskRow, _P.ADD, add, "Queue a task.", idempotent=False),
-    Operation("task.list", ListTasks, tuple, _P.READ, list_tasks, "List the tasks."),
-    Operation("task.ready", ReadyTasks, tuple, _P.READ, ready, "List what could start now."),
-    Operation("task.show", ShowTask, TaskDetail, _P.READ, show, "Show one task."),
-    Operation(
-        "task.cancel", CancelTask, TaskRow, _P.ASSIGN, cancel, "Cancel a task.", at_host=True
-    ),
-    Operation("task.retry", RetryTask, TaskRow, _P.ASSIGN, retry, "Open an ended task again."),
-    Operation("task.close", CloseTask, TaskRow, _P.COMPLETE, close, "Settle a task by hand."),
-    Operation("task.pause", PauseTask, TaskRow, _P.ASSIGN, pause, "Keep a task from starting."),
-    Operation("task.resume", ResumeTask, TaskRow, _P.ASSIGN, resume, "Let a task start again."),
-    Operation(
-        "task.comment", CommentTask, TaskRow, _P.SEND, comment, "Write a note.", idempotent=False
-    ),
-    Operation("task.depend", AddDependency, TaskRow, _P.ASSIGN, depend, "Wait for another task."),
-    Operation(
-        "task.independ", RemoveDependency, TaskRow, _P.ASSIGN, independ, "Wait for it no longer."
-    ),
+    Operation("task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False),
+    Operation("task.list", ListTasks, _P.READ, list_tasks, "List the tasks, newest first."),
+    Operation("task.ready", ReadyTasks, _P.READ, ready, "List what could start now."),
+    Operation("task.show", ShowTask, _P.READ, show, "Show one task."),
+    Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
+    Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Open an ended task again."),
+    Operation("task.close", CloseTask, _P.COMPLETE, close, "Settle a task by hand."),
+    Operation("task.pause", PauseTask, _P.ASSIGN, pause, "Keep a task from starting."),
+    Operation("task.resume", ResumeTask, _P.ASSIGN, resume, "Let a task start again."),
 )

@@ -17,7 +17,7 @@ from fleet.domain.event import Event
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.run import Ending, Outcome, Progress, Run, RunState, Wanted
 from fleet.domain.task import SECOND, Retry
-from fleet.domain.transcript import Conversation, Exit, hear, judge
+from fleet.domain.transcript import Conversation, Exit, SaidKind, hear, judge
 from fleet.ports import Brief, Look, Merge, Presence, Put, Site
 from fleet.supervisor.brief import compose
 from fleet.supervisor.settling import end_run
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fleet.config import Settings
     from fleet.domain.task import Task
-    from fleet.ports import Coder, Job
+    from fleet.ports import Job, Listener
     from fleet.supervisor.parts import Here, Parts
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
@@ -40,12 +40,14 @@ class Attempt:
         self._here = here
         self.run = run
         self.over = False
-        self._coder: Coder | None = None
+        self._listener: Listener | None = None
+        self._replies: dict[str, str] = {}
         self._job: Job | None = None
         self._heard = Conversation()
         self._offset = 0
         self._cut: Ending | None = None
         self._told_to_stop = False
+        self._closed = False
         self._lost_at = 0
         self._progress = Progress(run.id, -1, 0)
         task = parts.store.task(run.task)
@@ -150,7 +152,7 @@ class Attempt:
         world = self._parts.world(task.project)
         defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
         agent, _ = choose(task.spec, world.fleet, defaults)
-        coder, last = self._driver(), self._last_run()
+        coder, last = self._parts.coder(self.run.choice.coder), self._last_run()
         session = self._session(task, last) if coder.resumes else ""
         said = {m.id: m for m in store.messages(task.id)}
         brief = Brief(
@@ -199,6 +201,7 @@ class Attempt:
         look = self._parts.launcher.look(self.run.id)
         match look.presence:
             case Presence.ALIVE:
+                self._converse()
                 self._mind()
                 self._report()
             case Presence.EXITED:
@@ -210,7 +213,7 @@ class Attempt:
                 pass
 
     def _listen(self, *, final: bool) -> None:
-        coder = self._driver()
+        listener = self._ear()
         while True:
             chunk = self._parts.transcripts.read(
                 self.run.id, self._offset, limit=BATCH, final=final
@@ -220,16 +223,28 @@ class Attempt:
             self._offset = chunk.offset
             heard = replace(self._heard, lines=self._heard.lines + len(chunk.lines))
             for line in chunk.lines:
-                for said in coder.parse(line):
+                for said in listener.hear(line):
                     heard = hear(heard, said)
+                    if said.kind is SaidKind.REPLY:
+                        self._replies[said.name] = said.text
             self._heard = heard
             if not final:
                 return
 
-    def _driver(self) -> Coder:
-        if self._coder is None:
-            self._coder = self._parts.coder(self.run.choice.coder)
-        return self._coder
+    def _ear(self) -> Listener:
+        if self._listener is None:
+            coder = self._parts.coder(self.run.choice.coder)
+            self._listener = coder.listen(self._parts.launcher.opening(self.run.id))
+        return self._listener
+
+    def _converse(self) -> None:
+        """Give its protocol what it waits for; once a turn has ended, there is no more to come."""
+        for key, text in self._replies.items():
+            self._parts.launcher.tell(self.run.id, text, key=key)
+        self._replies.clear()
+        if self._heard.ended_turns and not self._closed:
+            self._parts.launcher.close(self.run.id)
+            self._closed = True
 
     def _mind(self) -> None:
         """Stop it when somebody wants that, when its time is up, or its context full."""

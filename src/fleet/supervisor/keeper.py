@@ -20,7 +20,6 @@ Two processes of one run can both be asked to keep it: one wins `keeper.json`, t
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -28,9 +27,13 @@ import select
 import signal
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from fleet.adapters.host import machine
 from fleet.adapters.host.files import write_once
+
+if TYPE_CHECKING:
+    from typing import IO, Any
 
 FORMAT = 1
 SWEEP_GRACE = 2.0  # for what a coder leaves behind; it had its own time to end it
@@ -47,10 +50,11 @@ class Keeper:
         self.status: int | None = None
         self.stdin = -1
         self.pending = b""
-        self.done = 0  # the last input record carried out
+        self.done = self.noted = 0  # the last input record carried out, and written down
         self.offset = 0
         self.kill_at = 0.0  # when a stop loses its patience; 0: nobody asked
         self.closing = False
+        self.lease: float | None = None  # as it was last read
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -71,7 +75,7 @@ class Keeper:
         else:
             return False
         me = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id(), "mark": self.mark}
-        return write_once(self.path("keeper.json"), me)
+        return write_once(self.path("keeper.json"), json.dumps(me))
 
     def start(self) -> None:
         self._reserve_exit()
@@ -84,7 +88,7 @@ class Keeper:
         signal.signal(signal.SIGTERM, lambda *_: self.stop(5.0))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        machine.adopt_orphans()
+        self.adopts = machine.adopt_orphans()
         if self.lease_is_over():  # it was long before we got here
             self.status = -signal.SIGKILL
         else:
@@ -105,6 +109,7 @@ class Keeper:
             os.set_blocking(self.stdin, False)
 
     def _become_coder(self, feed: int, out: int, err: int) -> None:
+        what = self.launch["argv"][0]
         try:
             os.setpgid(0, 0)
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
@@ -112,20 +117,23 @@ class Keeper:
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; a program expects it
             for target, fd in enumerate((feed, out, err)):
                 os.dup2(fd, target)
+            if not os.path.isdir(self.launch["cwd"]):
+                what = self.launch["cwd"]
             os.chdir(self.launch["cwd"])
             argv, env = self.launch["argv"], self.launch["env"]
             os.environ["PATH"] = env.get("PATH", os.defpath)
             os.execvpe(argv[0], argv, env)  # noqa: S606  # argv is a list; there is no shell
-        except OSError as error:
-            name = error.filename or self.launch["argv"][0]
-            os.write(2, f"fleet: {name}: {error.strerror}\n".encode())
-            os._exit(126 if error.errno == errno.EACCES else 127)
+        except BaseException as error:  # noqa: BLE001  # this is a copy of the keeper: it ends here
+            why = (isinstance(error, OSError) and error.strerror) or error
+            os.write(2, f"fleet: {what}: {why}\n".encode("utf-8", "replace"))
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
 
     def run(self) -> None:
         while self.status is None:
             self._take_input()
             self._feed()
             writing = [self.stdin] if self.pending and self.stdin >= 0 else []
+            self._note()
             ready, _, _ = select.select([self.signals, self.wake], writing, [], self._patience())
             for fd in ready:
                 _drain(fd)
@@ -134,7 +142,7 @@ class Keeper:
 
     def _patience(self) -> float:
         if self.kill_at:
-            return max(0.0, min(LOOK, self.kill_at - time.monotonic()))
+            return max(0.05, min(LOOK, self.kill_at - time.monotonic()))
         return LOOK
 
     def _take_input(self) -> None:
@@ -148,17 +156,18 @@ class Keeper:
         whole = data[: data.rfind(b"\n") + 1]
         self.offset += len(whole)
         for line in whole.splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue  # torn by a crash of its writer, who was told nothing
-            if "text" in record:
-                self.pending += record["text"].encode("utf-8", "surrogateescape")
-            if record.get("close"):
-                self.closing = True
-            if "stop" in record:
-                self.stop(float(record["stop"]))
-            self.done = record["n"]
+            with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):
+                self._carry_out(json.loads(line))  # or torn by a crash of its writer, told nothing
+
+    def _carry_out(self, record: dict[str, Any]) -> None:
+        number = int(record["n"])
+        if "text" in record:
+            self.pending += record["text"].encode("utf-8", "surrogateescape")
+        if record.get("close"):
+            self.closing = True
+        if "stop" in record:
+            self.stop(float(record["stop"]))
+        self.done = number
 
     def _feed(self) -> None:
         if self.stdin < 0:
@@ -171,11 +180,17 @@ class Keeper:
         except BrokenPipeError:
             self.pending = b""
             self.closing = True
-        if self.done:
-            replace_file(self.path("input.pos"), str(self.done))
         if self.closing:
             os.close(self.stdin)
             self.stdin = -1
+
+    def _note(self) -> None:
+        """How far we got, once the coder has it all. A full disk costs the note, not the run."""
+        if self.done == self.noted or (self.pending and self.stdin >= 0):
+            return
+        with contextlib.suppress(OSError):
+            replace_file(self.path("input.pos"), str(self.done))
+            self.noted = self.done
 
     def stop(self, grace: float) -> None:
         if not self.kill_at:
@@ -189,48 +204,51 @@ class Keeper:
             self._signal_group(signal.SIGKILL)  # another host may start it now: no grace left
 
     def lease_is_over(self) -> bool:
-        try:
-            return machine.since_boot() >= float(self._read("lease"))
-        except (FileNotFoundError, ValueError):
-            return False
+        with contextlib.suppress(OSError, ValueError):  # none, or not now: what we knew holds
+            self.lease = float(self._read("lease"))
+        return self.lease is not None and machine.since_boot() >= self.lease
 
     def _signal_group(self, number: int) -> None:
         """The coder is our child and not waited for, so its number cannot be another's."""
         if self.status is None and self.child:
-            try:
-                os.killpg(self.child, number)
-            except ProcessLookupError:
-                os.kill(self.child, number)  # forked, but not yet leader of its group
+            with contextlib.suppress(OSError):  # a zombie's group, on macOS; one who became root
+                try:
+                    os.killpg(self.child, number)
+                except ProcessLookupError:
+                    os.kill(self.child, number)  # forked, but not yet leader of its group
 
-    def _reap(self) -> None:
+    def _reap(self) -> bool:
+        """Whether there is no child left at all."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return True
             if pid == 0:
-                return
+                return False
             if pid == self.child:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def sweep(self) -> None:
-        """End what the coder left behind: we lead its session, so what is in it is ours."""
+        """End what the coder left behind: in our session, with our mark, or fallen to us."""
         until = time.monotonic() + SWEEP_GRACE
-        number = signal.SIGTERM
-        session = os.getpid() if os.getsid(0) == os.getpid() else 0
+        number, pause, me = signal.SIGTERM, 0.02, os.getpid()
+        session = me if os.getsid(0) == me else 0
         while True:
-            self._reap()
-            left = (machine.in_session(session) | machine.marked(self.mark)) - {os.getpid()}
+            if self._reap() and self.adopts and not machine.has_proc():
+                return  # without /proc a look takes seconds, and all that is ours falls to us
+            left = machine.in_session(session) if session else set()
+            left = (left | machine.marked(self.mark) | machine.children(me)) - {me}
             if not left:
                 return
             for pid in left:
-                machine.send_signal(pid, number, mark=self.mark, session=session)
+                machine.send_signal(pid, number, mark=self.mark, session=session, parent=me)
             if time.monotonic() > until:
-                number = signal.SIGKILL
-            time.sleep(0.02)
+                number, pause = signal.SIGKILL, min(2 * pause, 1.0)  # some cannot be killed: wait
+            time.sleep(pause)
 
     def _reserve_exit(self) -> None:
-        with open(self.path("exit.tmp"), "wb") as file:
+        with _open_private(self.path("exit.tmp")) as file:
             file.write(b" " * RESERVE)
             file.flush()
             os.fsync(file.fileno())
@@ -248,9 +266,13 @@ class Keeper:
 
 def replace_file(path: str, text: str) -> None:
     mine = f"{path}.tmp"
-    with open(mine, "w", encoding="utf-8") as file:
-        file.write(text)
+    with _open_private(mine) as file:
+        file.write(text.encode())
     os.rename(mine, path)
+
+
+def _open_private(path: str) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def _fifo(path: str) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from fleet.domain.errors import Refused
+from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.run import Workspace
 from fleet.domain.transcript import Said, SaidKind
 from fleet.ports import Brief, Chunk, Launch, Look, Presence
@@ -27,7 +27,8 @@ class FakeProcess:
 
     launch: Launch
     lines: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    told: dict[str, str] = field(default_factory=dict)
+    closed: bool = False
     ended: Exit | None = None
     keeper: bool = True
     running: bool = True
@@ -86,17 +87,27 @@ class FakeMachine:
             return Look(Presence.EXITED, process.ended.code, process.ended.stderr)
         return Look(Presence.ALIVE if process.keeper else Presence.GONE)
 
-    def tell(self, run_id: str, text: str) -> int:
-        told = self.processes[run_id].told
-        told.append(text)
-        return len(told)
+    def tell(self, run_id: str, text: str, *, key: str) -> None:
+        self._started(run_id).told.setdefault(key, text)
+
+    def close(self, run_id: str) -> None:
+        self._started(run_id).closed = True
+
+    def opening(self, run_id: str) -> str:
+        process = self.processes.get(run_id)
+        return process.launch.opening if process else ""
 
     def stop(self, run_id: str, *, grace: float) -> None:
         del grace  # nobody here is slow to end
-        process = self.processes[run_id]
+        process = self._started(run_id)
         process.stopping = True
         if process.keeper and process.running:
             self._finish(process, -15)
+
+    def _started(self, run_id: str) -> FakeProcess:
+        if run_id not in self.processes:
+            raise Unavailable(f"{run_id} never started here.")
+        return self.processes[run_id]
 
     def end(self, run_id: str) -> bool:
         process = self.processes.get(run_id)
@@ -131,6 +142,8 @@ class FakeCheckout:
         self.broken: set[str] = set()
 
     def plan(self, site: Site) -> Workspace:
+        if site.task.spec.in_place:
+            return Workspace(site.task.spec.cwd or site.task.project)
         if site.previous is not None:
             return site.previous
         branch = f"fleet/{site.task.id}" + (f"-a{site.run.number}" if site.run.number > 1 else "")
@@ -140,7 +153,8 @@ class FakeCheckout:
     def prepare(self, workspace: Workspace, site: Site) -> None:
         if site.task.id in self.broken:
             raise Refused(f"{site.task.id} cannot have a workspace.")
-        self.made.add(workspace.path)
+        if workspace.made:
+            self.made.add(workspace.path)
 
     def commit(self, workspace: Workspace) -> str:
         return f"tip of {workspace.branch}"
@@ -155,7 +169,11 @@ class FakeCoder:
     def launch(self, brief: Brief) -> Launch:
         return Launch(("fake", brief.prompt), brief.cwd, dict(brief.env), stdin=brief.prompt)
 
-    def parse(self, line: str) -> Sequence[Said]:
+    def listen(self, opening: str) -> FakeCoder:
+        del opening
+        return self
+
+    def hear(self, line: str) -> Sequence[Said]:
         kind, _, text = line.partition(" ")
         said = Said(SaidKind(kind), text)
         return (replace(said, failed=True),) if text == "failed" else (said,)

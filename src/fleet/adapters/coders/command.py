@@ -31,7 +31,11 @@ class CommandCoder:
         stdin = None if as_argument else brief.prompt
         return Launch(argv, brief.cwd, brief.env, stdin=stdin)
 
-    def parse(self, line: str) -> Sequence[Said]:
+    def listen(self, opening: str) -> CommandCoder:
+        del opening  # every line stands for itself
+        return self
+
+    def hear(self, line: str) -> Sequence[Said]:
         return (Said(SaidKind.TEXT, line),) if line.strip() else ()
 
     def words(self, text: str) -> str | None:

@@ -27,7 +27,11 @@ class ScriptedCoder:
             argv += ["--resume", brief.session]
         return Launch(tuple(argv), brief.cwd, brief.env, stdin=brief.prompt)
 
-    def parse(self, line: str) -> Sequence[Said]:
+    def listen(self, opening: str) -> ScriptedCoder:
+        del opening  # every line stands for itself
+        return self
+
+    def hear(self, line: str) -> Sequence[Said]:
         try:
             said = json.loads(line)
             usage = Usage(**said.pop("usage")) if "usage" in said else None

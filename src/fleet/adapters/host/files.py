@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -25,14 +24,15 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
         raise
 
 
-def write_once(path: str, content: object) -> bool:
+def write_once(path: str, text: str) -> bool:
     """Make this file, whole, unless it is there. True when we made it."""
     mine = f"{path}.{os.getpid()}"
-    with open(mine, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
+    fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         os.link(mine, path)
     except FileExistsError:
         return False

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import hmac
 import os
-import secrets
-import socket
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,12 +46,12 @@ class Home:
 
     def host_id(self) -> str:
         """Readable, random, and kept: `buildbox-3f2a9c`."""
-        name = socket.gethostname().partition(".")[0].lower() or "host"
-        return self._kept("host", lambda: f"{name}-{secrets.token_hex(3)}")
+        name = os.uname().nodename.partition(".")[0].lower() or "host"
+        return self._kept("host", lambda: f"{name}-{os.urandom(3).hex()}")
 
     def key(self) -> bytes:
         """The secret that run tokens are made with."""
-        return self._kept("key", lambda: secrets.token_hex(32)).encode()
+        return self._kept("key", lambda: os.urandom(32).hex()).encode()
 
     def _kept(self, name: str, make: Callable[[], str]) -> str:
         file = self.path / name
@@ -70,9 +66,14 @@ class Home:
         return file.read_text("utf-8").strip()
 
     def run_token(self, run_id: str) -> str:
+        import hashlib  # noqa: PLC0415  # few commands make or check one
+        import hmac  # noqa: PLC0415
+
         return hmac.new(self.key(), run_id.encode(), hashlib.sha256).hexdigest()
 
     def is_token(self, run_id: str, token: str) -> bool:
+        import hmac  # noqa: PLC0415
+
         return hmac.compare_digest(self.run_token(run_id), token)
 
     @contextmanager

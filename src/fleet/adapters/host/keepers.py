@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -49,17 +50,19 @@ class Keepers:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = secrets.token_hex(16)
         if not (folder / "launch.json").exists():  # what was written first is what is started
-            records = _first_input(launch)
-            write_atomically(folder / "input", "".join(json.dumps(r) + "\n" for r in records))
-            write_atomically(folder / "launch.json", json.dumps(self._order(launch, mark)))
-        self._spawned[run_id] = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", BOOT, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(folder / "keeper.log").open("ab"),
-            start_new_session=True,
-            cwd="/",
-        )
+            records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
+            write_once(str(folder / "input"), records)
+            write_once(str(folder / "launch.json"), json.dumps(self._order(launch, mark)))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        with os.fdopen(os.open(folder / "keeper.log", flags, 0o600), "ab") as log:
+            self._spawned[run_id] = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", BOOT, str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+                cwd="/",
+            )
 
     def _order(self, launch: Launch, mark: str) -> dict[str, Any]:
         return {
@@ -70,6 +73,7 @@ class Keepers:
             "input": launch.stdin is not None or launch.keep_stdin,
             "mark": mark,
             "bell": str(self._bell or ""),
+            "opening": launch.opening,
         }
 
     def _starting(self, run_id: str) -> bool:
@@ -87,12 +91,12 @@ class Keepers:
                 return Look(Presence.NEVER)
             if keeper.get("never"):
                 return Look(Presence.GONE)
-            if keeper["boot"] != machine.boot_id():
+            if machine.is_another_boot(keeper["boot"]):
                 return Look(Presence.GONE)
             if self._locked(folder):
                 return Look(Presence.ALIVE)
             return self._ended(folder) or Look(Presence.GONE, stderr=self.stderr(run_id))
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError, KeyError):
             return Look(Presence.UNKNOWN)
 
     def _ended(self, folder: Path) -> Look | None:
@@ -112,24 +116,45 @@ class Keepers:
             os.close(fd)
         return False
 
-    def tell(self, run_id: str, text: str) -> int:
-        return self._append(run_id, {"text": text})
+    def tell(self, run_id: str, text: str, *, key: str) -> None:
+        self._append(run_id, {"text": text}, key=key)
+
+    def close(self, run_id: str) -> None:
+        self._append(run_id, {"close": True}, key="close")
 
     def stop(self, run_id: str, *, grace: float) -> None:
-        self._append(run_id, {"stop": grace})
+        try:
+            self._append(run_id, {"stop": grace})
+        except OSError:  # a full disk must not keep a coder going
+            self._stop_by_signal(self.folder(run_id))
 
-    def _append(self, run_id: str, record: dict[str, Any]) -> int:
+    def _stop_by_signal(self, folder: Path) -> None:
+        """The keeper knows what a SIGTERM means. While it holds its lock, its number is its own."""
+        if pid := (_json(folder / "keeper.json") or {}).get("pid"):
+            machine.send_signal_if(pid, signal.SIGTERM, lambda: self._locked(folder))
+
+    def opening(self, run_id: str) -> str:
+        launch = _json(self.folder(run_id) / "launch.json") or {}
+        return str(launch.get("opening", ""))
+
+    def _append(self, run_id: str, record: dict[str, Any], *, key: str = "") -> None:
         folder = self.folder(run_id)
         with _open_alone(folder / "input") as fd:
-            held = Path(folder / "input").read_bytes()
-            number = held.count(b"\n") + 1
-            torn = b"" if held.endswith(b"\n") or not held else b"\n"
-            os.write(fd, torn + json.dumps({"n": number, **record}).encode() + b"\n")
+            held, _, torn = (folder / "input").read_bytes().rpartition(b"\n")
+            if key and json.dumps({"key": key})[1:-1].encode() in held:
+                return
+            count = len(held.splitlines()) + bool(torn)
+            numbered = {"n": count + 1, **({"key": key} if key else {}), **record}
+            line = (b"\n" if torn else b"") + json.dumps(numbered).encode() + b"\n"
+            if os.write(fd, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder / "input"))
+        self._ring(folder)
+
+    def _ring(self, folder: Path) -> None:
         with suppress(OSError):
             fd = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.write(fd, b"!")
             os.close(fd)
-        return number
 
     def end(self, run_id: str) -> bool:
         folder = self.folder(run_id)
@@ -143,16 +168,16 @@ class Keepers:
         if look.presence is Presence.UNKNOWN:
             return False
         keeper = _json(folder / "keeper.json") or {}
-        if keeper.get("never") or keeper.get("boot") != machine.boot_id():
+        if keeper.get("never") or machine.is_another_boot(keeper.get("boot", "")):
             return True
-        mark = keeper.get("mark", "")
-        for pid in machine.marked(mark):
-            machine.send_signal(pid, signal.SIGKILL, mark=mark)
-        return machine.can_prove() and not machine.marked(mark)
+        if look.presence is Presence.EXITED and not machine.can_prove():
+            return True  # by the keeper's word, who ended what was left before it wrote that
+        return _end_all(keeper.get("mark", ""), session=keeper.get("pid", 0))
 
     def _forbid(self, folder: Path) -> bool:
         """Take the place of a keeper, so that none starts later. False: one was first."""
-        return write_once(str(folder / "keeper.json"), {"format": FORMAT, "never": True})
+        word = {"format": FORMAT, "never": True}
+        return write_once(str(folder / "keeper.json"), json.dumps(word))
 
     def renew(self, run_ids: Sequence[str], *, until: float) -> None:
         for run_id in run_ids:
@@ -167,9 +192,10 @@ class Keepers:
                 data = file.read(limit)
                 if data and b"\n" not in data:
                     data += file.readline()  # one line longer than the limit is still one line
+                at_end = not file.peek(1)
         except FileNotFoundError:
             return Chunk((), offset)
-        whole = data if final and len(data) < limit else data[: data.rfind(b"\n") + 1]
+        whole = data if final and at_end else data[: data.rfind(b"\n") + 1]
         lines = whole.decode("utf-8", "replace").split("\n")
         return Chunk(tuple(lines if lines[-1] else lines[:-1]), offset + len(whole))
 
@@ -190,14 +216,32 @@ def _first_input(launch: Launch) -> list[dict[str, Any]]:
 def _open_alone(path: Path) -> Iterator[int]:
     """For appending whole records, one writer at a time."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise Unavailable(f"{path.parent.name} has no folder: it never started here.") from error
+        raise Unavailable(f"{path.parent.name} never started here.") from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield fd
     finally:
         os.close(fd)
+
+
+def _end_all(mark: str, *, session: int) -> bool:
+    """Of a dead keeper, what carries its mark. True when twice in a row there was nothing left.
+
+    What is left of its session without the mark is not provably ours, and not provably gone.
+    """
+    for pid in machine.marked(mark):
+        machine.send_signal(pid, signal.SIGKILL, mark=mark)
+    if not machine.can_prove():
+        return False
+    return not any(machine.marked(mark) or _orphans(session) for _ in range(2))
+
+
+def _orphans(session: int) -> set[int]:
+    """A number that somebody has again, as its leader, was free: nothing of the old one is left."""
+    found = machine.in_session(session) if session else set()
+    return set() if session in found else found
 
 
 def _json(path: Path) -> dict[str, Any] | None:

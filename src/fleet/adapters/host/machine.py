@@ -12,6 +12,10 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROC = "/proc"
 DARWIN = sys.platform == "darwin"
@@ -29,13 +33,15 @@ def boot_id() -> str:
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     if DARWIN:
-        import subprocess
-
-        asked = subprocess.run(
-            ["sysctl", "-n", "kern.boottime"], capture_output=True, text=True, check=False
-        )
-        return asked.stdout.strip()
+        with suppress(OSError):
+            return _output_of(["sysctl", "-n", "kern.bootsessionuuid"]).strip()
     return ""
+
+
+def is_another_boot(recorded: str) -> bool:
+    """Whether that was provably before this machine started; not being able to tell is no proof."""
+    now = boot_id()
+    return bool(recorded and now) and recorded != now
 
 
 def since_boot() -> float:
@@ -44,14 +50,14 @@ def since_boot() -> float:
     return time.clock_gettime(clock)
 
 
-def adopt_orphans() -> None:
+def adopt_orphans() -> bool:
     """Make children of dead children ours (Linux); elsewhere they are found by their session."""
-    if not sys.platform.startswith("linux"):
-        return
-    with suppress(Exception):
-        import ctypes
+    if sys.platform.startswith("linux"):
+        with suppress(Exception):
+            import ctypes
 
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+            return bool(ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) == 0)
+    return False
 
 
 def session_of(pid: int) -> int:
@@ -71,48 +77,97 @@ def in_session(session: int) -> set[int]:
 
 def marked(mark: str) -> set[int]:
     """Every process whose environment carries this mark, on which a dead leader has no bearing."""
-    needle = f"{MARK}={mark}".encode()
-    return {pid for pid in _pids() if needle in environment(pid) and not is_zombie(pid)}
-
-
-def environment(pid: int) -> bytes:
-    """As it was at its start; empty when it cannot be read, which proves nothing."""
+    if not mark:
+        return set()
     if has_proc():
-        with suppress(OSError), open(f"{PROC}/{pid}/environ", "rb") as file:
-            return b"\0" + file.read() + b"\0"
-        return b""
-    if DARWIN:
-        import subprocess
+        return {pid for pid in _pids() if _carries(pid, mark) and not is_zombie(pid)}
+    return {pid for pid, held in _environments().items() if f"{MARK}={mark}" in held}
 
-        argv = ["ps", "-Eww", "-o", "command=", "-p", str(pid)]
-        return subprocess.run(argv, capture_output=True, check=False).stdout
-    return b""
+
+def _carries(pid: int, mark: str) -> bool:
+    if has_proc():
+        return f"\0{MARK}={mark}\0".encode() in _environment(pid)
+    return f"{MARK}={mark}" in _environments(pid).get(pid, "")
+
+
+def children(parent: int) -> set[int]:
+    """Its children that have not ended; none where that cannot be told."""
+    if not has_proc():
+        return set()
+    return {pid for pid in _pids() if _parent(pid) == parent and not is_zombie(pid)}
+
+
+def _environment(pid: int) -> bytes:
+    """As it was at its start; empty for a process that has ended, or is another user's."""
+    try:
+        with open(f"{PROC}/{pid}/environ", "rb") as file:
+            return b"\0" + file.read() + b"\0"
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+
+
+def _environments(pid: int = 0) -> dict[int, str]:
+    """Words and environments as `ps` shows them, of one process or of all; macOS only."""
+    if not DARWIN:
+        return {}
+    which = ["-p", str(pid)] if pid else ["-A"]
+    found = {}
+    for line in _output_of(["ps", "-Eww", *which, "-o", "pid=,command="]).splitlines():
+        number, _, rest = line.strip().partition(" ")
+        found[int(number)] = rest
+    return found
 
 
 def can_prove() -> bool:
-    """Whether environments can be read here, so that a mark that is not found is not there."""
-    return has_proc() or DARWIN
+    """Whether a mark that is not found is not there; macOS shows none of its own programs'."""
+    return has_proc()
+
+
+def _output_of(argv: list[str]) -> str:
+    import subprocess
+
+    try:
+        asked = subprocess.run(argv, capture_output=True, check=False, timeout=10)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"{argv[0]} did not answer") from error
+    return asked.stdout.decode("utf-8", "replace")
 
 
 def is_zombie(pid: int) -> bool:
+    return _stat(pid)[:1] == [b"Z"]
+
+
+def _parent(pid: int) -> int:
+    return int((_stat(pid)[1:2] or [b"0"])[0])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What follows its name: the state, the parent, the group, the session, and so on."""
     with suppress(OSError), open(f"{PROC}/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()[0] == b"Z"
-    return False
+        return file.read().rpartition(b")")[2].split()
+    return []
 
 
-def send_signal(pid: int, number: int, *, mark: str = "", session: int = 0) -> None:
-    """Only if it still is what it was found to be; a pidfd closes the gap where there is one."""
+def send_signal(
+    pid: int, number: int, *, mark: str = "", session: int = 0, parent: int = 0
+) -> None:
+    """Only if it still is what it was found to be."""
+
+    def is_ours() -> bool:
+        found = bool(session) and session_of(pid) == session
+        found = found or (bool(mark) and _carries(pid, mark))
+        return found or (bool(parent) and _parent(pid) == parent)
+
+    send_signal_if(pid, number, is_ours)
+
+
+def send_signal_if(pid: int, number: int, is_ours: Callable[[], bool]) -> None:
+    """The question is asked of the very process that gets the signal, where there is a pidfd."""
     with suppress(ProcessLookupError, PermissionError):
         fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
         try:
-            ours = bool(session) and session_of(pid) == session
-            ours = ours or (bool(mark) and f"{MARK}={mark}".encode() in environment(pid))
-            if not ours:
-                return
-            if fd >= 0:
-                signal.pidfd_send_signal(fd, number)
-            else:
-                os.kill(pid, number)
+            if is_ours():
+                signal.pidfd_send_signal(fd, number) if fd >= 0 else os.kill(pid, number)
         finally:
             if fd >= 0:
                 os.close(fd)

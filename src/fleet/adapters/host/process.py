@@ -1,0 +1,81 @@
+"""A foreign program, run to its end or to its deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
+
+from fleet.adapters.host import machine
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+PATIENCE = 10.0  # for killed processes to be gone
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def words(self) -> str:
+        """The end of what it said, on one line."""
+        return " ".join((self.err or self.out).split())[-300:] or f"status {self.status}"
+
+
+def run(
+    argv: Sequence[str], cwd: Path, *, env: Mapping[str, str], timeout: float, mark: str = ""
+) -> Done:
+    """In a session of its own, so that a Ctrl-C meant for us does not reach it.
+
+    Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
+    """
+    marked = {**env, machine.MARK: mark} if mark else env
+    with TemporaryFile() as out, TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                argv, cwd=cwd, env=marked, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            if not cwd.is_dir():
+                raise Unavailable(f"{cwd} is not there.") from error
+            raise Unavailable(f"{argv[0]} was not found.", fix=f"Install {argv[0]}.") from error
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            what = " ".join(argv[:2])
+            raise Unavailable(f"{what} took more than {timeout:.0f} s.") from error
+        return Done(status, _text(out), _text(err))
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
+
+
+def end_marked(mark: str) -> bool:
+    """End what was run with this mark and goes on, though whoever ran it is gone."""
+    until, quiet = time.monotonic() + PATIENCE, 0
+    while quiet < 3:  # one that is just becoming another program shows no environment
+        found = machine.marked(mark)
+        for pid in found:
+            machine.send_signal(pid, signal.SIGKILL, mark=mark)
+        quiet = 0 if found else quiet + 1
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True

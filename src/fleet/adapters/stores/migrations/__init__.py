@@ -1,0 +1,12 @@
+"""Numbered and additive within a major version."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+LATEST = 1
+
+
+def migration(number: int, *, key: str, serial: str) -> str:
+    text = files(__package__).joinpath(f"{number:04}.sql").read_text("utf-8")
+    return text.replace("{key}", key).replace("{serial}", serial)

@@ -1,0 +1,194 @@
+"""PostgreSQL: the store that many machines share."""
+
+from __future__ import annotations
+
+import re
+import select
+import time
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql as pg
+
+from fleet.adapters.stores.migrations import LATEST, migration
+from fleet.adapters.stores.sql import split_script
+from fleet.domain.errors import BadStore, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fleet.adapters.host.bell import Bell
+    from fleet.adapters.stores.rows import Row
+
+LOCK = 0x464C4545
+KEY = "BIGINT PRIMARY KEY"
+SERIAL = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+# A writer that is stopped in the middle holds everybody up: the server ends it after a while.
+SESSION = {
+    "lock_timeout": "30s",
+    "idle_in_transaction_session_timeout": "30s",
+    "statement_timeout": "60s",
+}
+NETWORK = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+
+class Postgres:
+    """Commits take turns under one advisory lock, held to the end of the transaction.
+
+    So event numbers appear in order, counts of blockers are never made from a stale snapshot, and
+    both dialects have one semantics. Agents take minutes; a thousand commits a second are plenty.
+    """
+
+    def __init__(self, url: str, *, schema: str = "fleet", bell: Bell | None = None) -> None:
+        self._url = url
+        self._schema = schema
+        self._bell = bell
+        self._channel = f"fleet_{schema}"[:63]
+        self._connect()
+        self._migrate()
+
+    def _connect(self) -> None:
+        self._listening = False
+        self._rung = False
+        try:
+            self._db = psycopg.connect(self._url, autocommit=True, **NETWORK)  # type: ignore[arg-type]  # all of them are str or int
+            for name, value in {**SESSION, "search_path": self._schema}.items():
+                self._db.execute("SELECT set_config(%s, %s, false)", [name, value])
+        except psycopg.Error as error:
+            raise Unavailable(
+                f"The store at {_without_secret(self._url)} cannot be reached: {_line(error)}.",
+                fix="Is PostgreSQL running, and FLEET_STORE_URL right?",
+            ) from error
+        self._db.add_notify_handler(self._heard)
+
+    def _heard(self, notify: psycopg.Notify) -> None:
+        self._rung = self._rung or notify.pid != self._db.info.backend_pid
+
+    def _migrate(self) -> None:
+        if self._version() == LATEST:
+            return
+        with self.writing(wake=False):
+            self._db.execute(
+                pg.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(pg.Identifier(self._schema))
+            )
+            for number in range(self._version() + 1, LATEST + 1):
+                for statement in split_script(migration(number, key=KEY, serial=SERIAL)):
+                    self._db.execute(statement.encode())
+            self._db.execute(
+                "INSERT INTO meta VALUES ('schema', %s) "
+                "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                [str(LATEST)],
+            )
+
+    def _version(self) -> int:
+        """Raise `BadStore`, having changed nothing, when this schema is not one for us."""
+        tables = {name for (name,) in self.rows(TABLES_THERE, {"schema": self._schema})}
+        if not tables:
+            return 0
+        if not {"meta", "task", "event", "counter"} <= tables:
+            raise BadStore(
+                f"The schema '{self._schema}' at {_without_secret(self._url)} "
+                "belongs to another program.",
+                fix="Give fleet a database of its own.",
+            )
+        ((found,),) = self.rows("SELECT value FROM meta WHERE key = 'schema'", {})
+        if int(found) > LATEST:
+            raise BadStore(
+                f"The store at {_without_secret(self._url)} was written by a newer fleet "
+                f"(schema {found}; this one knows {LATEST}). It was left as it is.",
+                fix="Upgrade this fleet.",
+            )
+        return int(found)
+
+    @contextmanager
+    def writing(self, *, wake: bool) -> Iterator[None]:
+        with self._explained():
+            db = self._usable()
+            with db.transaction():
+                db.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [LOCK, self._schema])
+                yield
+                if wake:  # heard when, and only if, the transaction commits
+                    db.execute("SELECT pg_notify(%s, '')", [self._channel])
+
+    def change(self, sql: str, values: Mapping[str, Any]) -> int:
+        return self._db.execute(_translated(sql), values).rowcount
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]:
+        with self._explained():
+            return self._usable().execute(_translated(sql), values).fetchall()
+
+    def now(self) -> int:
+        ((now,),) = self.rows(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", {}
+        )
+        return int(now)
+
+    def wait(self, timeout: float) -> None:
+        """For a commit anywhere since the last wait, or for a keeper on this host."""
+        with self._explained():
+            db = self._usable()
+            if not self._listening:
+                db.execute(pg.SQL("LISTEN {}").format(pg.Identifier(self._channel)))
+                self._listening = True
+                return  # what was committed before could not be heard: look once more
+            until = time.monotonic() + timeout
+            while not self._rung and (rest := until - time.monotonic()) > 0:
+                if self._bell_rang(rest):
+                    return
+                db.execute("SELECT 1")  # takes in what has arrived
+        self._rung = False
+
+    def _bell_rang(self, timeout: float) -> bool:
+        """False when there may be word from the server instead, or the time is up."""
+        bell = self._bell.listening if self._bell else None
+        sources = [self._db.fileno()] + ([bell] if bell is not None else [])
+        ready, _, _ = select.select(sources, [], [], timeout)
+        if self._bell is None or bell not in ready:
+            return False
+        self._bell.drain()
+        return True
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _usable(self) -> psycopg.Connection[Row]:
+        """The connection, made anew when the last one broke."""
+        if self._db.closed:
+            self._connect()
+        return self._db
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InternalError) as error:
+            raise Unavailable(f"The store did not answer: {_line(error)}.") from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise Unavailable(
+                f"The store at {_without_secret(self._url)} cannot be used: {_line(error)}.",
+                fix="Give this user a database of its own.",
+            ) from error
+
+
+TABLES_THERE = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = :schema"
+
+
+@cache
+def _translated(sql: str) -> bytes:
+    return re.sub(r"(?<!:):([a-z]\w*)", r"%(\1)s", sql).encode()
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _without_secret(url: str) -> str:
+    return re.sub(r"://([^:@/]*):[^@]*@", r"://\1:…@", url)

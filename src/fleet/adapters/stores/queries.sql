@@ -1,0 +1,136 @@
+-- One statement per name; :name is a parameter, in both dialects.
+
+-- name: task_insert
+INSERT INTO task (seq, id, version, state, priority, created_at, not_before, held, blockers, needs, project, team, parent, body)
+VALUES (:seq, :id, 1, :state, :priority, :created_at, :not_before, :held, 0, :needs, :project, :team, :parent, :body)
+ON CONFLICT DO NOTHING
+
+-- The usual update: what it waits for stays, and it was not done, so it can free but not hold.
+-- name: task_update
+UPDATE task SET version = version + 1, state = :state, priority = :priority, not_before = :not_before,
+  held = :held, team = :team, body = :body
+WHERE seq = :seq AND id = :id AND version = :version
+  AND needs = :needs AND project = :project AND parent = :parent AND state <> 'done'
+
+-- name: task_update_any
+UPDATE task SET version = version + 1, state = :state, priority = :priority, not_before = :not_before,
+  held = :held, needs = :needs, project = :project, team = :team, parent = :parent, body = :body
+WHERE seq = :seq AND id = :id AND version = :version
+
+-- name: task_recount
+UPDATE task SET blockers =
+    (SELECT count(*) FROM dep LEFT JOIN task AS need ON need.seq = dep.needs
+      WHERE dep.task = task.seq AND (need.state IS NULL OR need.state <> 'done'))
+  + (SELECT count(*) FROM message
+      WHERE message.task = task.seq AND message.kind = 'question' AND message.state = 'open')
+WHERE seq = :seq
+
+-- name: dep_of
+SELECT needs FROM dep WHERE task = :seq
+
+-- name: dep_insert
+INSERT INTO dep (task, needs) VALUES (:task, :needs) ON CONFLICT DO NOTHING
+
+-- name: dep_delete
+DELETE FROM dep WHERE task = :task AND needs = :needs
+
+-- name: waiting_for
+SELECT task FROM dep WHERE needs = :seq
+
+-- name: dependents
+SELECT task.id FROM dep JOIN task ON task.seq = dep.task WHERE dep.needs = :seq ORDER BY task.seq
+
+-- name: run_insert
+INSERT INTO run (seq, id, version, live, host, body)
+VALUES (:seq, :id, 1, :live, :host, :body) ON CONFLICT DO NOTHING
+
+-- name: run_update
+UPDATE run SET version = version + 1, live = :live, host = :host, body = :body
+WHERE seq = :seq AND id = :id AND version = :version
+
+-- name: message_insert
+INSERT INTO message (seq, id, version, task, kind, state, body)
+VALUES (:seq, :id, 1, :task, :kind, :state, :body) ON CONFLICT DO NOTHING
+
+-- name: message_update
+UPDATE message SET version = version + 1, state = :state, body = :body
+WHERE seq = :seq AND id = :id AND version = :version
+
+-- name: progress_insert
+INSERT INTO progress (seq, id, version, body) VALUES (:seq, :id, 1, :body) ON CONFLICT DO NOTHING
+
+-- name: progress_update
+UPDATE progress SET version = version + 1, body = :body
+WHERE seq = :seq AND id = :id AND version = :version
+
+-- name: host_insert
+INSERT INTO host (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTHING
+
+-- name: host_update
+UPDATE host SET version = version + 1, body = :body WHERE id = :id AND version = :version
+
+-- name: slots_insert
+INSERT INTO slots (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTHING
+
+-- name: slots_update
+UPDATE slots SET version = version + 1, body = :body WHERE id = :id AND version = :version
+
+-- name: event_insert
+INSERT INTO event (type, version, task, run, actor, at, data)
+VALUES (:type, :version, :task, :run, :actor, :at, :data)
+
+-- name: new_id
+INSERT INTO counter (kind, last) VALUES (:kind, 1)
+ON CONFLICT (kind) DO UPDATE SET last = counter.last + 1 RETURNING last
+
+-- The last column says whether there are any more, whose time has come.
+-- name: candidates
+SELECT version, body,
+  EXISTS (SELECT 1 FROM task WHERE ready = 1 AND not_before > 0 AND not_before <= :now)
+FROM task WHERE ready = 1 AND not_before = 0
+ORDER BY priority, created_at, seq LIMIT :limit
+
+-- name: candidates_due
+SELECT version, body FROM task WHERE seq IN (
+  SELECT seq FROM task WHERE ready = 1 AND not_before > 0 AND not_before <= :now
+  ORDER BY priority, created_at, seq LIMIT :limit)
+
+-- name: counts
+SELECT state, count(*) FROM task GROUP BY state
+
+-- name: runs
+SELECT version, body FROM run WHERE seq >= :first AND seq <= :last ORDER BY seq
+
+-- name: live_runs
+SELECT version, body FROM run WHERE live = 1 ORDER BY seq
+
+-- name: live_runs_of
+SELECT version, body FROM run WHERE live = 1 AND host = :host ORDER BY seq
+
+-- name: messages
+SELECT version, body FROM message WHERE task = :task ORDER BY seq
+
+-- name: open_messages
+SELECT version, body FROM message WHERE state = 'open' AND kind = :kind ORDER BY seq LIMIT :limit
+
+-- name: host_all
+SELECT version, body FROM host
+
+-- name: slots_all
+SELECT version, body FROM slots
+
+-- name: events
+SELECT number, type, version, task, run, actor, at, data FROM event
+WHERE number > :after ORDER BY number LIMIT :limit
+
+-- name: events_newest
+SELECT number, type, version, task, run, actor, at, data FROM event
+WHERE number > :after ORDER BY number DESC LIMIT :limit
+
+-- name: events_of
+SELECT number, type, version, task, run, actor, at, data FROM event
+WHERE task = :task AND number > :after ORDER BY number LIMIT :limit
+
+-- name: events_of_newest
+SELECT number, type, version, task, run, actor, at, data FROM event
+WHERE task = :task AND number > :after ORDER BY number DESC LIMIT :limit

@@ -1,0 +1,250 @@
+"""The store: one semantics in two dialects. `commit` is the only write."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from fleet.adapters.stores.codec import decode
+from fleet.adapters.stores.rows import (
+    NAMED,
+    RUN_BITS,
+    TABLES,
+    changed,
+    event,
+    event_values,
+    seq_of,
+    where,
+    write,
+    written,
+)
+from fleet.domain.errors import NotFound
+from fleet.domain.message import Message, MessageKind
+from fleet.domain.run import Host, Progress, Run, Slots
+from fleet.domain.task import Task, TaskState
+from fleet.ports import Put, TaskQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from fleet.adapters.stores.rows import Row, Write
+    from fleet.domain.event import Event
+    from fleet.ports import Change, Record
+
+R = TypeVar("R", Task, Run, Message, Progress, Host, Slots)
+
+
+class Dialect(Protocol):
+    """What differs between SQLite and PostgreSQL."""
+
+    def writing(self, *, wake: bool) -> AbstractContextManager[None]:
+        """One write transaction, alone: no other writer is between its begin and its commit.
+
+        With `wake`, those who wait learn of it.
+        """
+
+    def change(self, sql: str, values: Mapping[str, Any]) -> int:
+        """Inside `writing`: how many rows it changed."""
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
+
+    def now(self) -> int: ...
+
+    def wait(self, timeout: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@cache
+def statements() -> dict[str, str]:
+    """The named statements of `queries.sql`, and those that every table has."""
+    text = files(__package__).joinpath("queries.sql").read_text("utf-8")
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    named = dict(zip(parts[::2], (p.strip() for p in parts[1::2]), strict=True))
+    for table in TABLES.values():
+        found = "id = :id" if table in NAMED else "seq = :seq AND id = :id"
+        named[f"{table}_one"] = f"SELECT version, body FROM {table} WHERE {found}"  # noqa: S608  # names of ours
+        named[f"{table}_version"] = f"SELECT version FROM {table} WHERE {found}"  # noqa: S608  # as above
+    return named
+
+
+class SqlStore:
+    def __init__(self, dialect: Dialect) -> None:
+        self._db = dialect
+        self._sql = statements()
+
+    def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
+        writes = [write(change) for change in changes]
+        told = [event_values(e) for e in events]
+        with self._db.writing(wake=True):
+            stale: set[int] = set()  # tasks whose blockers are to be counted anew
+            for each in writes:
+                stale.update(self._apply(each))
+            for seq in stale:
+                self._db.change(self._sql["task_recount"], {"seq": seq})
+            for values in told:
+                self._db.change(self._sql["event_insert"], values)
+        return [written(c.record) for c in changes if isinstance(c, Put)]
+
+    def _apply(self, each: Write) -> Iterable[int]:
+        if each.statement.endswith("_version"):
+            self._insist(each)
+            return ()
+        match each.record:
+            case Task() as task:
+                return self._put_task(task, each)
+            case Message(kind=MessageKind.QUESTION) as question:
+                self._put(each)
+                return (seq_of(question.task),)
+        self._put(each)
+        return ()
+
+    def _insist(self, each: Write) -> None:
+        expected = [(each.record.version,)] if each.record.version else []
+        if self._db.rows(self._sql[each.statement], each.values) != expected:
+            raise changed(each.record)
+
+    def _put(self, each: Write) -> None:
+        if self._db.change(self._sql[each.statement], each.values) != 1:
+            raise changed(each.record)
+
+    def _put_task(self, task: Task, each: Write) -> Iterable[int]:
+        """Its row and what it waits for; returns whom that may free or hold."""
+        seq = each.values["seq"]
+        done = task.state is TaskState.DONE
+        if task.version and self._db.change(self._sql["task_update"], each.values) == 1:
+            return self._waiting_for(seq) if done else ()
+        self._put(each._replace(statement="task_update_any") if task.version else each)
+        if not (task.version or task.after or done):
+            return ()
+        self._depend(seq, {seq_of(need) for need in task.after})
+        return (seq, *self._waiting_for(seq))
+
+    def _waiting_for(self, seq: int) -> list[int]:
+        return [waiter for (waiter,) in self._db.rows(self._sql["waiting_for"], {"seq": seq})]
+
+    def _depend(self, seq: int, wanted: set[int]) -> None:
+        known = {need for (need,) in self._db.rows(self._sql["dep_of"], {"seq": seq})}
+        for need in wanted - known:
+            self._db.change(self._sql["dep_insert"], {"task": seq, "needs": need})
+        for need in known - wanted:
+            self._db.change(self._sql["dep_delete"], {"task": seq, "needs": need})
+
+    def now(self) -> int:
+        return self._db.now()
+
+    def new_id(self, kind: str) -> str:
+        with self._db.writing(wake=False):
+            ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
+        return f"{kind}-{last}"
+
+    def task(self, task_id: str) -> Task:
+        return self._one(Task, task_id)
+
+    def tasks(self, query: TaskQuery) -> list[Task]:
+        terms, values = where(query)
+        order = "ASC" if query.oldest_first else "DESC"
+        sql = f"SELECT version, body FROM task {terms} ORDER BY seq {order} LIMIT :limit"  # noqa: S608  # built from constants
+        return self._many(Task, sql, values)
+
+    def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
+        return self._by_id(Task, ids)
+
+    def dependents(self, task_id: str) -> list[str]:
+        return [row[0] for row in self._db.rows(self._sql["dependents"], {"seq": seq_of(task_id)})]
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._db.rows(self._sql["counts"], {}))
+
+    def candidates(self, *, now: int, limit: int) -> list[Task]:
+        values = {"now": now, "limit": limit}
+        rows = self._db.rows(self._sql["candidates"], values)
+        first = [decode(Task, version, body) for version, body, _ in rows]
+        if rows and not rows[0][2]:
+            return first
+        due = self._many(Task, self._sql["candidates_due"], values)
+        both = {task.id: task for task in (*first, *due)}  # two reads: one may have moved between
+        return sorted(both.values(), key=_order)[:limit]
+
+    def run(self, run_id: str) -> Run:
+        return self._one(Run, run_id)
+
+    def runs(self, task_id: str) -> list[Run]:
+        first = seq_of(task_id) << RUN_BITS
+        values = {"first": first, "last": first + (1 << RUN_BITS) - 1}
+        return self._many(Run, self._sql["runs"], values)
+
+    def live_runs(self, *, host: str = "") -> list[Run]:
+        name = "live_runs_of" if host else "live_runs"
+        return self._many(Run, self._sql[name], {"host": host})
+
+    def message(self, message_id: str) -> Message:
+        return self._one(Message, message_id)
+
+    def messages(self, task_id: str) -> list[Message]:
+        return self._many(Message, self._sql["messages"], {"task": seq_of(task_id)})
+
+    def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
+        values = {"kind": kind, "limit": limit}
+        return self._many(Message, self._sql["open_messages"], values)
+
+    def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
+        return self._by_id(Progress, run_ids)
+
+    def slots(self, names: Sequence[str] = ()) -> dict[str, Slots]:
+        if names:
+            return self._by_id(Slots, names)
+        return {s.id: s for s in self._many(Slots, self._sql["slots_all"], {})}
+
+    def hosts(self) -> dict[str, Host]:
+        return {h.id: h for h in self._many(Host, self._sql["host_all"], {})}
+
+    def events(
+        self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        name = "events" + ("_of" if task else "") + ("_newest" if newest else "")
+        values = {"after": after, "limit": limit, "task": task}
+        found = [event(row) for row in self._db.rows(self._sql[name], values)]
+        return found[::-1] if newest else found
+
+    def wait(self, timeout: float) -> None:
+        self._db.wait(timeout)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _one(self, kind: type[R], record_id: str) -> R:
+        table = TABLES[kind]
+        values = {"id": record_id, "seq": seq_of(record_id)}
+        found = self._many(kind, self._sql[f"{table}_one"], values)
+        if not found:
+            raise NotFound(f"There is no {table} {record_id}.")
+        return found[0]
+
+    def _by_id(self, kind: type[R], ids: Sequence[str]) -> dict[str, R]:
+        table = TABLES[kind]
+        column = "id" if table in NAMED else "seq"
+        found: dict[str, R] = {}
+        for start in range(0, len(ids), 500):  # SQLite binds at most 999 in older builds
+            some = ids[start : start + 500]
+            values = {f"i{n}": i if column == "id" else seq_of(i) for n, i in enumerate(some)}
+            marks = ", ".join(f":{name}" for name in values)
+            sql = f"SELECT version, body FROM {table} WHERE {column} IN ({marks})"  # noqa: S608  # names we made
+            found |= {r.id: r for r in self._many(kind, sql, values)}
+        return {i: found[i] for i in ids if i in found}
+
+    def _many(self, kind: type[R], sql: str, values: Mapping[str, Any]) -> list[R]:
+        return [decode(kind, version, body) for version, body in self._db.rows(sql, values)]
+
+
+def _order(task: Task) -> tuple[int, int, int]:
+    return task.spec.priority, task.created_at, seq_of(task.id)
+
+
+def split_script(script: str) -> Iterable[str]:
+    """The statements of a migration, one by one."""
+    text = re.sub(r"^--.*$", "", script, flags=re.MULTILINE)
+    return (s.strip() for s in text.split(";") if s.strip())

@@ -1,0 +1,232 @@
+"""SQLite: one file, many processes, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fleet.adapters.stores.damage import beheaded, copy_aside, header
+from fleet.adapters.stores.migrations import LATEST, migration
+from fleet.adapters.stores.sql import split_script
+from fleet.domain.errors import BadStore, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from fleet.adapters.host.bell import Bell
+    from fleet.adapters.stores.rows import Row
+
+T = TypeVar("T")
+
+APPLICATION = 0x464C4545  # "FLEE", so that somebody else's database is never taken for ours
+KEY = "INTEGER PRIMARY KEY"  # the row number itself
+PATIENCE = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.016
+LOG_PAGES = 4000  # 16 MB of log: pages written often reach the database once, which saves 3 %
+GLANCE = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
+FLOOR = 1.0  # a bell can be missed: the writer may not know it
+
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+UNUSABLE = {
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+}
+
+
+class Sqlite:
+    """`bell` wakes a supervisor at once; without one, those who wait look every few milliseconds."""
+
+    def __init__(self, path: Path, *, bell: Bell | None = None) -> None:
+        self._path = path
+        self._bell = bell
+        self._broken: BadStore | None = None
+        try:
+            self._db = self._open()
+            self._seen = self._data_version()
+        except sqlite3.DatabaseError as error:
+            raise self._explain(error) from error
+
+    def _open(self) -> sqlite3.Connection:
+        self._refuse_unopened()
+        old = os.umask(0o077)
+        try:
+            db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        finally:
+            os.umask(old)
+        try:
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA fullfsync = ON")  # on macOS a plain fsync does not reach the disk
+            db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            if _patiently(lambda: self._version(db)) < LATEST:
+                _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
+                _patiently(lambda: self._migrate(db))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _refuse_unopened(self) -> None:
+        """Judge by the file itself, before SQLite may write a byte to it or beside it."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            found = header(self._path)
+            damaged = beheaded(self._path)
+        except OSError as error:
+            raise self._unusable(error.strerror or type(error).__name__) from error
+        if damaged:
+            raise self._damaged("it is empty, and its log is not")
+        if found is not None:
+            self._check(*found, tables=0)
+
+    def _version(self, db: sqlite3.Connection) -> int:
+        """The schema. Raise `BadStore` when this database is not one for us."""
+        # all three in one statement: another process may be making it at this moment
+        ((application, version, tables),) = db.execute(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        )
+        self._check(application, version, tables)
+        return int(version)
+
+    def _check(self, application: int, version: int, tables: int) -> None:
+        if application != APPLICATION and (application or tables):
+            raise BadStore(
+                f"{self._path} is a database of another program.",
+                fix="Choose another file with FLEET_STORE_URL=sqlite:///…",
+            )
+        if application == APPLICATION and version > LATEST:
+            raise BadStore(
+                f"{self._path} was written by a newer fleet "
+                f"(schema {version}; this one knows {LATEST}). It was left as it is.",
+                fix="Upgrade this fleet.",
+            )
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for number in range(self._version(db) + 1, LATEST + 1):
+                for statement in split_script(migration(number, key=KEY, serial=KEY)):
+                    db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {LATEST}")
+            db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def writing(self, *, wake: bool) -> Iterator[None]:
+        if self._broken:
+            raise self._broken
+        db = self._db
+        try:
+            if db.in_transaction:  # an interrupt came between a begin and its end
+                db.execute("ROLLBACK")
+            _patiently(lambda: db.execute("BEGIN IMMEDIATE"))
+            try:
+                yield
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk has rolled it back already
+                    db.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as error:
+            raise self._explain(error) from error
+        if wake and self._bell:
+            self._bell.ring()
+
+    def change(self, sql: str, values: Mapping[str, Any]) -> int:
+        return self._db.execute(sql, values).rowcount
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]:
+        if self._broken:
+            raise self._broken
+        try:
+            return _patiently(lambda: self._db.execute(sql, values).fetchall())
+        except sqlite3.DatabaseError as error:
+            raise self._explain(error) from error
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def wait(self, timeout: float) -> None:
+        """For a commit of another process since the last wait; none is missed in between."""
+        until = time.monotonic() + timeout
+        rung = False
+        while (now := self._data_version()) == self._seen and not rung:
+            rest = until - time.monotonic()
+            if rest <= 0:
+                break
+            if self._bell and self._bell.listening is not None:
+                rung = self._bell.wait(min(FLOOR, rest))
+            else:
+                time.sleep(min(GLANCE, rest))
+        self._seen = now
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _data_version(self) -> int:
+        ((version,),) = self.rows("PRAGMA data_version", {})
+        return int(version)
+
+    def _explain(self, error: sqlite3.DatabaseError) -> Exception:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None and isinstance(error, sqlite3.OperationalError):
+            return self._damaged(str(error))  # text in it is no text
+        kind = (code or 0) & 0xFF
+        if kind in DAMAGED:
+            return self._damaged(str(error))
+        if kind == sqlite3.SQLITE_FULL:
+            return Unavailable(f"The disk is full: {self._path} was not written.", code="disk_full")
+        if kind in UNUSABLE:
+            return self._unusable(str(error))
+        return error
+
+    def _damaged(self, how: str) -> BadStore:
+        """From here on this process neither reads nor writes it."""
+        self._broken = BadStore(
+            f"{self._path} is damaged ({how}). {copy_aside(self._path)}",
+            fix="Recover it with `sqlite3 FILE .recover`, or move it away to start afresh.",
+        )
+        return self._broken
+
+    def _unusable(self, how: str) -> Unavailable:
+        return Unavailable(
+            f"{self._path} cannot be used: {how}.", fix=f"Look at {self._path.parent}."
+        )
+
+
+def _patiently(act: Callable[[], T]) -> T:
+    """Try until nobody else is writing.
+
+    The pauses grow: eight writers who look every half millisecond spend three times the work.
+    The jitter keeps several waiters from starving one.
+    """
+    pause = FIRST_PAUSE
+    until = 0.0
+    while True:
+        try:
+            return act()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in BUSY:
+                raise
+            now = time.monotonic()
+            until = until or now + PATIENCE
+            if now > until:
+                raise Unavailable(
+                    f"The store has been busy for {PATIENCE:.0f} s.",
+                    fix="Is a backup or another program holding it?",
+                ) from error
+        time.sleep(random.uniform(0.5, 1.5) * pause)  # noqa: S311  # no secret, a jitter
+        pause = min(2 * pause, LONGEST_PAUSE)

@@ -1,0 +1,64 @@
+"""What may be asked for in a task's `Spec`: what could never start is refused when it is added."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fleet.domain.choice import Defaults, choose
+from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.fleet import CODERS
+from fleet.operations.naming import clean_text, some_text
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Spec
+    from fleet.operations.catalogue import World
+
+MOST = 200
+MOST_LABELS = 50
+NO_BRANCH = re.compile(  # what git refuses in the name of a branch
+    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(^|/)\.|\.lock(/|$)|^[-/]|[/.]$|^@$|^HEAD$"
+)
+
+
+def check_spec(spec: Spec, world: World) -> None:
+    if not 0 <= spec.priority <= 4:
+        raise BadInput(
+            f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
+            fix="The usual one is 2.",
+        )
+    if spec.attempts < 0 or spec.time_limit < 0:
+        raise BadInput("Attempts and time limit cannot be negative.", fix="0: as the settings say.")
+    for what in ("agent", "coder", "model", "base", "branch"):
+        clean_text(what, getattr(spec, what), most=MOST)
+    if "\0" in spec.cwd:
+        raise BadInput("The directory's name is not one.", fix="Give it without NUL.")
+    _check_labels(spec.labels)
+    if spec.branch and NO_BRANCH.search(spec.branch):
+        raise BadInput(
+            f"'{spec.branch}' cannot be the name of a branch.",
+            fix="Use letters, digits, '-', '_' and '/'.",
+        )
+    if spec.base.startswith("-"):
+        raise BadInput(f"'{spec.base}' is not a commit.", fix="Name a branch, a tag or a commit.")
+    _check_choice(spec, world)
+
+
+def _check_labels(labels: tuple[str, ...]) -> None:
+    if len(labels) > MOST_LABELS:
+        raise BadInput(f"{len(labels)} labels are too many.", fix=f"Give at most {MOST_LABELS}.")
+    for label in labels:
+        some_text("label", label, most=MOST, fix="Give it a name, or leave out --label.")
+
+
+def _check_choice(spec: Spec, world: World) -> None:
+    """Its agent and coder are there; what the settings say may change until it starts."""
+    if spec.coder and spec.coder not in CODERS:
+        fix = nearest(spec.coder, CODERS) or f"Coders: {', '.join(CODERS)}."
+        raise NotFound(f"There is no coder '{spec.coder}'.", fix=fix)
+    agent, choice = choose(spec, world.fleet, Defaults(world.settings.coder, world.settings.model))
+    if (spec.agent or spec.coder) and choice.coder == "command" and not agent.command:
+        raise BadInput(
+            f"The agent '{agent.name}' has no command to run.",
+            fix="Set agents.NAME.command in fleet.yaml, and give that NAME as --agent.",
+        )

@@ -48,7 +48,6 @@ def main() -> None:
         finish(
             against_nothing(["--help"], env, at_most=6),
             against_nothing(["tasks", "--json"], env, at_most=9),
-            against_nothing(["tasks", "--json", "--limit", "1000"], env, at_most=9),
         )
 
 

@@ -1,10 +1,14 @@
-"""Everything the core needs from outside. Fakes of each ship in `fleet.testing`."""
+"""Everything the core needs from outside. Fakes of each ship in `fleet.testing`.
+
+What passes through a port is a named tuple: every command pays for these at start-up, and a
+dataclass costs five times as much.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fleet.domain.message import Message
 from fleet.domain.run import Host, Progress, Run, Slots
@@ -17,18 +21,18 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
     from fleet.domain.transcript import Said
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
 Record = Task | Run | Message | Progress | Host | Slots
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Write this record. Version 0: it must not exist; else it must be as it was read."""
 
     record: Record
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(NamedTuple):
     """Write nothing, but insist that this record is still as it was read."""
 
     record: Record
@@ -37,8 +41,7 @@ class Same:
 Change = Put | Same
 
 
-@dataclass(frozen=True, slots=True)
-class TaskQuery:
+class TaskQuery(NamedTuple):
     """Which tasks. Empty means any; newest first, unless `oldest_first`."""
 
     states: tuple[str, ...] = ()
@@ -113,13 +116,12 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """How to start one coder. `env` is the whole environment."""
 
     argv: tuple[str, ...]
     cwd: str
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = NOTHING
     stdin: str | None = None  # the first thing it hears; None: nothing at all
     keep_stdin: bool = False  # more may follow; else its standard input ends there
     opening: str = ""  # what whoever adopts the run needs to follow the conversation
@@ -133,8 +135,7 @@ class Presence(StrEnum):
     UNKNOWN = "unknown"  # a look that failed asserts nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     presence: Presence
     code: int | None = None
     stderr: str = ""
@@ -170,8 +171,7 @@ class Launcher(Protocol):
         """Let their keepers end themselves then (by `Clock.since_boot`), unless renewed again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     lines: tuple[str, ...]
     offset: int  # where the next read starts
 
@@ -185,16 +185,14 @@ class Transcripts(Protocol):
     def stderr(self, run_id: str, *, tail: int = 4096) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(NamedTuple):
     """Work to start from: a branch, or its commit when the branch is no more."""
 
     branch: str
     commit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """Where a run is to work, and what its workspace must contain."""
 
     task: Task
@@ -220,8 +218,7 @@ class Checkout(Protocol):
         """The commit its branch is at, or the empty string."""
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(NamedTuple):
     """What a coder is told when it starts."""
 
     run_id: str
@@ -231,8 +228,8 @@ class Brief:
     model: str = ""
     instructions: str = ""
     session: str = ""  # of an earlier run, to be continued
-    env: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = NOTHING
+    options: Mapping[str, object] = NOTHING
 
 
 class Listener(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
     if mode is None:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     target.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile  # noqa: PLC0415 - few commands write settings
+
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
+class RunSettings(NamedTuple):
     attempts: int = 2
     time_limit: float = 0
     backoff: float = 10
     grace: float = 10
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceSettings:
-    root: Path = field(default_factory=lambda: Path.home() / ".fleet" / "worktrees")
+class WorkspaceSettings(NamedTuple):
+    root: Path = Path.home() / ".fleet" / "worktrees"
     branch_prefix: str = "fleet/"
     credential_files: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
@@ -28,21 +25,19 @@ class WorkspaceSettings:
     quick: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
-    url: str = field(default_factory=lambda: f"sqlite:///{Path.home() / '.fleet' / 'fleet.db'}")
+class StoreSettings(NamedTuple):
+    url: str = f"sqlite:///{Path.home() / '.fleet' / 'fleet.db'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     max_concurrent: int = 3
     coder: str = "claude"
     model: str = ""
     context_pressure_threshold_pct: int = 90
     team: str = "local"
-    run: RunSettings = field(default_factory=RunSettings)
-    workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
-    store: StoreSettings = field(default_factory=StoreSettings)
+    run: RunSettings = RunSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    store: StoreSettings = StoreSettings()
 
 
 GROUPS = {"run": RunSettings, "workspace": WorkspaceSettings, "store": StoreSettings}
@@ -54,7 +49,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     grouped: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
     for path, value in values.items():
         group, _, name = path.partition(".")
-        if not name and path in Settings.__dataclass_fields__:
+        if not name and path in Settings._fields:
             plain[path] = value
         elif group in grouped:
             grouped[group][name] = value

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.domain.errors import NotFound, nearest
 
@@ -33,10 +32,10 @@ NODE_KINDS = (
     "hosted",
 )
 PERMISSIONS = ("read", "edit", "full")
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     name: str
     kind: str
     endpoint: str  # empty for a hosted API whose address the gateway knows
@@ -46,8 +45,7 @@ class Node:
     api_key: str = ""  # a reference to the key, never the key
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(NamedTuple):
     node: Node
     upstream: str  # that node's own name for the model
     context: int
@@ -55,8 +53,7 @@ class Serving:
     slots: int  # requests at once for this model on this node
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(NamedTuple):
     name: str
     alias: str
     servings: tuple[Serving, ...]  # best first
@@ -73,8 +70,7 @@ class Model:
         return tuple(dict.fromkeys((self.name, *self.also, self.alias)))
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(NamedTuple):
     """`model` is None when the coder is told `model_name` as it stands ("": its own default)."""
 
     name: str
@@ -89,33 +85,30 @@ class Agent:
     command: tuple[str, ...] = ()  # the program, for the coders `command` and `acp`
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
+class Gateway(NamedTuple):
     provider: str = "litellm"
     host: str = "127.0.0.1"
     port: int = 4000
     master_key_env: str = "LITELLM_MASTER_KEY"
 
 
-@dataclass(frozen=True, slots=True)
-class McpServer:
+class McpServer(NamedTuple):
     name: str
     command: str
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    env: Mapping[str, str] = NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(NamedTuple):
     """`agents` are the declared roles; `coders` are the coders' names as roles with defaults."""
 
     name: str = ""
-    gateway: Gateway = field(default_factory=Gateway)
-    nodes: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({}))
-    models: Mapping[str, Model] = field(default_factory=lambda: MappingProxyType({}))
-    agents: Mapping[str, Agent] = field(default_factory=lambda: MappingProxyType({}))
-    coders: Mapping[str, Agent] = field(default_factory=lambda: MappingProxyType({}))
-    mcp_servers: Mapping[str, McpServer] = field(default_factory=lambda: MappingProxyType({}))
+    gateway: Gateway = Gateway()
+    nodes: Mapping[str, Node] = NONE
+    models: Mapping[str, Model] = NONE
+    agents: Mapping[str, Agent] = NONE
+    coders: Mapping[str, Agent] = NONE
+    mcp_servers: Mapping[str, McpServer] = NONE
     observability: tuple[str, ...] = ()
 
     def agent(self, name: str) -> Agent:

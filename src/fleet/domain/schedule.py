@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Choice
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """Capacity under one name. `down` says why none of it can be had now."""
 
     name: str
@@ -26,8 +25,7 @@ class Slot:
     down: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A ready task, who would do it, and what that needs: of every group, one slot, best first."""
 
     task: Task
@@ -35,15 +33,13 @@ class Ask:
     needs: tuple[tuple[Slot, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     task: Task
     choice: Choice
     slots: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Why a task is not running; `fix` is what would change that, where anything can."""
 
     task: str
@@ -52,8 +48,7 @@ class Wait:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     starts: tuple[Start, ...]
     waits: tuple[Wait, ...]
 

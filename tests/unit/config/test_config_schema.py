@@ -1,7 +1,5 @@
 """Every key of the schema can be set in each layer that it allows, and does something there."""
 
-import dataclasses
-
 import pytest
 import yaml
 
@@ -158,10 +156,9 @@ def test_a_key_that_is_not_for_projects_is_refused_there(world, key):
 
 def test_settings_have_exactly_the_fields_of_the_schema():
     fields = set()
-    for field in dataclasses.fields(Settings):
-        group = GROUPS.get(field.name)
-        names = [f.name for f in dataclasses.fields(group)] if group else [""]
-        fields |= {f"{field.name}.{name}".rstrip(".") for name in names}
+    for field in Settings._fields:
+        group = GROUPS.get(field)
+        fields |= {f"{field}.{name}".rstrip(".") for name in (group._fields if group else [""])}
     assert fields == {key.path for key in SETTINGS}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,7 @@ def _copy(source: Path, target: Path) -> None:
     """Whole or not at all, and only for its owner."""
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
     try:
-        shutil.copy2(source, part)
+        _copy(source, part)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -61,3 +60,9 @@ def _has_log(path: Path) -> bool:
 
 def _wal(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
+
+
+def _copy(source: Path, target: Path) -> None:
+    import shutil  # noqa: PLC0415  # hardly ever
+
+    shutil.copy2(source, target)

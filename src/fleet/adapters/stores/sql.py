@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fleet.adapters.stores.codec import decode
@@ -61,7 +61,7 @@ class Dialect(Protocol):
 @cache
 def statements() -> dict[str, str]:
     """The named statements of `queries.sql`, and those that every table has."""
-    text = files(__package__).joinpath("queries.sql").read_text("utf-8")
+    text = Path(__file__).with_name("queries.sql").read_text("utf-8")
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
     named = dict(zip(parts[::2], (p.strip() for p in parts[1::2]), strict=True))
     for table in TABLES.values():

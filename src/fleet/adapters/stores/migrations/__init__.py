@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from pathlib import Path
 
 LATEST = 1
 
 
 def migration(number: int, *, key: str, serial: str) -> str:
-    text = files(__package__).joinpath(f"{number:04}.sql").read_text("utf-8")
+    text = Path(__file__).with_name(f"{number:04}.sql").read_text("utf-8")
     return text.replace("{key}", key).replace("{serial}", serial)

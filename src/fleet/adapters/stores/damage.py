@@ -45,9 +45,11 @@ def copy_aside(path: Path) -> str:
 
 def _copy(source: Path, target: Path) -> None:
     """Whole or not at all, and only for its owner."""
+    import shutil  # noqa: PLC0415  # hardly ever needed, and slow to load
+
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
     try:
-        _copy(source, part)
+        shutil.copy2(source, part)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -60,9 +62,3 @@ def _has_log(path: Path) -> bool:
 
 def _wal(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
-
-
-def _copy(source: Path, target: Path) -> None:
-    import shutil  # noqa: PLC0415  # hardly ever
-
-    shutil.copy2(source, target)

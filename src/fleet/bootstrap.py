@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fleet.supervisor.loop import Supervisor
 
 CODERS = {
+    "claude": "fleet.adapters.coders.claude:ClaudeCoder",
     "command": "fleet.adapters.coders.command:CommandCoder",
     "scripted": "fleet.adapters.coders.scripted:ScriptedCoder",
 }

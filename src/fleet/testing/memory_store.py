@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from fleet.domain.errors import Conflict, NotFound
@@ -28,30 +30,35 @@ class MemoryStore:
         self.records: dict[tuple[type, str], Record] = {}
         self.log: list[Event] = []
         self._last: Counter[str] = Counter()
+        self._writing = Lock()
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
-        staged = dict(self.records)
-        now: list[Record] = []
-        for change in changes:
-            record = change.record
-            key = (type(record), record.id)
-            held = staged.get(key)
-            if (held.version if held else 0) != record.version:
-                raise Conflict(f"{type(record).__name__.lower()} {record.id} changed.")
-            if isinstance(change, Put):
-                staged[key] = replace(record, version=record.version + 1)
-                now.append(staged[key])
-        self.records = staged
-        for event in events:
-            self.log.append(replace(event, number=len(self.log) + 1))
-        return now
+        with self._writing:
+            staged = dict(self.records)
+            now: list[Record] = []
+            for change in changes:
+                record = change.record
+                key = (type(record), record.id)
+                held = staged.get(key)
+                if (held.version if held else 0) != record.version:
+                    name = f"{type(record).__name__.lower()} {record.id}"
+                    raise Conflict(f"{name} changed since it was read.", fix="Try again.")
+                if isinstance(change, Put):
+                    staged[key] = replace(record, version=record.version + 1)
+                    now.append(staged[key])
+            told = [replace(e, data=json.loads(json.dumps(e.data))) for e in events]
+            self.records = staged
+            for event in told:
+                self.log.append(replace(event, number=len(self.log) + 1))
+            return now
 
     def now(self) -> int:
         return self.clock.now()
 
     def new_id(self, kind: str) -> str:
-        self._last[kind] += 1
-        return f"{kind}-{self._last[kind]}"
+        with self._writing:
+            self._last[kind] += 1
+            return f"{kind}-{self._last[kind]}"
 
     def task(self, task_id: str) -> Task:
         return self._one(Task, task_id)
@@ -69,7 +76,7 @@ class MemoryStore:
             found.reverse()
         if query.before:
             edge, newer = _number(query.before), query.oldest_first
-            found = [t for t in found if (_number(t.id) > edge) is newer and _number(t.id) != edge]
+            found = [t for t in found if _number(t.id) != edge and (_number(t.id) > edge) is newer]
         return found[: query.limit]
 
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
@@ -100,8 +107,7 @@ class MemoryStore:
         return self._one(Run, run_id)
 
     def runs(self, task_id: str) -> list[Run]:
-        found = [r for r in self._all(Run) if r.task == task_id]
-        return sorted(found, key=lambda r: r.number)
+        return [r for r in self._all(Run) if r.task == task_id]
 
     def live_runs(self, *, host: str = "") -> list[Run]:
         return [r for r in self._all(Run) if r.live and host in {"", r.host}]
@@ -141,7 +147,9 @@ class MemoryStore:
         return found[task_id].state if found else None
 
     def _all(self, kind: type[R]) -> list[R]:
-        return [r for r in self.records.values() if isinstance(r, kind)]
+        """By number: the order in which their ids were given."""
+        found = [r for r in self.records.values() if isinstance(r, kind)]
+        return sorted(found, key=lambda r: _number(r.id))
 
     def _by_id(self, kind: type[R], ids: Sequence[str]) -> dict[str, R]:
         wanted = set(ids)
@@ -154,5 +162,7 @@ class MemoryStore:
         return found[record_id]
 
 
-def _number(record_id: str) -> int:
-    return int(record_id.rpartition("-")[2])
+def _number(record_id: str) -> tuple[int, ...]:
+    """t-31: 31. t-31.2: 31 and 2. Names come in no order."""
+    parts = record_id.rpartition("-")[2].split(".")
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()

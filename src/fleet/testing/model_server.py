@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(raw or b"{}")
         except ValueError:
-            self._send(400, Fail(400, "The body is not JSON."))
+            self._send(400, {"error": "The body is not JSON."})
             return
         self._answer(body)
 
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, dialect.whole(reply, asked), reply)
 
     def _send(self, status: int, shape: Any, reply: Reply | None = None) -> None:
-        data = json.dumps({"error": shape.message} if isinstance(shape, Fail) else shape).encode()
+        data = json.dumps(shape).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))

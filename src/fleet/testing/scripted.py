@@ -33,15 +33,21 @@ if TYPE_CHECKING:
 class Agent:
     def __init__(self, memory: Path, heard: str, *, resume: bool) -> None:
         self._memory = memory
-        self.answer = heard.strip()
+        self.answer, self.asking = heard.strip(), False
         self.script, self.next = heard.splitlines(), 0
         if resume:
             with suppress(FileNotFoundError, ValueError):
-                held = json.loads(memory.read_text())
-                self.script, self.next = held["script"], held["next"]
+                self._recall(json.loads(memory.read_text()))
+
+    def _recall(self, held: dict[str, Any]) -> None:
+        """What it hears is the answer when it has asked; else it still knows the one it had."""
+        self.script, self.next = held["script"], held["next"]
+        if not held["asking"]:
+            self.answer = held["answer"]
 
     def work(self) -> int:
         emit("session", text=self._memory.parent.name)
+        self._remember()  # before it counts as told
         emit("turn")
         while self.next < len(self.script):
             self._remember()
@@ -81,6 +87,7 @@ class Agent:
 
     def _ask(self, question: str) -> int | None:
         self.next += 1  # the answer comes to the next step
+        self.asking = True
         self._remember()
         argv = [sys.executable, "-m", "fleet", "ask", "--park", question]
         asked = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -100,7 +107,8 @@ class Agent:
 
     def _remember(self) -> None:
         mine = self._memory.with_suffix(".tmp")
-        mine.write_text(json.dumps({"script": self.script, "next": self.next}))
+        held = {"script": self.script, "next": self.next}
+        mine.write_text(json.dumps({**held, "answer": self.answer, "asking": self.asking}))
         mine.replace(self._memory)
 
 

@@ -1,0 +1,22 @@
+"""What a coder can do and how far that was seen, in sentences that `fleet coders` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """Each field says how it is done, or that it is not; `verified` names the version tried."""
+
+    program: str
+    resume: str
+    words: str  # to it, while it runs
+    usage: str
+    cost: str
+    context: str
+    limits: str
+    read: str  # what the permission `read` comes to; likewise the next two
+    edit: str
+    full: str
+    verified: str

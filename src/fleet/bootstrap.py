@@ -28,7 +28,7 @@ CODERS = {
     "command": "fleet.adapters.coders.command:CommandCoder",
     "scripted": "fleet.adapters.coders.scripted:ScriptedCoder",
 }
-NOT_INHERITED = ("CLAUDECODE", "CLAUDE_CODE_", "FLEET_RUN_", "FLEET_TASK_")  # of an outer agent
+NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_")  # of an outer agent; a coder drops its own marks
 
 
 @dataclass
@@ -89,7 +89,11 @@ class App:
         if not run:
             return Actor(_user(self.env), Role.COORDINATOR, team)
         if not self.home.is_token(run, self.env.get("FLEET_RUN_TOKEN", "")):
-            raise Forbidden(f"FLEET_RUN_ID is {run}, but its token is not.", code="bad_token")
+            raise Forbidden(
+                f"FLEET_RUN_ID is {run}, but its token is not.",
+                fix="Unset FLEET_RUN_ID, or run this inside the agent's own shell.",
+                code="bad_token",
+            )
         return Actor(run, Role.WORKER, self.store.task(run.rpartition(".")[0]).team, run)
 
     @cached_property

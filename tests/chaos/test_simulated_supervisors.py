@@ -12,8 +12,8 @@ import os
 import pytest
 from simulator import Simulation
 
-SEEDS = int(os.environ.get("SEEDS", "500"))
-BATCH = 100
+SEEDS = int(os.environ.get("SEEDS", "200"))
+BATCH = 50
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, BATCH))

@@ -23,7 +23,7 @@ from fleet.domain.task import Retry, Task, TaskState, cancel, claim, settle
 from fleet.ports import Put, TaskQuery
 
 WORKER = str(Path(__file__).with_name("store_worker.py"))
-TASKS = int(os.environ.get("STORE_TASKS", "2000"))
+TASKS = int(os.environ.get("STORE_TASKS", "1000"))
 KILLS = int(os.environ.get("STORE_KILLS", "200"))
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.real)]
 
@@ -35,13 +35,13 @@ def url(request, tmp_path):
     return request.getfixturevalue("postgres_url")
 
 
+def a_task(number: int) -> Task:
+    return Task(f"t-{number}", 0, TaskState.OPEN, "Do it", "", "/p", "me", created_at=number)
+
+
 def fill(store, count: int) -> None:
-    for start in range(0, count, 500):
-        tasks = [
-            Task(store.new_id("t"), 0, TaskState.OPEN, "Do it", "", "/p", "me", store.now())
-            for _ in range(start, min(start + 500, count))
-        ]
-        store.commit([Put(t) for t in tasks], [])
+    tasks = [a_task(int(store.new_id("t")[2:])) for _ in range(count)]
+    store.commit([Put(t) for t in tasks], [])
 
 
 def start(*words: str) -> subprocess.Popen[str]:
@@ -50,25 +50,36 @@ def start(*words: str) -> subprocess.Popen[str]:
     )
 
 
-def outputs(workers) -> list[list[str]]:
+def outputs(workers, *, timeout: float = 110) -> list[list[str]]:
     found = []
     for worker in workers:
-        out, err = worker.communicate(timeout=110)
+        out, err = worker.communicate(timeout=timeout)
         assert worker.returncode == 0, err
         found += [line.split() for line in out.splitlines()]
     return found
 
 
 def test_eight_processes_take_each_task_exactly_once(url):
+    take_each_once(url, TASKS)
+
+
+@pytest.mark.slow
+@pytest.mark.real
+@pytest.mark.timeout(900)
+def test_eight_processes_take_each_of_ten_thousand_tasks_exactly_once(tmp_path):
+    take_each_once(f"sqlite:///{tmp_path / 'fleet.db'}", 10_000)
+
+
+def take_each_once(url: str, count: int) -> None:
     store = open_store(url)
-    fill(store, TASKS)
-    told = outputs([start("drain", url, f"w{n}") for n in range(8)])
+    tasks = [a_task(n) for n in range(1, count + 1)]
+    store.commit([Put(t) for t in tasks], [])
+    told = outputs([start("drain", url, f"w{n}") for n in range(8)], timeout=800)
     claimed = Counter(words[1] for words in told)
-    assert len(claimed) == TASKS
-    assert set(claimed.values()) == {1}
-    assert store.counts() == {"done": TASKS}
-    endings = Counter(e.run for e in store.events(limit=10 * TASKS) if e.type == "run.ended")
-    assert set(endings.values()) == {1}
+    assert claimed == Counter(t.id for t in tasks)
+    assert store.counts() == {"done": count}
+    endings = Counter(e.run for e in store.events(limit=10 * count) if e.type == "run.ended")
+    assert endings == Counter(f"{t.id}.1" for t in tasks)
 
 
 def test_two_supervisors_never_exceed_a_cap(url):

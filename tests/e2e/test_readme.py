@@ -31,7 +31,9 @@ def test_the_first_session_does_what_the_readme_says(tmp_path):
         assert done.returncode == 0, (line, done.stdout, done.stderr)
         return done.stdout
 
-    shell("git init -q -b main && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")
+    shell(
+        "git init -q -b main && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
+    )
     lines = first_session()
     assert len(lines) == 5
     shown = [shell(line) for line in lines]

@@ -125,7 +125,7 @@ def complete_tasks(
     from click.shell_completion import CompletionItem
 
     from fleet.client import connect
-    from fleet.operations.tasks import ListTasks
+    from fleet.operations.listing import ListTasks
 
     client = connect()
     if not client.app.home.path.is_dir():  # a TAB makes nothing

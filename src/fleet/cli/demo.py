@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fleet.cli.view import View
     from fleet.client import Client
     from fleet.domain.event import Event
-    from fleet.operations.replies import TaskDetail, TaskRow
+    from fleet.operations.rows import TaskRow
+    from fleet.operations.showing import TaskDetail
 
 DEADLINE = 60.0
 READING = 1.0  # seconds that a question stands before it is answered: a person reads it first
@@ -57,10 +58,11 @@ def _play(scratch: Scratch) -> list[TaskDetail]:
     from fleet.cli.demo_scratch import stop
     from fleet.cli.live import Live
     from fleet.client import Client
-    from fleet.operations.tasks import ShowTask
+    from fleet.operations.showing import ShowTask
 
-    supervisor = scratch.supervise()
     client = Client(App(scratch.repo, scratch.env()))
+    client.app.store.now()  # it is made before anyone else opens it
+    supervisor = scratch.supervise()
     try:
         with nullcontext() if wants_json() else Live() as live:
             stage = Stage(scratch, client, supervisor, live)
@@ -98,7 +100,7 @@ class Stage:
         self._scratch.fleet(*args)
 
     def rows(self) -> list[TaskRow]:
-        from fleet.operations.tasks import ListTasks
+        from fleet.operations.listing import ListTasks
 
         newest_first = self._client.call(ListTasks(all=True))
         return list(newest_first[::-1])

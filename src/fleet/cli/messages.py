@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.client import Client
-    from fleet.operations.replies import MessageRow
+    from fleet.operations.message_rows import MessageRow
 
 
 @command(config=True)
@@ -33,7 +33,7 @@ def ask(
     config: Path | None,
 ) -> Result:
     """Ask a question; the task is held until it is answered."""
-    from fleet.client import connect
+    from fleet.cli.connect import connect
     from fleet.operations.messages import Ask
 
     client = connect(config=config)
@@ -73,7 +73,7 @@ def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
 
     TEXT may be the number of one of the question's options.
     """
-    from fleet.client import connect
+    from fleet.cli.connect import connect
     from fleet.operations.messages import Answer
 
     given = connect(config=config).call(Answer(task, " ".join(text)))
@@ -88,9 +88,9 @@ def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
 )
 def questions(limit: int, config: Path | None) -> Result:
     """List the open questions, oldest first."""
+    from fleet.cli.connect import connect
     from fleet.cli.human import ago
     from fleet.cli.task_views import choices
-    from fleet.client import connect
     from fleet.operations.messages import ListQuestions
 
     client = connect(config=config)

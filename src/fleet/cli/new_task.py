@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.cli.measure import fit
 from fleet.client import here
+from fleet.config import checkout_top
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Spec
 from fleet.operations.tasks import MOST_PROMPT, AddTask
@@ -38,7 +40,8 @@ def directory(named: str | None) -> Path:
         why = "is not a directory"
     except OSError as error:
         why = f"cannot be used: {error.strerror}"
-    raise BadInput(f"{path} {why}.", fix="Give --cwd a directory that is there.")
+    shown = fit(str(path), 100)
+    raise BadInput(f"{shown} {why}.", fix="Give --cwd a directory that is there.")
 
 
 def _path(typed: str) -> Path:
@@ -56,7 +59,7 @@ def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
         priority=int(str(given["priority"])),
         labels=_words(given["label"]),
         cwd=str(cwd),
-        in_place=bool(given["in_place"]) or not _in_git(cwd),
+        in_place=bool(given["in_place"]) or checkout_top(cwd) is None,
         base=str(given["base"]),
         branch=str(given["branch"]),
         review=bool(given["review"]),
@@ -68,12 +71,6 @@ def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
 def _words(value: object) -> tuple[str, ...]:
     assert isinstance(value, tuple)
     return tuple(str(v) for v in value)
-
-
-def _in_git(cwd: Path) -> bool:
-    """An empty `.git` is no repository: sandboxes leave such folders behind."""
-    places = [place / ".git" for place in (cwd, *cwd.parents)]
-    return any(place.is_file() or (place / "HEAD").exists() for place in places)
 
 
 def _prompt(given: Mapping[str, object]) -> str:

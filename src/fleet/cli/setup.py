@@ -41,7 +41,7 @@ def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: 
         "backup": str(begun.backup) if begun.backup else None,
         "imported": [_import_data(each) for each in imported],
     }
-    lines = [f"{'Made' if fresh else 'Home:'} {context.home}."]
+    lines = [f"{'Fleet home initialized at' if fresh else 'Fleet home:'} {context.home}"]
     lines += _project_lines(begun, context)
     if migrate_legacy:
         lines += [line for each in imported for line in _import_lines(each)] or [
@@ -70,7 +70,9 @@ def _project_lines(begun: Begun, context: Context) -> list[str]:
 
 
 def _init_notes(begun: Begun, context: Context) -> list[str]:
-    if begun.file is None or any((p / ".git").exists() for p in (begun.file, *begun.file.parents)):
+    from fleet.config import checkout_top
+
+    if begun.file is None or checkout_top(begun.file.parent):
         return []
     return [f"{context.cwd} is not in a git repository, so tasks here cannot have worktrees."]
 

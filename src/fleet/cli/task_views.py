@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fleet.cli.view import Style, Value, View
-    from fleet.operations.replies import MessageRow, RunRow, TaskDetail, TaskRow
+    from fleet.operations.message_rows import MessageRow
+    from fleet.operations.rows import TaskRow
+    from fleet.operations.showing import RunRow, TaskDetail
 
 TITLE = 24  # columns that a title should have before anything else is shown beside it
 GAP = 2

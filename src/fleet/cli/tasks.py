@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,14 +14,15 @@ from fleet.cli.frame import command, group, wants_json
 from fleet.cli.output import columns
 from fleet.cli.render import Result, Text
 from fleet.cli.task_views import detail_view, ready_view, task_table
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from fleet.client import Client
-    from fleet.operations.replies import TaskRow
-    from fleet.operations.tasks import ListTasks
+    from fleet.operations.listing import ListTasks
+    from fleet.operations.rows import TaskRow
 
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
 
@@ -83,8 +85,10 @@ def tasks(
     config: Path | None,
 ) -> Result:
     """List the tasks, newest first."""
-    from fleet.operations.tasks import ListTasks
+    from fleet.operations.listing import ListTasks
 
+    if re.fullmatch(r"t-\d+(\.\d+)?", team):
+        raise BadInput(f"'{team}' is a task, not a team.", fix=f"fleet show {team}")
     client = _client(config)
     project = str(client.app.loaded.project or client.app.cwd.resolve()) if here else ""
     request = ListTasks(project, team, everything, statuses, limit=limit)
@@ -115,7 +119,7 @@ def _supervisor_note(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...
 @limit_option
 def ready(limit: int, config: Path | None) -> Result:
     """List the tasks that could start now."""
-    from fleet.operations.tasks import ReadyTasks
+    from fleet.operations.listing import ReadyTasks
 
     client = _client(config)
     found = client.call(ReadyTasks(limit))
@@ -126,7 +130,7 @@ def ready(limit: int, config: Path | None) -> Result:
 @task_argument
 def show(task: str, config: Path | None) -> Result:
     """Show a task, its runs, and why it is not running."""
-    from fleet.operations.tasks import ShowTask
+    from fleet.operations.showing import ShowTask
 
     client = _client(config)
     found = client.call(ShowTask(task))
@@ -138,7 +142,8 @@ def show(task: str, config: Path | None) -> Result:
 @task_argument
 def cancel(task: str, config: Path | None) -> Result:
     """Cancel a task; if it runs, its run is ended first."""
-    from fleet.operations.tasks import CancelTask, ShowTask
+    from fleet.operations.showing import ShowTask
+    from fleet.operations.tasks import CancelTask
 
     client = _client(config)
     cancelled = client.call(CancelTask(task))
@@ -228,7 +233,7 @@ def dep_rm(task: str, needs: str, config: Path | None) -> Result:
 
 
 def _client(config: Path | None, *, cwd: Path | None = None) -> Client:
-    from fleet.client import connect
+    from fleet.cli.connect import connect
 
     return connect(config=config, cwd=cwd)
 

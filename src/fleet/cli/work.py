@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fleet.bootstrap import App
     from fleet.client import Client
     from fleet.domain.event import Event
-    from fleet.operations.replies import Spoken
+    from fleet.operations.runs import Spoken
 
     Reader: TypeAlias = Callable[[str], dict[str, Any]]
 
@@ -134,7 +134,7 @@ def logs(
     config: Path | None,
 ) -> Result:
     """Show what a task's newest run said (or TASK.N's)."""
-    from fleet.client import connect
+    from fleet.cli.connect import connect
 
     client = connect(config=config)
     spoken, read, last = _so_far(client, name, lines, raw=raw)

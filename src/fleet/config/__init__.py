@@ -1,7 +1,7 @@
 """fleet.yaml and its layers, as a validated Fleet and Settings; every value knows its origin."""
 
 from fleet.config.loader import Loaded, load
-from fleet.config.places import find_project, home
+from fleet.config.places import checkout_top, find_project, home
 from fleet.config.settings import RunSettings, Settings, StoreSettings, WorkspaceSettings
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Settings",
     "StoreSettings",
     "WorkspaceSettings",
+    "checkout_top",
     "find_project",
     "home",
     "load",

@@ -46,7 +46,7 @@ def find_project(cwd: Path) -> Path | None:
     main checkout, so that a task's worktree belongs to the project that it was made from.
     """
     cwd = Path(cwd).absolute()
-    top = next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), None)
+    top = checkout_top(cwd)
     main = main_checkout(top) if top is not None else None
     if top is not None and main is not None:
         cwd, top = main / cwd.relative_to(top), main
@@ -55,6 +55,15 @@ def find_project(cwd: Path) -> Path | None:
             return place
         if place == top:
             return top
+    return None
+
+
+def checkout_top(cwd: Path) -> Path | None:
+    """The top of the git checkout that a directory is in; an empty `.git` makes none."""
+    for place in (cwd, *cwd.parents):
+        mark = place / ".git"
+        if mark.is_file() or (mark / "HEAD").exists():
+            return place
     return None
 
 

@@ -48,7 +48,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
     if len(labels) > MOST_LABELS:
         raise BadInput(f"{len(labels)} labels are too many.", fix=f"Give at most {MOST_LABELS}.")
     for label in labels:
-        some_text("label", label, most=MOST, fix="Give it a name, or leave out --label.")
+        some_text("label", label, most=MOST, example="Name it, or leave it out.")
 
 
 def _check_choice(spec: Spec, world: World) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_args
 
 from fleet.domain.access import Actor, Permission, allow
 from fleet.domain.errors import Conflict, Forbidden, NotFound
@@ -16,11 +15,10 @@ from fleet.ports import Same
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fleet.config import Settings
     from fleet.domain.fleet import Fleet
     from fleet.ports import Change, Record, Store, Transcripts
 
-MODULES = ("tasks", "dependencies", "messages", "runs")
+MODULES = ("tasks", "listing", "showing", "dependencies", "messages", "runs")
 TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
 Reply = TypeVar("Reply")
@@ -32,16 +30,30 @@ class Request(Generic[Reply]):
     __slots__ = ()
 
 
-class World(Protocol):
+class Chosen(Protocol):
+    """Of the settings, what a task falls back on and what may hold it."""
+
     @property
-    def settings(self) -> Settings: ...
+    def max_concurrent(self) -> int: ...
+
+    @property
+    def coder(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+
+class World(Protocol):
+    """What is declared for one project."""
+
+    @property
+    def settings(self) -> Chosen: ...
 
     @property
     def fleet(self) -> Fleet: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """Whom a handler acts for, and what it may use. `run` is the actor's own, as it was read."""
 
     actor: Actor
@@ -63,8 +75,7 @@ class Context:
         return Event(kind, task, self.actor.name, self.store.now(), about, dict(data))
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """`idempotent`: said again it changes nothing more, though it may be refused.
 
     `at_host`: it is done to a run, by the supervisor of the run's host; see `Client.call`.
@@ -111,7 +122,7 @@ def perform(context: Context, request: Request[Reply]) -> Reply:
 
 def _once(operation: Operation, context: Context, request: Request[Reply]) -> Reply:
     own = context.actor.run
-    now = replace(context, run=_current(context)) if own else context
+    now = context._replace(run=_current(context)) if own else context
     reply: Reply = operation.handler(now, request)
     return reply
 

@@ -11,8 +11,7 @@ from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import LIST, the_task
-from fleet.operations.replies import TaskRow
-from fleet.operations.views import rows
+from fleet.operations.rows import TaskRow, rows
 from fleet.operations.writing import write_task
 from fleet.ports import Same
 

@@ -11,6 +11,7 @@ from fleet.domain.errors import BadInput, Forbidden, Refused
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.message_rows import MessageRow, message_row
 from fleet.operations.naming import (
     how_many,
     some_text,
@@ -18,8 +19,6 @@ from fleet.operations.naming import (
     the_question,
     the_task,
 )
-from fleet.operations.replies import MessageRow
-from fleet.operations.views import message_row
 from fleet.operations.writing import decided
 from fleet.ports import Put
 
@@ -121,8 +120,8 @@ def _message(
 def _options(given: tuple[str, ...]) -> tuple[str, ...]:
     if len(given) > MOST_OPTIONS:
         raise BadInput(f"{len(given)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
-    fix = "Name an answer, or leave out --option."
-    return tuple(dict.fromkeys(some_text("option", o, most=1000, fix=fix) for o in given))
+    example = "Name an answer, or leave out --option."
+    return tuple(dict.fromkeys(some_text("option", o, most=1000, example=example) for o in given))
 
 
 def answer(context: Context, request: Answer) -> MessageRow:

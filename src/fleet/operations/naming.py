@@ -92,23 +92,23 @@ def team_in_view(context: Context, team: str = "") -> str:
     return "" if context.actor.role is Role.COORDINATOR else context.actor.team
 
 
-def clean_text(what: str, text: str, *, most: int, fix: str = "") -> str:
+def clean_text(what: str, text: str, *, most: int) -> str:
     """Refuse what could not be shown or stored as it is."""
     if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise BadInput(f"The {what} is not valid text.", fix="Give it as UTF-8, without NUL.")
     if len(text) > most:
         raise BadInput(
             f"The {what} has {len(text)} characters; at most {most} are taken.",
-            fix=fix or "Shorten it.",
+            fix="Shorten it: the rest can be in the prompt, or in a file that the prompt names.",
         )
     return text
 
 
-def some_text(what: str, text: str, *, most: int, fix: str = "") -> str:
-    """Clean, and not empty."""
-    text = clean_text(what, text.strip(), most=most, fix=fix)
+def some_text(what: str, text: str, *, most: int, example: str = "Say something.") -> str:
+    """Clean, and not empty; `example` is the fix for one that is."""
+    text = clean_text(what, text.strip(), most=most)
     if not text:
-        raise BadInput(f"The {what} is empty.", fix=fix or "Say something.")
+        raise BadInput(f"The {what} is empty.", fix=example)
     return text
 
 

@@ -9,12 +9,22 @@ from fleet.domain.access import Permission
 from fleet.domain.errors import BadInput
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import the_run
-from fleet.operations.replies import Spoken
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Lines of a transcript as the coder wrote them, and where the next ones start."""
+
+    run: str
+    coder: str
+    lines: tuple[str, ...]
+    offset: int
+    live: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Tasks: added, listed, shown, changed."""
+"""Tasks: added, and changed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
 from fleet.operations.asked import check_spec
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.dependencies import needed
-from fleet.operations.naming import clean_text, how_many, some_text, team_in_view, the_task
+from fleet.operations.naming import clean_text, some_text, the_task
 from fleet.operations.parents import children
-from fleet.operations.replies import TaskDetail, TaskRow
-from fleet.operations.views import STATE_OF, detail, rows
+from fleet.operations.rows import TaskRow, rows
 from fleet.operations.writing import decided, write_task
-from fleet.ports import Put, Same, TaskQuery
+from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST_TITLE, MOST_WHY, MOST_PROMPT = 200, 2000, 1_000_000
-LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +37,6 @@ class AddTask(Request[TaskRow]):
     parent: str = ""
     join: str = ""
     team: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ListTasks(Request[tuple[TaskRow, ...]]):
-    """`all`: ended ones too. `statuses` are states, or what a list shows. `before`: a page on."""
-
-    project: str = ""
-    team: str = ""
-    all: bool = False
-    statuses: tuple[str, ...] = ()
-    before: str = ""
-    limit: int = 50
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyTasks(Request[tuple[TaskRow, ...]]):
-    limit: int = 50
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTask(Request[TaskDetail]):
-    task: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +68,8 @@ class ResumeTask(Request[TaskRow]):
 
 def add(context: Context, request: AddTask) -> TaskRow:
     one_line = " ".join(request.title.split())
-    title = some_text("title", one_line, most=MOST_TITLE, fix="Say the rest in --prompt.")
-    prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT, fix="Put it into a file.")
+    title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
+    prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
     team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     check_spec(request.spec, context.world(request.project))
@@ -132,53 +108,6 @@ def _parent(context: Context, name: str) -> str:
             f"{parent.id} is not a task that takes children.", fix="Leave out the parent."
         )
     return parent.id
-
-
-def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
-    limit = how_many(request.limit)
-    query = TaskQuery(
-        states=_states(request),
-        project=request.project,
-        team=team_in_view(context, request.team),
-        before=the_task(context, request.before, Permission.READ).id if request.before else "",
-        limit=limit,
-    )
-    found: list[TaskRow] = []
-    while True:
-        page = context.store.tasks(query)
-        found += [r for r in rows(context, page) if _is_wanted(r, request.statuses)]
-        if len(found) >= limit or len(page) < limit:
-            return tuple(found[:limit])
-        query = replace(query, before=page[-1].id)
-
-
-def _states(request: ListTasks) -> tuple[str, ...]:
-    for name in request.statuses:
-        if name not in STATE_OF:
-            fix = nearest(name, STATE_OF) or f"There are: {', '.join(STATE_OF)}."
-            raise BadInput(f"'{name}' is not a state of a task.", fix=fix)
-    if request.statuses:
-        return tuple(sorted({str(STATE_OF[name]) for name in request.statuses}))
-    return () if request.all else tuple(str(s) for s in LIVE)
-
-
-def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
-    return not statuses or row.state in statuses or row.status in statuses
-
-
-def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
-    limit, team = how_many(request.limit), team_in_view(context)
-    asked = limit
-    while True:  # other teams' tasks may come first
-        found = context.store.candidates(now=context.store.now(), limit=asked)
-        mine = [t for t in found if team in {"", t.team}]
-        if len(mine) >= limit or len(found) < asked:
-            return tuple(rows(context, mine[:limit]))
-        asked *= 4
-
-
-def show(context: Context, request: ShowTask) -> TaskDetail:
-    return detail(context, the_task(context, request.task, Permission.READ))
 
 
 def cancel(context: Context, request: CancelTask) -> TaskRow:
@@ -251,9 +180,6 @@ def _must_be_going(task: Task) -> None:
 _P = Permission
 OPERATIONS = (
     Operation("task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False),
-    Operation("task.list", ListTasks, _P.READ, list_tasks, "List the tasks, newest first."),
-    Operation("task.ready", ReadyTasks, _P.READ, ready, "List what could start now."),
-    Operation("task.show", ShowTask, _P.READ, show, "Show one task."),
     Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
     Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Open an ended task again."),
     Operation("task.close", CloseTask, _P.COMPLETE, close, "Settle a task by hand."),

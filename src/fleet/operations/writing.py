@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from fleet.domain.errors import Refused
 from fleet.domain.task import Task
 from fleet.operations.parents import parent_changes
-from fleet.operations.views import rows
+from fleet.operations.rows import rows
 from fleet.ports import Put
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fleet.operations.catalogue import Context
-    from fleet.operations.replies import TaskRow
+    from fleet.operations.rows import TaskRow
     from fleet.ports import Change
 
 

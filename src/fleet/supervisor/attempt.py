@@ -6,26 +6,29 @@ its folder, and goes on.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.choice import Defaults, choose
-from fleet.domain.errors import Conflict, FleetError
+from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event
-from fleet.domain.message import Message, MessageKind, MessageState, delivered
+from fleet.domain.message import MessageKind, delivered
 from fleet.domain.run import Ending, Outcome, Progress, Run, RunState, Wanted
 from fleet.domain.task import SECOND, Retry
 from fleet.domain.transcript import Conversation, Exit, SaidKind, hear, judge
-from fleet.ports import Brief, Look, Merge, Presence, Put, Site
-from fleet.supervisor.brief import compose
+from fleet.ports import Brief, Look, Presence, Put
+from fleet.supervisor.brief import answers, compose, session_of
 from fleet.supervisor.settling import end_run
+from fleet.supervisor.site import last_started, site_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fleet.config import Settings
+    from fleet.domain.run import Workspace
     from fleet.domain.task import Task
     from fleet.ports import Job, Listener
     from fleet.supervisor.parts import Here, Parts
@@ -47,8 +50,11 @@ class Attempt:
         self._offset = 0
         self._cut: Ending | None = None
         self._told_to_stop = False
+        self._given_up: Outcome | None = None
+        self._delivered = False
         self._closed = False
         self._lost_at = 0
+        self._traceless = False  # its folder vanished, and with it all proof
         self._progress = Progress(run.id, -1, 0)
         task = parts.store.task(run.task)
         self._project = task.project
@@ -65,14 +71,25 @@ class Attempt:
             pass  # somebody changed the run: it is read again before the next step
 
     @property
+    def _known(self) -> str:
+        """Its project, or the home when the project's settings have become wrong meanwhile."""
+        try:
+            self._parts.world(self._project)
+        except BadConfig:
+            return ""
+        return self._project
+
+    @property
     def _settings(self) -> Settings:
-        return self._parts.world(self._project).settings
+        return self._parts.world(self._known).settings
 
     def _start(self) -> None:
         look = self._parts.launcher.look(self.run.id)
         match look.presence:
             case Presence.UNKNOWN:
                 return
+            case Presence.NEVER | Presence.GONE if self._given_up:
+                self._give_up(self._given_up)
             case Presence.NEVER:
                 if self._job is not None and not self._job.done():
                     return
@@ -85,111 +102,76 @@ class Attempt:
 
     def _make_ready(self) -> None:
         """Up to the launch, which may be repeated: it counts once its keeper has been seen."""
-        try:
-            if self._prepared():
-                self._launch()
-        except Conflict:
-            raise
-        except FleetError as error:
-            fix = f" {error.fix}" if error.fix else ""
-            self._give_up(Outcome(Ending.FAILED, f"{error.message}{fix}"))
-
-    def _prepared(self) -> bool:
-        """Plan, record, make: in that order, so that whatever is made has an owner."""
-        site = self._site(self._parts.store.task(self.run.task))
-        checkout = self._parts.checkout(self._project)
+        last = last_started(self._parts.store, self.run)
+        site = site_of(self._parts.store, self.run, last)
+        with self._or_give_up():
+            checkout = self._parts.checkout(self._project)
+            planned = self.run.workspace or checkout.plan(site)
+        if self._given_up:
+            return
         if self.run.workspace is None:
-            planned = replace(self.run, workspace=checkout.plan(site))
-            (now,) = self._parts.store.commit([Put(planned)], [])
-            assert isinstance(now, Run)
-            self.run = now
-        assert self.run.workspace is not None
+            self._record(planned)
         if self._job is None:
-            self._job = self._parts.jobs.begin(partial(checkout.prepare, self.run.workspace, site))
-        if not self._job.done():
-            return False
-        self._job.result()
-        return True
+            self._job = self._parts.jobs.begin(partial(checkout.prepare, planned, site))
+        if self._job.done():
+            self._launch(site.task, last, planned)
 
-    def _site(self, task: Task) -> Site:
-        """The last run's workspace, once its processes are gone; else a new one from there."""
-        last = self._last_run()
-        reusable = (
-            last is not None
-            and last.host == self._here.host
-            and last.workspace is not None
-            and (last.outcome is None or last.outcome.gone)
-        )
-        checkpoint = task.tally.checkpoint
-        return Site(
-            task,
-            self.run,
-            merges=self._merges(task),
-            previous=last.workspace if last and reusable else None,
-            start=checkpoint.commit if checkpoint and last else "",
-        )
+    @contextmanager
+    def _or_give_up(self) -> Iterator[None]:
+        """What is wrong with its workspace, settings or coder is how this run ends."""
+        try:
+            yield
+        except (FleetError, OSError) as error:
+            fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
+            self._given_up = Outcome(Ending.FAILED, f"{error}{fix}")
+            self._give_up(self._given_up)
 
-    def _last_run(self) -> Run | None:
-        runs = [r for r in self._parts.store.runs(self.run.task) if r.id != self.run.id]
-        return runs[-1] if runs else None
+    def _record(self, planned: Workspace) -> None:
+        """Before it is made, so that whatever is made has an owner."""
+        (now,) = self._parts.store.commit([Put(replace(self.run, workspace=planned))], [])
+        assert isinstance(now, Run)
+        self.run = now
 
-    def _merges(self, task: Task) -> tuple[Merge, ...]:
-        """The work of the tasks it waited for, where that is in the same repository."""
-        store = self._parts.store
-        needs = store.tasks_by_id(task.after)
-        found = []
-        for need in (needs[i] for i in task.after if needs[i].project == task.project):
-            place = next((r.workspace for r in store.runs(need.id)[::-1] if r.workspace), None)
-            commit = need.tally.checkpoint.commit if need.tally.checkpoint else ""
-            if place and place.branch:
-                found.append(Merge(place.branch, commit))
-        return tuple(found)
-
-    def _launch(self) -> None:
-        store, workspace = self._parts.store, self.run.workspace
-        assert workspace is not None
-        task = store.task(self.run.task)
-        world = self._parts.world(task.project)
-        defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
-        agent, _ = choose(task.spec, world.fleet, defaults)
-        coder, last = self._parts.coder(self.run.choice.coder), self._last_run()
-        session = self._session(task, last) if coder.resumes else ""
-        said = {m.id: m for m in store.messages(task.id)}
-        brief = Brief(
-            run_id=self.run.id,
-            prompt=compose(task, last, said, self._answers(said), resuming=bool(session)),
-            cwd=workspace.path,
-            task_dir=str(self._parts.task_dir(task.id)),
-            model=self.run.choice.model,
-            instructions=agent.prompt,
-            session=session,
-            env=self._parts.env(task.id, self.run.id),
-            options={"command": agent.command, "extra_args": agent.extra_args},
-        )
-        self._parts.launcher.launch(self.run.id, coder.launch(brief))
-
-    def _session(self, task: Task, last: Run | None) -> str:
-        """A conversation goes on only where it is kept: with that coder, on that host."""
-        here = last is not None and last.host == self._here.host
-        if last is None or not here or last.choice.coder != self.run.choice.coder:
-            return ""
-        return task.tally.checkpoint.session if task.tally.checkpoint else ""
-
-    def _answers(self, said: dict[str, Message]) -> list[Message]:
-        return [
-            m
-            for m in said.values()
-            if m.kind is MessageKind.ANSWER and m.state is MessageState.OPEN
-        ]
+    def _launch(self, task: Task, last: Run | None, workspace: Workspace) -> None:
+        said = self._parts.store.messages(task.id)
+        env = self._parts.env(task.id, self.run.id)
+        with self._or_give_up():
+            assert self._job is not None
+            self._job.result()
+            there = self._parts.world(task.project)
+            defaults = Defaults(self._here.coder or there.settings.coder, there.settings.model)
+            agent, _ = choose(task.spec, there.fleet, defaults)
+            coder = self._parts.coder(self.run.choice.coder)
+            session = session_of(task, last, self.run) if coder.resumes else ""
+            brief = Brief(
+                run_id=self.run.id,
+                prompt=compose(task, last, said, self.run.claimed_at, resuming=bool(session)),
+                cwd=workspace.path,
+                task_dir=str(self._parts.task_dir(task.id)),
+                model=self.run.choice.model,
+                instructions=agent.prompt,
+                session=session,
+                env=env,
+                options={"command": agent.command, "extra_args": agent.extra_args},
+            )
+            self._parts.launcher.launch(self.run.id, coder.launch(brief))
 
     def _started(self) -> None:
         store = self._parts.store
         now = store.now()
-        said = {m.id: m for m in store.messages(self.run.task)}
         running = replace(self.run, state=RunState.RUNNING, started_at=now)
-        told = [Put(delivered(m, at=now)) for m in self._answers(said)]
         event = Event("run.started", self.run.task, SUPERVISOR, now, self.run.id)
-        self.run = store.commit([Put(running), *told], [event])[0]  # type: ignore[assignment]
+        self.run = store.commit([Put(running)], [event])[0]  # type: ignore[assignment]
+
+    def _deliver(self) -> None:
+        """What it was told when it started has been taken."""
+        if not self._delivered:
+            store = self._parts.store
+            now, said = store.now(), store.messages(self.run.task)
+            told = [Put(delivered(m, at=now)) for m in answers(said, self.run.claimed_at)]
+            if told:
+                store.commit(told, [])
+            self._delivered = True
 
     def _give_up(self, outcome: Outcome) -> None:
         """It never started, and never will."""
@@ -206,6 +188,10 @@ class Attempt:
                 self._report()
             case Presence.EXITED:
                 self._listen(final=True)
+                if look.code == 0:
+                    self._deliver()
+                elif self._is_full():  # whoever stopped it for that may not have lived to say so
+                    self._cut = self._cut or Ending.CONTEXT_FULL
                 self._finish(look, gone=True)
             case Presence.GONE | Presence.NEVER:
                 self._lost(look)
@@ -228,6 +214,8 @@ class Attempt:
                     if said.kind is SaidKind.REPLY:
                         self._replies[said.name] = said.text
             self._heard = heard
+            if heard.turns:
+                self._deliver()
             if not final:
                 return
 
@@ -259,11 +247,13 @@ class Attempt:
         age = self._parts.store.now() - self.run.started_at
         if limit and self.run.started_at and age > limit * SECOND:
             return Ending.TIMED_OUT
-        model = self._parts.world(self._project).fleet.model(self.run.choice.model)
-        share = settings.context_pressure_threshold_pct / 100
-        if model and self._heard.usage.context >= model.context * share:
-            return Ending.CONTEXT_FULL
-        return None
+        return Ending.CONTEXT_FULL if self._is_full() else None
+
+    def _is_full(self) -> bool:
+        world = self._parts.world(self._known)
+        model = world.fleet.model(self.run.choice.model)
+        share = world.settings.context_pressure_threshold_pct / 100
+        return model is not None and self._heard.usage.context >= model.context * share
 
     def _report(self) -> None:
         """How far it is: one row, at most once a second, and only when there is news."""
@@ -298,7 +288,8 @@ class Attempt:
         """The keeper is dead. Its processes are ended before anyone else starts, if they can be."""
         now = self._parts.store.now()
         self._lost_at = self._lost_at or now
-        gone = self._parts.launcher.end(self.run.id) and look.presence is not Presence.NEVER
+        self._traceless = self._traceless or look.presence is Presence.NEVER
+        gone = self._parts.launcher.end(self.run.id) and not self._traceless
         if not gone and now - self._lost_at < PROOF:
             return
         self._listen(final=True)
@@ -307,11 +298,12 @@ class Attempt:
 
     def _finish(self, look: Look, *, gone: bool) -> None:
         workspace = self.run.workspace
-        commit = self._parts.checkout(self._project).commit(workspace) if workspace else ""
+        commit = self._parts.checkout(self._known).commit(workspace) if workspace else ""
+        heard = replace(self._heard, session=self._heard.session or self._resumed())
 
         def judged(run: Run) -> Outcome:
             outcome = judge(
-                self._heard,
+                heard,
                 Exit(look.code, look.stderr),
                 asked=self._asked(run),
                 wanted=run.wanted,
@@ -321,6 +313,12 @@ class Attempt:
             return replace(outcome, gone=gone)
 
         self._end(judged)
+
+    def _resumed(self) -> str:
+        """The conversation that it went on with, whether or not it lived to say so."""
+        store = self._parts.store
+        last = last_started(store, self.run)
+        return session_of(store.task(self.run.task), last, self.run) if last else ""
 
     def _asked(self, run: Run) -> bool:
         """It parked on a question: also when the answer came before it had ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import Ending
 
 if TYPE_CHECKING:
@@ -24,28 +25,39 @@ _BECAUSE = {
 }
 
 
+def session_of(task: Task, last: Run | None, run: Run) -> str:
+    """A conversation goes on where it is kept (that coder, that host), unless it was full."""
+    if last is None or (last.host, last.choice.coder) != (run.host, run.choice.coder):
+        return ""
+    if last.outcome is not None and last.outcome.ending is Ending.CONTEXT_FULL:
+        return ""
+    return task.tally.checkpoint.session if task.tally.checkpoint else ""
+
+
+def answers(said: Sequence[Message], claimed_at: int) -> list[Message]:
+    """Those for a run that was claimed then; later ones are for the next run."""
+    return [
+        m
+        for m in said
+        if m.kind is MessageKind.ANSWER and m.state is MessageState.OPEN and m.at <= claimed_at
+    ]
+
+
 def compose(
-    task: Task, last: Run | None, questions: dict[str, Message], answers: Sequence[Message], *,
-    resuming: bool,
-) -> str:  # fmt: skip
+    task: Task, last: Run | None, said: Sequence[Message], claimed_at: int, *, resuming: bool
+) -> str:
     """`resuming`: the coder has the task in its conversation, and needs only what is new."""
-    if last is None:
-        return _task(task)
-    news = _answers(questions, answers) or _ended(last)
+    heard = answers(said, claimed_at)
+    if resuming and len(heard) == 1:
+        return heard[0].text
+    questions = {m.id: m.text for m in said}
+    news = [f"You asked: {questions[a.reply_to]}\nAnswer: {a.text}" for a in heard]
+    if last is not None and not news:
+        news = [_ended(last)]
     if resuming:
-        return news
-    return f"{_task(task)}\n\n{news}\nGo on from what is in the working directory."
-
-
-def _task(task: Task) -> str:
-    return task.prompt or task.title
-
-
-def _answers(questions: dict[str, Message], answers: Sequence[Message]) -> str:
-    if len(answers) == 1:
-        return answers[0].text
-    parts = [f"You asked: {questions[a.reply_to].text}\nAnswer: {a.text}" for a in answers]
-    return "\n\n".join(parts)
+        return "\n\n".join(news)
+    go_on = ["Go on from what is in the working directory."] if last is not None else []
+    return "\n\n".join([task.prompt or task.title, *news, *go_on])
 
 
 def _ended(last: Run) -> str:

@@ -32,14 +32,15 @@ def run(
     complained = ""
     while not stopping():
         try:
-            supervisor.step()
+            moved = supervisor.step()
             for event in store.events(after=seen):
                 seen = event.number
                 tell(event)
             complained = _complain(supervisor.trouble, complained, warn)
             if once and supervisor.idle:
                 return
-            store.wait(BUSY if supervisor.attempts else IDLE)
+            if not moved:
+                store.wait(BUSY if supervisor.attempts else IDLE)
         except Unavailable as error:
             warn(f"{error.message} Trying again.")
             time.sleep(IDLE)

@@ -39,6 +39,7 @@ FORMAT = 1
 SWEEP_GRACE = 2.0  # for what a coder leaves behind; it had its own time to end it
 RESERVE = 4096  # bytes set aside for exit.json, so that a full disk cannot swallow an ending
 LOOK = 1.0  # seconds between looks when nobody rings
+FORSAKEN = 60.0  # seconds without our folder after which nobody can reach us: an agent for nobody
 
 
 class Keeper:
@@ -54,6 +55,7 @@ class Keeper:
         self.offset = 0
         self.kill_at = 0.0  # when a stop loses its patience; 0: nobody asked
         self.closing = False
+        self.alone_since = 0.0  # when our folder was first found missing; 0: it is there
         self.lease: float | None = None  # as it was last read
 
     def path(self, name: str) -> str:
@@ -202,6 +204,19 @@ class Keeper:
             self._signal_group(signal.SIGKILL)
         if self.lease_is_over():
             self._signal_group(signal.SIGKILL)  # another host may start it now: no grace left
+        if self._is_forsaken() and not self.kill_at:
+            self.stop(5.0)
+
+    def _is_forsaken(self) -> bool:
+        try:
+            os.stat(self.path("keeper.json"))
+        except FileNotFoundError:
+            self.alone_since = self.alone_since or time.monotonic()
+            return time.monotonic() - self.alone_since > FORSAKEN
+        except OSError:
+            return False
+        self.alone_since = 0.0
+        return False
 
     def lease_is_over(self) -> bool:
         with contextlib.suppress(OSError, ValueError):  # none, or not now: what we knew holds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -48,7 +49,9 @@ class Supervisor:
         self._host = replace(self._host, version=held.version if held else 0)
         self._renew()
 
-    def step(self) -> None:
+    def step(self) -> bool:
+        """Whether runs began or ended: then there may be more to do at once."""
+        before = set(self.attempts)
         self._renew()
         if self._here.shared:
             self._reclaim()
@@ -56,6 +59,7 @@ class Supervisor:
             self._start_ready()
         self._tend()
         self._clean_up()
+        return before != set(self.attempts)
 
     @property
     def idle(self) -> bool:
@@ -77,8 +81,15 @@ class Supervisor:
             return
         self._keeper_lease = until
         if self._here.shared:
-            live = self._parts.store.live_runs(host=self._here.host)
-            self._parts.launcher.renew([r.id for r in live], until=until)
+            self._renew_keepers(self._parts.store.live_runs(host=self._here.host))
+
+    def _renew_keepers(self, runs: Iterable[Run]) -> None:
+        try:
+            self._parts.launcher.renew([r.id for r in runs], until=self._keeper_lease)
+        except OSError as error:  # a full disk: their keepers will end them in time
+            self.trouble["leases"] = str(error)
+        else:
+            self.trouble.pop("leases", None)
 
     def _tend(self) -> None:
         live = {r.id: r for r in self._parts.store.live_runs(host=self._here.host)}
@@ -87,7 +98,7 @@ class Supervisor:
             self._leftovers.add(run_id)  # ended by somebody else: nothing of it may go on here
         for run in live.values():
             if self._here.shared and run.state is RunState.CLAIMED:
-                self._parts.launcher.renew([run.id], until=self._keeper_lease)
+                self._renew_keepers([run])
             attempt = self.attempts.get(run.id)
             if attempt is None:
                 attempt = self.attempts[run.id] = Attempt(self._parts, self._here, run)
@@ -112,13 +123,18 @@ class Supervisor:
             attempt.step()
         except (FleetError, OSError) as error:
             self.trouble[attempt.run.id] = str(error)
+        except Exception as error:  # noqa: BLE001  # a bug, perhaps in one coder's adapter
+            self.trouble[attempt.run.id] = f"{type(error).__name__}: {error}"
         else:
             self.trouble.pop(attempt.run.id, None)
         if attempt.over:
             del self.attempts[attempt.run.id]
 
     def _clean_up(self) -> None:
-        self._leftovers = {i for i in self._leftovers if not self._parts.launcher.end(i)}
+        for run_id in sorted(self._leftovers):
+            with suppress(FleetError, OSError):  # tried again in the next step
+                if self._parts.launcher.end(run_id):
+                    self._leftovers.discard(run_id)
 
     def _reclaim(self) -> None:
         """End runs whose host has let its lease run out; their keepers have ended them there."""

@@ -175,6 +175,8 @@ class FakeCoder:
 
     def hear(self, line: str) -> Sequence[Said]:
         kind, _, text = line.partition(" ")
+        if kind not in set(SaidKind):
+            return (Said(SaidKind.TEXT, line),) if line.strip() else ()
         said = Said(SaidKind(kind), text)
         return (replace(said, failed=True),) if text == "failed" else (said,)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
@@ -15,6 +15,17 @@ from fleet.ports import Brief, Launch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def _said(line: dict[str, Any]) -> Said:
+    return Said(
+        SaidKind(line["kind"]),
+        text=str(line.get("text", "")),
+        name=str(line.get("name", "")),
+        usage=Usage(**{k: int(v) for k, v in line["usage"].items()}) if "usage" in line else None,
+        failed=bool(line.get("failed")),
+        resume_at=int(line.get("resume_at", 0)),
+    )
 
 
 class ScriptedCoder:
@@ -33,10 +44,8 @@ class ScriptedCoder:
 
     def hear(self, line: str) -> Sequence[Said]:
         try:
-            said = json.loads(line)
-            usage = Usage(**said.pop("usage")) if "usage" in said else None
-            return (Said(SaidKind(said.pop("kind")), usage=usage, **said),)
-        except (ValueError, TypeError, KeyError, AttributeError):
+            return (_said(json.loads(line)),)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return (Said(SaidKind.TEXT, line),) if line.strip() else ()
 
     def words(self, text: str) -> str | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fleet.ports import Merge, Site
 
 DEADLINE = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
+STALE = 1.0  # seconds after which a lock in a workspace that no process of ours uses is nobody's
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 
 
@@ -129,15 +130,18 @@ class Making:
         """False when it is there already, whole."""
         branch = self._workspace.branch
         with self._repo.alone():
-            if not self._begun.exists():
+            crashed = self._begun.exists()
+            if not crashed:
                 if self._root.exists():
                     self._check_ours()
+                    self._unlock()
                     return False
                 if self.fresh and self._repo.has_branch(branch):
                     raise Refused(f"Somebody else has made the branch {branch} meanwhile.")
                 self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._take()
-            self._clear()
+            if crashed or not self.fresh:
+                self._clear()
             how = (
                 [str(self._root), branch]
                 if self._repo.has_branch(branch)
@@ -165,14 +169,25 @@ class Making:
                 fix=f"git -C {self._repo.top} worktree repair {self._root}, or move it away.",
             )
 
+    def _unlock(self) -> None:
+        """Remove the locks of a git that was killed with the run before: they would stay for ever."""
+        names = ("index.lock", "HEAD.lock", f"refs/heads/{self._workspace.branch}.lock")
+        for name in names:
+            found = _git(self._root, "rev-parse", "--path-format=absolute", "--git-path", name)
+            with suppress(FileNotFoundError):
+                lock = Path(found.out.strip())
+                if time.time() - lock.stat().st_mtime > STALE:
+                    lock.unlink()
+
     def _clear(self) -> None:
         """Remove what a crash left of an earlier try, and end what may still be at it."""
         if not process.end_marked(self.mark):
             raise Unavailable(f"An earlier set-up is still at work in {self._root}.")
         shutil.rmtree(self._root, ignore_errors=True)
         self._repo.git("worktree", "remove", "--force", "--force", str(self._root), check=False)
-        stale = self._repo.common / "refs" / "heads" / f"{self._workspace.branch}.lock"
-        stale.unlink(missing_ok=True)
+        if self.fresh:  # a git that was killed leaves its lock on the branch it was making
+            lock = self._repo.common / "refs" / "heads" / f"{self._workspace.branch}.lock"
+            lock.unlink(missing_ok=True)
 
     def undo(self) -> None:
         with suppress(FleetError, OSError), self._repo.alone():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host import machine
 from fleet.adapters.host.files import write_atomically
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +44,12 @@ class Home:
         return folder
 
     def ensure(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except FileExistsError as error:
+            raise BadInput(
+                f"{self.path} is not a directory.", fix="Point FLEET_HOME at one."
+            ) from error
 
     def host_id(self) -> str:
         """Readable, random, and kept: `buildbox-3f2a9c`."""
@@ -74,7 +81,8 @@ class Home:
     def is_token(self, run_id: str, token: str) -> bool:
         import hmac  # noqa: PLC0415
 
-        return hmac.compare_digest(self.run_token(run_id), token)
+        given = token.encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(self.run_token(run_id).encode(), given)
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
@@ -82,9 +90,7 @@ class Home:
         self.ensure()
         fd = os.open(self.path / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _locked(fd):
                 yield False
                 return
             os.ftruncate(fd, 0)
@@ -95,12 +101,27 @@ class Home:
 
     def supervisor_pid(self) -> int:
         """0 when none runs here: the lock is let go with the process that held it."""
-        with self.alone() as mine:
-            if mine:
-                return 0
-            with suppress(ValueError, OSError):
-                return int((self.path / "supervisor.lock").read_text())
-            return -1
+        try:
+            fd = os.open(self.path / "supervisor.lock", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return 0
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(os.pread(fd, 20, 0).strip() or -1)
+        finally:
+            os.close(fd)
+        return 0
+
+
+def _locked(fd: int) -> bool:
+    """Somebody who only looks whether there is a supervisor holds the lock for microseconds."""
+    for _ in range(10):
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.002)
+    return False
 
 
 def boot() -> str:

@@ -10,7 +10,7 @@ ON CONFLICT DO NOTHING
 UPDATE task SET version = version + 1, state = :state, priority = :priority, not_before = :not_before,
   held = :held, team = :team, body = :body
 WHERE seq = :seq AND id = :id AND version = :version
-  AND project = :project AND parent = :parent AND state <> 'done'
+  AND needs = :needs AND project = :project AND parent = :parent AND state <> 'done'
 
 -- name: task_update_any
 UPDATE task SET version = version + 1, state = :state, priority = :priority, not_before = :not_before,

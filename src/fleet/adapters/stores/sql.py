@@ -20,7 +20,7 @@ from fleet.adapters.stores.rows import (
     write,
     written,
 )
-from fleet.domain.errors import NotFound
+from fleet.domain.errors import BadStore, NotFound
 from fleet.domain.message import Message, MessageKind
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task, TaskState
@@ -162,7 +162,7 @@ class SqlStore:
     def candidates(self, *, now: int, limit: int) -> list[Task]:
         values = {"now": now, "limit": limit}
         rows = self._db.rows(self._sql["candidates"], values)
-        first = [decode(Task, version, body) for version, body, _ in rows]
+        first = [_record(Task, version, body) for version, body, _ in rows]
         if rows and not rows[0][2]:
             return first
         due = self._many(Task, self._sql["candidates_due"], values)
@@ -237,7 +237,17 @@ class SqlStore:
         return {i: found[i] for i in ids if i in found}
 
     def _many(self, kind: type[R], sql: str, values: Mapping[str, Any]) -> list[R]:
-        return [decode(kind, version, body) for version, body in self._db.rows(sql, values)]
+        return [_record(kind, version, body) for version, body in self._db.rows(sql, values)]
+
+
+def _record(kind: type[R], version: int, body: str) -> R:
+    try:
+        return decode(kind, version, body)
+    except (ValueError, TypeError) as error:
+        raise BadStore(
+            f"The store holds a {TABLES[kind]} that this fleet cannot read ({error}): {body[:80]}",
+            fix="Was it written by a newer fleet? Then upgrade this one.",
+        ) from error
 
 
 def _order(task: Task) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
@@ -28,6 +29,11 @@ KEY = "INTEGER PRIMARY KEY"  # the row number itself
 PATIENCE = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.016
 LOG_PAGES = 4000  # 16 MB of log: pages written often reach the database once, which saves 3 %
+PRAGMAS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # on macOS a plain fsync does not reach the disk
+    f"PRAGMA wal_autocheckpoint = {LOG_PAGES}",
+)
 GLANCE = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
 FLOOR = 1.0  # a bell can be missed: the writer may not know it
 
@@ -63,9 +69,8 @@ class Sqlite:
         finally:
             os.umask(old)
         try:
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA fullfsync = ON")  # on macOS a plain fsync does not reach the disk
-            db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            for pragma in PRAGMAS:
+                _patiently(partial(db.execute, pragma))
             if _patiently(lambda: self._version(db)) < LATEST:
                 _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
                 _patiently(lambda: self._migrate(db))

@@ -1,0 +1,206 @@
+"""Write docs/reference/operations.md from the catalogue; `--check` only says whether it is stale."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from dataclasses import MISSING, Field, fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+import click
+
+from fleet.cli.main import COMMANDS, LOCAL
+from fleet.cli.root import load
+from fleet.domain.access import GRANTS, Permission
+from fleet.operations.catalogue import Operation, operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "operations.md"
+HEAD = """\
+# Operations
+
+Made from the catalogue by `scripts/reference_operations.py`; do not edit.
+
+An operation is one thing that the outside can ask for. The command line is one way to say it. Request
+and reply are records whose fields are below; as JSON they are objects with the same keys, and
+[JSON](json.md) says how values are written.
+
+Who asks is checked first. A role is a set of permissions, and everyone but a coordinator sees and
+changes only what is their team's. Inside a run the actor is the run, a worker, until the run is over;
+then it is refused everything.
+
+An *idempotent* operation changes nothing more when it is said again, though it may be refused: whoever
+does not know whether it was heard may repeat it. One that is carried out *at the host* is done to a
+run by the supervisor of the run's host; whoever asks waits until it is done.
+"""
+
+
+def main() -> int:
+    page = reference()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(page, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
+        return 0
+    print(f"{PAGE} is stale: run `python scripts/reference_operations.py`.", file=sys.stderr)
+    return 1
+
+
+def reference() -> str:
+    declared = list(operations())
+    said = said_by()
+    records: dict[str, type] = {}
+    for operation in declared:
+        collect(operation.request, records)
+        collect(operation.reply, records)
+    for operation in declared:
+        del records[operation.request.__name__]
+    parts = [HEAD, overview(declared, said)]
+    parts += [section(operation, said) for operation in declared]
+    parts += ["## Records\n", *(record(records[name]) for name in sorted(records))]
+    return "\n".join([*parts, roles()])
+
+
+def overview(declared: list[Operation], said: dict[str, list[str]]) -> str:
+    rows = [
+        f"| [{o.name}](#{o.name.replace('.', '')}) | {o.summary} | {commands(said, o)} |"
+        for o in declared
+    ]
+    return "\n".join(["| operation | | command |", "|---|---|---|", *rows]) + "\n"
+
+
+def commands(said: dict[str, list[str]], operation: Operation) -> str:
+    return ", ".join(f"`fleet {name}`" for name in sorted(said.get(operation.request.__name__, [])))
+
+
+def section(operation: Operation, said: dict[str, list[str]]) -> str:
+    facts = [
+        f"Permission *{operation.permission}*",
+        "idempotent" if operation.idempotent else "not idempotent",
+        *(["carried out at the host"] if operation.at_host else []),
+        f"replies with {shown(operation.reply)}",
+    ]
+    if typed := commands(said, operation):
+        facts.append(f"said by {typed}")
+    words = inspect.getdoc(operation.request) or ""
+    about = "" if words.startswith(f"{operation.request.__name__}(") else f" {flat(words)}"
+    text = f"## {operation.name}\n\n{operation.summary}{about.rstrip()}\n\n{', '.join(facts)}.\n"
+    return f"{text}\n{table(operation.request)}"
+
+
+def record(kind: type) -> str:
+    words = inspect.getdoc(kind) or ""
+    about = "" if words.startswith(f"{kind.__name__}(") else f"{flat(words)}\n\n"
+    return f"### {kind.__name__}\n\n{about}{table(kind)}"
+
+
+def table(kind: type) -> str:
+    hints = get_type_hints(kind)
+    rows = [
+        f"| `{f.name}` | {shown(hints[f.name])} | {default(f)} |"
+        for f in fields(kind)  # type: ignore[arg-type]  # it is one
+    ]
+    return "\n".join(["| field | type | default |", "|---|---|---|", *rows]) + "\n"
+
+
+def shown(hint: Any) -> str:
+    """A type in words."""
+    if get_origin(hint) is UnionType:
+        (present,) = (a for a in get_args(hint) if a is not NoneType)
+        return f"{shown(present)}, or null"
+    if get_origin(hint) is tuple:
+        return f"a list of {shown(get_args(hint)[0])}"
+    if is_dataclass(hint):
+        name = hint.__name__  # type: ignore[union-attr]  # a class
+        return f"[{name}](#{name.lower()})"
+    return {str: "text", int: "whole number", bool: "true or false"}[hint]
+
+
+def default(field: Field[Any]) -> str:
+    if field.default is MISSING:
+        return ""
+    value = field.default
+    if is_dataclass(value):
+        return "its defaults"
+    return {True: "`true`", False: "`false`"}[value] if isinstance(value, bool) else _plain(value)
+
+
+def _plain(value: object) -> str:
+    return "empty" if value in {"", ()} else f"`{value}`"
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def collect(hint: Any, records: dict[str, type]) -> None:
+    """This record and those inside it."""
+    if is_dataclass(hint) and isinstance(hint, type):
+        records[hint.__name__] = hint
+        for inner in get_type_hints(hint).values():
+            collect(inner, records)
+    for inner in get_args(hint):
+        collect(inner, records)
+
+
+def roles() -> str:
+    rows = [
+        f"| {permission} | " + " | ".join("yes" if permission in g else "" for g in GRANTS.values())
+        for permission in Permission
+    ]
+    head = ["| permission | " + " | ".join(GRANTS) + " |", "|---" * (len(GRANTS) + 1) + "|"]
+    return "\n".join(["## Roles\n", *head, *(f"{row} |" for row in rows)]) + "\n"
+
+
+def said_by() -> dict[str, list[str]]:
+    """By the name of a request: the commands whose code makes one."""
+    found: dict[str, list[str]] = {}
+    for name, function in callbacks():
+        for request in called(function.__name__, function.__module__, set()):
+            found.setdefault(request, []).append(name)
+    return found
+
+
+def callbacks() -> Iterator[tuple[str, Any]]:
+    for name in COMMANDS.keys() - LOCAL:
+        command = load(name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {n}", sub.callback) for n, sub in command.commands.items())
+        else:
+            yield name, command.callback
+
+
+def called(function: str, module: str, seen: set[str]) -> set[str]:
+    """What a function calls, itself or through other functions of the command line."""
+    seen.add(function)
+    tree = ast.parse(Path(import_module(module).__file__ or "").read_text(encoding="utf-8"))
+    (body,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+    names = {
+        node.func.id
+        for node in ast.walk(body)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    ours = {n.name: module for n in tree.body if isinstance(n, ast.FunctionDef)}
+    for node in ast.walk(body):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fleet.cli."):
+            ours |= {alias.name: node.module or "" for alias in node.names}
+    for name in names & ours.keys() - seen:
+        if name in functions(ours[name]):
+            seen |= called(name, ours[name], seen)
+    return seen | names
+
+
+def functions(module: str) -> set[str]:
+    found = inspect.getmembers(import_module(module), inspect.isfunction)
+    return {name for name, function in found if function.__module__ == module}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Codex, by its app-server: JSON-RPC over standard input and output, one process a run.
+
+    ours   initialize, initialized, thread/start | thread/resume       at once, with the launch
+    its    the thread's id                                             → ours: turn/start
+    its    turn/started, item/started, item/completed, tokenUsage …
+    ours   turn/steer                                                  words, into the running turn
+    its    turn/completed                                              then its input is closed
+
+It exits with 0 when its input ends, also in the middle of a turn.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.coders import rpc
+from fleet.adapters.coders.abilities import Abilities
+from fleet.adapters.coders.codex_listener import CodexListener
+from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings
+from fleet.domain.errors import Refused
+from fleet.ports import Brief, Launch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROFILE = "fleet-run"
+BESIDE_STORE = ("worktrees", "tasks", "runs", "logs", "config.yaml", "key", "host")
+QUIET = (  # said again, whole, when the item is complete; or nothing to us
+    "item/agentMessage/delta",
+    "item/plan/delta",
+    "item/reasoning/textDelta",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/summaryPartAdded",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/fileChange/patchUpdated",
+    "turn/diff/updated",
+    "thread/started",
+    "thread/status/changed",
+    "thread/readState/changed",
+    "remoteControl/status/changed",
+    "skills/changed",
+)
+
+
+class CodexCoder:
+    name = "codex"
+    resumes = True
+    abilities = Abilities(
+        program="Codex",
+        resume="Yes, on the same host, with other permissions or another model if need be.",
+        words="Yes, into the running turn, at once; after it, as the next turn.",
+        usage="At every reply of the model, agents of its own included.",
+        cost="No.",
+        context="At every reply of the model.",
+        limits="Yes, with the time of the reset for a subscription. It first retries by itself.",
+        read="Its sandbox: the whole disk read-only, save the task's artifacts; no network.",
+        edit="Its sandbox: the worktree, its git directory save hooks and config, the task's "
+        "artifacts and /tmp; no network for commands.",
+        full="No sandbox: everything that you may do.",
+        verified="Codex 0.166.0 on Linux, against a scripted model. Not on macOS.",
+    )
+
+    def launch(self, brief: Brief) -> Launch:
+        argv = [*(strings(brief, "command") or ("codex",)), "--disable", "plugins"]
+        for setting in (*_settings(brief), *_provider(brief)):
+            argv += ["-c", setting]
+        argv += ["app-server", *_extra(brief)]
+        home = brief.options.get("home")
+        env = {**brief.env, "CODEX_HOME": str(home)} if home else brief.env
+        opening = _opening(brief)
+        ours = {"clientInfo": {"name": "fleet", "title": "Fleet", "version": "1"}}
+        able = {"experimentalApi": True, "optOutNotificationMethods": list(QUIET)}
+        first = (
+            rpc.request("initialize", "initialize", {**ours, "capabilities": able}),
+            rpc.notification("initialized"),
+            rpc.request("thread", opening["method"], opening["thread"]),
+        )
+        return Launch(
+            tuple(argv),
+            brief.cwd,
+            env,
+            stdin="".join(first),
+            keep_stdin=True,
+            opening=json.dumps(opening),
+        )
+
+    def listen(self, opening: str) -> CodexListener:
+        return CodexListener(json.loads(opening or "{}"))
+
+
+def _opening(brief: Brief) -> dict[str, Any]:
+    """Its folder is the process's: one that is named here is written into the user's settings."""
+    full = permissions(brief) == "full"
+    thread: dict[str, Any] = {
+        "approvalPolicy": "never",
+        "permissions": ":danger-full-access" if full else PROFILE,
+    }
+    if brief.model:
+        thread["model"] = brief.model
+    if brief.instructions:
+        thread["developerInstructions"] = brief.instructions
+    if brief.session:
+        thread |= {"threadId": brief.session, "excludeTurns": True}
+    method = "thread/resume" if brief.session else "thread/start"
+    return {"method": method, "thread": thread, "prompt": brief.prompt, "yes": full}
+
+
+def _settings(brief: Brief) -> Iterator[str]:
+    yield "check_for_update_on_startup=false"
+    yield "analytics.enabled=false"
+    yield "allow_login_shell=false"  # a profile may set another PATH, without our `fleet` and `bd`
+    match permissions(brief):
+        case "full":
+            return
+        case "edit":
+            base, rules = ":workspace", _home_places(brief) | _work_places(Path(brief.cwd))
+        case _:
+            base, rules = ":read-only", _home_places(brief)
+    for place in (artifact_dir(brief), *strings(brief, "writable")):
+        rules[place] = "write"
+    yield f'default_permissions="{PROFILE}"'
+    yield f'permissions.{PROFILE}.extends="{base}"'
+    yield f"permissions.{PROFILE}.filesystem={_toml(rules)}"
+
+
+def _extra(brief: Brief) -> tuple[str, ...]:
+    extra, granted = strings(brief, "extra_args"), permissions(brief)
+    risky = [a for a in extra if "danger" in a]
+    if risky and granted != "full":
+        raise Refused(
+            f"extra_args has {risky[0]}, and the agent's permissions are '{granted}'.",
+            fix="Set agents.NAME.permissions to full, if that is what you want.",
+        )
+    return extra
+
+
+def _provider(brief: Brief) -> Iterator[str]:
+    """The user's own login, unless there is a gateway."""
+    found = gateway(brief)
+    if found is None:
+        return
+    provider = {
+        "name": "Fleet",
+        "base_url": f"{found.url}/v1",
+        "env_key": found.key_env,
+        "wire_api": "responses",
+        "stream_idle_timeout_ms": 1_800_000,  # a node of one's own may read a prompt for minutes
+        "request_max_retries": 2,
+    }
+    yield 'model_provider="fleet"'
+    yield f"model_providers.fleet={_toml(provider)}"
+    yield 'web_search="disabled"'  # the provider's own tool, which no gateway has
+    if found.context:
+        yield f"model_context_window={found.context}"
+
+
+def _home_places(brief: Brief) -> dict[str, str]:
+    """Where the store is, so that `fleet ask` works from its shell, and not what is beside it.
+
+    Only what is there is named: its sandbox makes what is not, and a kill would leave that behind.
+    """
+    named = brief.env.get("FLEET_HOME")
+    if not named:
+        return {}
+    beside = (Path(named, name) for name in BESIDE_STORE)
+    return {named: "write"} | {str(place): "read" for place in beside if place.exists()}
+
+
+def _work_places(cwd: Path) -> dict[str, str]:
+    """A linked worktree, and its git directory, so that work there can be committed.
+
+    Its sandbox protects git directories, so they are named; hooks and config stay protected, since
+    git would run what they say outside of the sandbox.
+    """
+    for place in (cwd, *cwd.parents):
+        mark = place / ".git"
+        if not mark.exists():
+            continue
+        rules = {} if mark.is_dir() else {str(place): "write", str(mark): "read"}
+        own, common = _git_directories(mark)
+        rules |= {str(common): "write", str(own): "write"}
+        guarded = (common / name for name in ("hooks", "config"))
+        return rules | {str(place): "read" for place in guarded if place.exists()}
+    return {}
+
+
+def _git_directories(mark: Path) -> tuple[Path, Path]:
+    """Of a worktree, and what it shares with others."""
+    if mark.is_dir():
+        return mark, mark
+    own = mark.parent / mark.read_text().removeprefix("gitdir:").strip()
+    shared = own / "commondir"
+    common = own / shared.read_text().strip() if shared.exists() else own
+    return own.resolve(), common.resolve()
+
+
+def _toml(table: dict[str, Any]) -> str:
+    pairs = (f"{_quoted(key)}={_quoted(value)}" for key, value in table.items())
+    return "{" + ",".join(pairs) + "}"
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

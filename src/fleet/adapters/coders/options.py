@@ -1,0 +1,47 @@
+"""What every adapter reads from `Brief.options`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.ports import Brief
+
+Permissions = Literal["read", "edit", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayOption:
+    """Where to send requests instead of the user's own login."""
+
+    url: str  # without `/v1`
+    key_env: str  # the variable of the run's environment that holds the key
+    context: int = 0  # tokens that the model takes; 0: unknown
+
+
+def gateway(brief: Brief) -> GatewayOption | None:
+    given = cast("Mapping[str, object] | None", brief.options.get("gateway"))
+    if not given:
+        return None
+    url = str(given["base_url"]).rstrip("/").removesuffix("/v1")
+    return GatewayOption(url, str(given["key_env"]), int(str(given.get("context", 0))))
+
+
+def permissions(brief: Brief) -> Permissions:
+    given = brief.options.get("permissions", "edit")
+    return given if given in {"read", "edit", "full"} else "read"
+
+
+def strings(brief: Brief, name: str) -> tuple[str, ...]:
+    """`extra_args`, `command`, `writable`: a list of words, or nothing."""
+    given = brief.options.get(name) or ()
+    return tuple(str(one) for one in cast("tuple[object, ...]", given))
+
+
+def artifact_dir(brief: Brief) -> str:
+    """Where a run writes its notes, whatever its permissions are."""
+    return brief.env.get("FLEET_ARTIFACT_DIR") or str(Path(brief.task_dir, "artifacts"))

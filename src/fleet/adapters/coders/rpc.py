@@ -1,0 +1,63 @@
+"""JSON-RPC, one message a line, as Codex's app-server and ACP speak it.
+
+Request ids are ours to choose. Those of words carry the words themselves, so that whoever hears
+the reply knows what it was about, without having asked: a fold is replayed by others.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+WORDS = "words:"
+NO_METHOD = -32601
+UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What comes of a message whose shape is not the one we know: another release of the program."""
+
+
+def request(ident: str, method: str, params: dict[str, Any]) -> str:
+    return _line({"id": ident, "method": method, "params": params})
+
+
+def notification(method: str, params: dict[str, Any] | None = None) -> str:
+    return _line({"method": method, **({} if params is None else {"params": params})})
+
+
+def result(ident: Any, value: Any) -> str:
+    return _line({"id": ident, "result": value})
+
+
+def refusal(ident: Any, message: str) -> str:
+    return _line({"id": ident, "error": {"code": NO_METHOD, "message": message}})
+
+
+def read(line: str) -> dict[str, Any] | None:
+    """None for anything else: a warning printed between, or a line torn by a kill."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def words_id(number: int, text: str) -> str:
+    """Different for the same words said later."""
+    return f"{WORDS}{number}:{text}"
+
+
+def said_words(ident: Any) -> str | None:
+    """What was said under this id; None when it is not one of words."""
+    if not isinstance(ident, str) or not ident.startswith(WORDS):
+        return None
+    return ident.removeprefix(WORDS).partition(":")[2]
+
+
+def brief(ident: str) -> str:
+    """The same id without the words, for what needs no more than a name."""
+    kind, _, _ = ident.partition(":")
+    return f"{kind}:{sha256(ident.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def _line(message: dict[str, Any]) -> str:
+    return json.dumps({"jsonrpc": "2.0", **message}) + "\n"

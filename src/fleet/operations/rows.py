@@ -1,0 +1,194 @@
+"""Tasks as a list shows them. What is shown is derived here, and never stored."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fleet.domain.choice import Defaults, choose
+from fleet.domain.errors import FleetError
+from fleet.domain.message import MessageKind
+from fleet.domain.run import Choice, Run, RunState
+from fleet.domain.schedule import waits
+from fleet.domain.task import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.domain.message import Message
+    from fleet.domain.run import Progress, Usage
+    from fleet.domain.schedule import Wait
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context, World
+    from fleet.ports import Store
+
+MOST_QUESTIONS = 100_000
+HELD = {  # by what holds an open task, most telling first
+    "asking": "asking",
+    "paused": "paused",
+    "after": "waiting",
+    "postponed": "postponed",
+    "children": "children",
+}
+STATE_OF = {  # of every status that is shown, and of the states themselves
+    **{str(state): state for state in TaskState},
+    **dict.fromkeys(("ready", *HELD.values()), TaskState.OPEN),
+    **dict.fromkeys(("starting", "stopping"), TaskState.RUNNING),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Tokens, and the cost in millionths of a dollar. `context` is the size of the newest prompt."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    context: int = 0
+    cost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunNow:
+    """A task's newest run, as far as a list shows it."""
+
+    id: str
+    started_at: int | None
+    ended_at: int | None
+    heard_at: int | None
+    lines: int | None
+    peak_context: int | None
+    usage: UsageRow
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """`given`: which of agent, coder and model the task itself asked for."""
+
+    id: str
+    title: str
+    status: str
+    state: str
+    team: str
+    priority: int
+    labels: tuple[str, ...]
+    agent: str
+    coder: str
+    model: str
+    given: tuple[str, ...]
+    project: str
+    cwd: str
+    created_at: int
+    run: RunNow | None
+
+
+def rows(context: Context, tasks: Sequence[Task]) -> list[TaskRow]:
+    """All that a list needs. Only ended runs are read one by one."""
+    store = context.store
+    needs = store.tasks_by_id(sorted({n for t in tasks for n in t.after}))
+    runs = _newest_runs(store, tasks)
+    progress = store.progress(list(runs))
+    asking: dict[str, list[Message]] = {}
+    for question in store.open_messages(MessageKind.QUESTION, limit=MOST_QUESTIONS):
+        asking.setdefault(question.task, []).append(question)
+    worlds = {project: _world(context, project) for project in {t.project for t in tasks}}
+    now = store.now()
+    found = []
+    for task in tasks:
+        wanted = [needs[n] for n in task.after if n in needs]
+        held = waits(task, wanted, asking.get(task.id, []), now=now)
+        run = runs.get(task.run_id)
+        who = _who(task, run, worlds[task.project])
+        found.append(_row(task, who, held, run, progress.get(task.run_id)))
+    return found
+
+
+def _newest_runs(store: Store, tasks: Sequence[Task]) -> dict[str, Run]:
+    wanted = [t.run_id for t in tasks if t.run_id]
+    if not wanted:
+        return {}
+    live = {run.id: run for run in store.live_runs()}
+    return {run_id: live.get(run_id) or store.run(run_id) for run_id in wanted}
+
+
+def _row(
+    task: Task, who: Choice, held: Sequence[Wait], run: Run | None, progress: Progress | None
+) -> TaskRow:
+    spec = task.spec
+    return TaskRow(
+        id=task.id,
+        title=task.title,
+        status=_status(task, held, run),
+        state=task.state,
+        team=task.team,
+        priority=spec.priority,
+        labels=spec.labels,
+        agent=who.agent,
+        coder=who.coder,
+        model=who.model,
+        given=tuple(n for n in ("agent", "coder", "model") if getattr(spec, n)),
+        project=task.project,
+        cwd=spec.cwd,
+        created_at=task.created_at,
+        run=_run_now(run, progress) if run else None,
+    )
+
+
+def _world(context: Context, project: str) -> World | None:
+    """None when it is gone or broken, which is no reason not to list its tasks."""
+    try:
+        return context.world(project)
+    except FleetError:
+        return None
+
+
+def _who(task: Task, run: Run | None, world: World | None) -> Choice:
+    """Who does it or did it last; of an open task, who would do it now."""
+    if run is not None and task.state is not TaskState.OPEN:
+        return run.choice
+    spec = task.spec
+    with suppress(FleetError):
+        if world is not None:
+            return choice_of(task, world)
+    return Choice(spec.agent, spec.coder, spec.model)
+
+
+def choice_of(task: Task, world: World) -> Choice:
+    """Raise `NotFound` when the agent or coder it names does not exist."""
+    defaults = Defaults(world.settings.coder, world.settings.model)
+    return choose(task.spec, world.fleet, defaults)[1]
+
+
+def _status(task: Task, held: Sequence[Wait], run: Run | None) -> str:
+    if task.state is TaskState.RUNNING:
+        if run is not None and run.wanted:
+            return "stopping"
+        return "starting" if run is not None and run.state is RunState.CLAIMED else "running"
+    if task.state is not TaskState.OPEN:
+        return str(task.state)
+    codes = {w.code for w in held}
+    return next((shown for code, shown in HELD.items() if code in codes), "ready")
+
+
+def _run_now(run: Run, progress: Progress | None) -> RunNow:
+    ended, heard = run.outcome, progress
+    usage = ended.usage if ended else heard.usage if heard else None
+    return RunNow(
+        id=run.id,
+        started_at=run.started_at or None,
+        ended_at=run.ended_at or None,
+        heard_at=heard.at if heard else None,
+        lines=heard.lines if heard else None,
+        peak_context=max(heard.peak_context if heard else 0, usage.context if usage else 0) or None,
+        usage=usage_row(usage),
+        last=ended.detail if ended else heard.last if heard else "",
+    )
+
+
+def usage_row(usage: Usage | None) -> UsageRow:
+    if usage is None:
+        return UsageRow()
+    cost = round(usage.usd * 1_000_000)
+    return UsageRow(usage.input, usage.output, usage.cached, usage.context, cost)

@@ -1,0 +1,49 @@
+"""Where a run is to work: what is there already, and what must be brought in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.ports import Merge, Site
+
+if TYPE_CHECKING:
+    from fleet.domain.run import Run
+    from fleet.domain.task import Task
+    from fleet.ports import Store
+
+
+def last_started(store: Store, run: Run) -> Run | None:
+    """The newest earlier run of its task that a coder has worked in."""
+    earlier = (r for r in reversed(store.runs(run.task)) if r.id != run.id)
+    return next((r for r in earlier if r.started_at), None)
+
+
+def site_of(store: Store, run: Run, last: Run | None) -> Site:
+    """The last run's workspace, once its processes are gone; else a new one from its checkpoint."""
+    task = store.task(run.task)
+    reusable = (
+        last is not None
+        and last.host == run.host
+        and last.workspace is not None
+        and (last.outcome is None or last.outcome.gone)
+    )
+    checkpoint = task.tally.checkpoint
+    return Site(
+        task,
+        run,
+        merges=_merges(store, task),
+        previous=last.workspace if last and reusable else None,
+        start=checkpoint.commit if checkpoint and last else "",
+    )
+
+
+def _merges(store: Store, task: Task) -> tuple[Merge, ...]:
+    """The work of the tasks it waited for, where that is in the same repository."""
+    needs = store.tasks_by_id(task.after) if task.after else {}
+    found = []
+    for need in (needs[i] for i in task.after if needs[i].project == task.project):
+        place = next((r.workspace for r in store.runs(need.id)[::-1] if r.workspace), None)
+        commit = need.tally.checkpoint.commit if need.tally.checkpoint else ""
+        if place and place.branch:
+            found.append(Merge(place.branch, commit))
+    return tuple(found)

@@ -1,0 +1,327 @@
+"""Everything that can be typed wrong: one clear sentence and a fix, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+from desk import Desk
+
+OPEN, RUNNING, DONE, CANCELLED, ASKING, FAILED = "t-1", "t-2", "t-3", "t-4", "t-5", "t-6"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A home with a task in every state, a question or two, and some files that are no prompts."""
+    desk = Desk(tmp_path_factory.mktemp("bad"))
+    for title in ("Open", "Running", "Done", "Cancelled", "Asking", "Failed"):
+        script = {"Running": "sleep 600", "Failed": "exit 3"}.get(title, "say Hello.")
+        desk.add(title, "--attempts", "1", script=script)
+    desk("pause", OPEN)
+    desk("cancel", CANCELLED)
+    desk.ask(ASKING, "First?")
+    desk.ask(ASKING, "Second?")
+    supervisor = desk.start("run")
+    desk.wait_for(FAILED, "failed")
+    desk.wait_for(DONE, "done")
+    desk.wait_for(RUNNING, "running")
+    supervisor.send_signal(signal.SIGINT)
+    supervisor.communicate(timeout=30)
+    desk("comment", OPEN, "A note.")
+    (desk.root / "nul").write_bytes(b"a\0b")
+    (desk.root / "latin").write_bytes(b"caf\xe9")
+    (desk.root / "long").write_text("x" * 1_000_001)
+    yield desk
+    desk("cancel", RUNNING)
+
+
+def refused(desk, words, status, said, **given) -> None:
+    before = desk.facts()
+    stderr = desk.fails(*words, status=status, **given)
+    assert desk.facts() == before
+    sentence, *fix = stderr.splitlines()
+    assert sentence.startswith("fleet: "), stderr
+    assert said in sentence, stderr
+    assert sentence.endswith((".", "?")), stderr
+    assert fix, f"there is no fix: {stderr}"
+    assert all(line.startswith("  ") for line in fix), stderr
+
+
+NAMES_A_TASK = [
+    *("show", "cancel", "retry", "close", "pause", "resume", "logs"),
+    *("comment {} x", "answer {} x", "dep add {} t-1", "dep add t-1 {}", "dep rm {} t-1"),
+    *("dep rm t-1 {}", "ask x --timeout 0 --task {}", "add x --after {}"),
+]
+
+
+@pytest.mark.parametrize("line", NAMES_A_TASK)
+@pytest.mark.parametrize("name", ["t-99", "nonsense", b"t-\xff"])
+def test_a_task_that_is_not_there(desk, line, name):
+    words = (line if "{}" in line else f"{line} {{}}").split()
+    refused(desk, [name if word == "{}" else word for word in words], 2, "There is no task '")
+
+
+@pytest.mark.parametrize("line", NAMES_A_TASK)
+def test_a_task_without_a_name(desk, line):
+    words = (line if "{}" in line else f"{line} {{}}").split()
+    said = "The question is about no task." if line.startswith("ask") else "Which task?"
+    refused(desk, ["" if word == "{}" else word for word in words], 2, said)
+
+
+ADD = {
+    "an empty title": ([""], "The title is empty."),
+    "a title of blanks": (["  \n "], "The title is empty."),
+    "a title of 300 characters": (["x" * 300], "The title has 300 characters; at most 200"),
+    "a title that is not UTF-8": ([b"caf\xe9"], "The title is not valid text."),
+    "a prompt that is not UTF-8": (["x", "-p", b"caf\xe9"], "The prompt is not valid text."),
+    "two prompts": (["x", "-p", "a", "-d", "b"], "--prompt and --description say the same thing."),
+    "three prompts": (
+        ["x", "-p", "a", "-d", "b", "--prompt-file", "-"],
+        "--prompt and --prompt-file and --description say the same thing.",
+    ),
+    "a prompt file that is not there": (
+        ["x", "--prompt-file", "nowhere"],
+        "The prompt cannot be read from nowhere: No such file or directory.",
+    ),
+    "a prompt file that is a directory": (["x", "--prompt-file", "."], "Is a directory."),
+    "a prompt file with NUL": (["x", "--prompt-file", "../nul"], "The prompt is not valid text."),
+    "a prompt file that is not UTF-8": (["x", "--prompt-file", "../latin"], "is not UTF-8 text."),
+    "a prompt file that is too long": (["x", "--prompt-file", "../long"], "at most 1000000"),
+    "a priority beyond the last": (["x", "--priority", "5"], "Priority 5 is not between 0"),
+    "a priority before the first": (["x", "--priority", "-1"], "Priority -1 is not between 0"),
+    "a priority that is a word": (["x", "--priority", "high"], "'high' is not a valid integer."),
+    "an agent that is not there": (["x", "-a", "claud"], "There is no agent 'claud'."),
+    "a coder that is not there": (["x", "--coder", "codx"], "There is no coder 'codx'."),
+    "a coder without a command": (["x", "--coder", "command"], "has no command to run."),
+    "a cwd that is not there": (["x", "--cwd", "nowhere"], "nowhere is not a directory."),
+    "a cwd that is a file": (["x", "--cwd", "../nul"], "nul is not a directory."),
+    "a cwd of somebody unknown": (["x", "--cwd", "~nobody-here/x"], "is not a directory."),
+    "a cwd that is far too long": (["x", "--cwd", "x" * 5000], "cannot be used: File name too"),
+    "no attempts": (["x", "--attempts", "0"], "0 is not in the range 1<=x<=100."),
+    "a time limit that is none": (["x", "--time-limit", "-5"], "-5 is not in the range x>=1."),
+    "an empty label": (["x", "--label", ""], "The label is empty."),
+    "a branch that is none": (["x", "--branch", "a..b"], "'a..b' cannot be the name of a branch."),
+    "a branch that is an option": (["x", "--branch=--force"], "cannot be the name of a branch."),
+    "a base that is an option": (["x", "--base=--force"], "'--force' is not a commit."),
+    "a wait for a cancelled task": (["x", "--after", CANCELLED], "t-4 is cancelled, so nothing"),
+    "a title too many": (["Fix", "the", "login"], "extra argument"),
+    "no title": ([], "the argument TITLE is missing."),
+    "an option that is not there": (["x", "--prio", "1"], "there is no option '--prio'."),
+    "a config that is not there": (["x", "--config", "nowhere.yaml"], "nowhere.yaml"),
+}
+
+
+@pytest.mark.parametrize("what", ADD)
+def test_add_with(desk, what):
+    words, said = ADD[what]
+    refused(desk, ["add", *words], 1 if "cancelled" in what else 2, said)
+
+
+CALLS = {
+    "tasks --limit 0": (2, "0 is not in the range"),
+    "tasks --limit -3": (2, "-3 is not in the range"),
+    "tasks --limit many": (2, "'many' is not a valid integer range."),
+    "tasks --status runing": (2, "'runing' is not a state of a task."),
+    "tasks one two": (2, "extra argument (two)."),
+    "tasks t-1": (2, "'t-1' is a task, not a team."),
+    "ready --limit 0": (2, "0 is not in the range"),
+    "questions --limit 0": (2, "0 is not in the range"),
+    f"cancel {DONE}": (1, "t-3 is done already."),
+    f"cancel {CANCELLED}": (1, "t-4 is cancelled already."),
+    f"retry {OPEN}": (1, "t-1 is open, so it needs no retry."),
+    f"retry {RUNNING}": (1, "t-2 is running, so it needs no retry."),
+    f"close {RUNNING}": (1, "t-2 is running."),
+    f"close {DONE}": (1, "t-3 is done already."),
+    f"pause {DONE}": (1, "t-3 is done, so nothing of it is to start."),
+    f"resume {CANCELLED}": (1, "t-4 is cancelled, so nothing of it is to start."),
+    f"dep add {OPEN} {OPEN}": (2, "t-1 cannot wait for itself."),
+    f"dep add {OPEN} {CANCELLED}": (1, "t-4 is cancelled, so nothing can wait for it."),
+    f"dep add {RUNNING} {OPEN}": (1, "t-2 is running: only an open task can wait."),
+    f"dep rm {OPEN} {DONE}": (1, "t-1 does not wait for t-3."),
+    "dep": (2, "Missing command."),
+    "dep ad": (2, "'ad' is not a command."),
+    "dep add": (2, "the argument TASK is missing."),
+    f"dep add {OPEN}": (2, "the argument NEEDS is missing."),
+    f"logs {OPEN}": (1, "t-1 has not run yet."),
+    f"logs {DONE}.7": (2, "t-3 has no run 7."),
+    f"logs {DONE} -n 0": (2, "0 is not in the range"),
+    "logs": (2, "the argument TASK is missing."),
+    f"answer {OPEN} yes": (1, "t-1 has asked nothing."),
+    f"answer {ASKING} yes": (2, "t-5 asks 2 questions: m-1 (First?); m-2 (Second?)."),
+    f"answer {ASKING}": (2, "the argument TEXT is missing."),
+    "answer m-99 yes": (2, "There is no question 'm-99'."),
+    "answer m-3 yes": (1, "m-3 is not a question."),
+    "ask Why?": (2, "The question is about no task."),
+    f"ask Why? --task {DONE}": (1, "t-3 is done: there is nothing to ask about."),
+    f"ask Why? --task {OPEN} --park": (2, "Only a run can park, on its own task."),
+    f"ask Why? --task {OPEN} --timeout -1": (2, "-1.0 is not in the range x>=0."),
+    f"ask Why? --task {OPEN} --timeout soon": (2, "'soon' is not a valid float range."),
+    "ask": (2, "the argument QUESTION is missing."),
+    "comment t-1": (2, "the argument TEXT is missing."),
+    "show": (2, "the argument TASK is missing."),
+    "run --coder codx": (2, "There is no coder 'codx'."),
+    "run --max 0": (2, "0 is not in the range"),
+    "run now": (2, "extra argument (now)."),
+    "demo now": (2, "extra argument (now)."),
+    "demo --kep": (2, "there is no option '--kep'."),
+    "show t-1 --config nowhere.yaml": (2, "nowhere.yaml"),
+}
+
+
+@pytest.mark.parametrize("line", CALLS)
+def test_the_line(desk, line):
+    status, said = CALLS[line]
+    refused(desk, line.split(), status, said)
+
+
+EMPTY = {
+    "a question": (["ask", " ", "--task", OPEN], "The question is empty."),
+    "an option": (["ask", "x", "--task", OPEN, "--option", ""], "The option is empty."),
+    "an answer": (["answer", "m-1", " "], "The answer is empty."),
+    "a comment": (["comment", OPEN, "\n"], "The comment is empty."),
+    "a reason": (["close", OPEN, "--reason", ""], "The reason is empty."),
+}
+NOT_TEXT = {
+    "a question": ["ask", b"\xff", "--task", OPEN],
+    "an option": ["ask", "x", "--task", OPEN, "--option", b"\xff"],
+    "an answer": ["answer", "m-1", b"\xff"],
+    "a comment": ["comment", OPEN, b"\xff"],
+    "a reason": ["close", OPEN, "--reason", b"\xff"],
+    "a label": ["add", "x", "--label", b"\xff"],
+    "a model": ["add", "x", "--model", b"\xff"],
+    "a team": ["add", "x", "--team", b"\xff"],
+}
+
+
+@pytest.mark.parametrize("what", EMPTY)
+def test_there_is_nothing_in(desk, what):
+    words, said = EMPTY[what]
+    refused(desk, words, 2, said)
+
+
+@pytest.mark.parametrize("what", NOT_TEXT)
+def test_there_are_bytes_that_are_no_text_in(desk, what):
+    refused(desk, NOT_TEXT[what], 2, "is not valid text.")
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["add", "x", "-a", "claud"], "Did you mean 'claude'?"),
+        (["add", "x", "--coder", "codx"], "Did you mean 'codex'?"),
+        (["run", "--coder", "codx"], "Did you mean 'codex'?"),
+        (["tasks", "--status", "runing"], "Did you mean 'running'?"),
+        (["dep", "ad"], "Did you mean 'add'?"),
+        (["demo", "--kep"], "Did you mean '--keep'?"),
+        (["close", RUNNING], "fleet cancel t-2"),
+        (["resume", DONE], "fleet retry t-3"),
+        (["logs", OPEN], "fleet show t-1"),
+        (["answer", ASKING, "yes"], "fleet answer m-1 TEXT"),
+    ],
+)
+def test_the_fix_is_the_one_that_helps(desk, words, fix):
+    done = desk.type(*words)
+    assert fix in done.stderr
+
+
+def test_a_second_answer(tmp_path):
+    desk = Desk(tmp_path)
+    question = desk.ask(desk.add())
+    desk("answer", question, "Left.")
+    refused(desk, ["answer", question, "Right."], 1, "m-1 has been answered already.")
+    refused(desk, ["answer", "t-1", "Right."], 1, "t-1 has no open question any more.")
+
+
+def test_standard_input_that_is_no_text(desk):
+    words = ["add", "x", "--prompt-file", "-"]
+    refused(desk, words, 2, "standard input is not UTF-8 text.", stdin=b"\xff")
+    refused(desk, words, 2, "The prompt is not valid text.", stdin=b"a\0b")
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+WORLDS = {
+    "a home that is relative": ({"FLEET_HOME": "here"}, 2, "FLEET_HOME is 'here'"),
+    "a home that is a file": ({"FLEET_HOME": "{root}/nul"}, 3, "{root}/nul"),
+    "a home below a file": ({"FLEET_HOME": "{root}/nul/home"}, 3, "{root}/nul"),
+    "a store of no kind": ({"FLEET_STORE_URL": "mysql://x/y"}, 2, "mysql"),
+    "a store that is nonsense": ({"FLEET_STORE_URL": "nonsense"}, 2, "nonsense"),
+    "a store that is a directory": ({"FLEET_STORE_URL": "sqlite:///{root}"}, 3, "{root}"),
+    "a store that is damaged": ({"FLEET_STORE_URL": "sqlite:///{root}/long"}, 3, "{root}/long"),
+    "a PostgreSQL that is down": (
+        {"FLEET_STORE_URL": f"postgresql://ada:secret@127.0.0.1:{closed_port()}/fleet"},
+        3,
+        "cannot be reached",
+    ),
+    "a token that is wrong": ({"FLEET_RUN_ID": "t-2.1", "FLEET_RUN_TOKEN": "x"}, 1, "token"),
+    "a run without a token": ({"FLEET_RUN_ID": "t-2.1"}, 1, "token"),
+    "a run that is none": ({"FLEET_RUN_ID": "nonsense", "FLEET_RUN_TOKEN": "x"}, 1, "token"),
+}
+
+
+@pytest.mark.parametrize("command", [["tasks"], ["add", "x"], ["show", "t-1"], ["run", "--once"]])
+@pytest.mark.parametrize("what", WORLDS)
+def test_in_a_world_with(desk, what, command):
+    env, status, said = WORLDS[what]
+    if what.startswith(("a token", "a run")) and command[0] == "run":
+        pytest.skip("the supervisor acts for nobody")
+    env = {key: value.format(root=desk.root) for key, value in env.items()}
+    before = desk.facts()
+    stderr = desk.fails(*command, status=status, env=env)
+    assert stderr.startswith("fleet: "), stderr
+    assert said.format(root=desk.root) in stderr, stderr
+    assert "secret" not in stderr
+    assert desk.facts() == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_home_that_may_not_be_written(tmp_path):
+    desk = Desk(tmp_path)
+    desk.home.mkdir(mode=0o500)
+    stderr = desk.fails("add", "x", status=3)
+    assert str(desk.home) in stderr
+
+
+def test_a_damaged_database_is_copied_aside_and_left_as_it_is(tmp_path):
+    desk = Desk(tmp_path)
+    desk.add()
+    file = desk.home / "fleet.db"
+    for beside in desk.home.glob("fleet.db-*"):
+        beside.unlink()
+    file.write_bytes(b"This was a database." * 1000)
+    stderr = desk.fails("tasks", status=3)
+    assert "damaged" in stderr
+    (copy,) = desk.home.glob("fleet.db.damaged-*")
+    assert copy.read_bytes() == file.read_bytes() == b"This was a database." * 1000
+
+
+def test_a_run_that_is_over_is_refused(tmp_path):
+    desk = Desk(tmp_path)
+    task = desk.add(script="run env\nsay Done.")
+    desk.work()
+    raw = desk("logs", task, "--raw").splitlines()
+    line = next(line for line in raw if "FLEET_RUN_TOKEN" in line)
+    said = dict(w.split("=", 1) for w in json.loads(line)["text"].splitlines() if "=" in w)
+    inside = {key: said[key] for key in ("FLEET_RUN_ID", "FLEET_RUN_TOKEN")}
+    for words in (["tasks"], ["comment", task, "x"], ["ask", "Why?", "--timeout", "0"]):
+        refused(desk, words, 1, f"{task}.1 is over, so it may not act any more.", env=inside)
+
+
+def test_a_directory_that_is_gone(tmp_path):
+    desk = Desk(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone} && rmdir {gone} && exec fleet add x"
+    done = subprocess.run(
+        ["sh", "-c", script], env=desk.env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fleet: The directory you are in is gone.\n  ")

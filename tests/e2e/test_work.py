@@ -1,0 +1,385 @@
+"""Queueing, listing, showing and changing tasks, as a person types it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from desk import FLEET, Desk, until
+
+OFF = "No supervisor is running, so nothing starts. Start one: fleet run\n"
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def test_a_task_is_queued_and_the_answer_says_what_became_of_it(desk):
+    done = desk.type("add", "Fix the login")
+    assert done.stdout == f"Added t-1: Fix the login  [scripted, ready, {desk.repo}]\n"
+    assert done.stderr == OFF
+
+
+def test_every_option_of_add_is_kept(desk):
+    first = desk.add("First")
+    below = desk.repo / "app"
+    below.mkdir()
+    words = ["--after", first, "--label", "ui", "--label", "bug", "--priority", "0", "--cwd", "app"]
+    words += ["--base", "main", "--branch", "fix/login", "--review", "--attempts", "3"]
+    words += ["--time-limit", "90", "--coder", "scripted", "--model", "small", "--team", "red"]
+    task = desk.add("Fix the login", *words)
+    found = desk.data("show", task)
+    assert found["after"] == [first]
+    assert found["spec"] == {
+        "agent": "",
+        "coder": "scripted",
+        "model": "small",
+        "priority": 0,
+        "labels": ["ui", "bug"],
+        "cwd": str(below),
+        "in_place": False,
+        "base": "main",
+        "branch": "fix/login",
+        "review": True,
+        "attempts": 3,
+        "time_limit": 90,
+    }
+    assert (found["task"]["team"], found["task"]["project"]) == ("red", str(desk.repo))
+    shown = desk("show", task)
+    for words in ("labels       ui, bug", "branch       fix/login", "time limit   1m30s", "red"):
+        assert re.sub(r" +", " ", words) in re.sub(r" +", " ", shown)
+
+
+def test_a_prompt_comes_from_an_option_a_file_or_standard_input(desk, tmp_path):
+    file = tmp_path / "prompt.md"
+    file.write_text("Größe\nändern\n", encoding="utf-8")
+    tasks = [
+        desk.data("add", "a", "--prompt", "Do it.")["id"],
+        desk.data("add", "b", "-d", "Do it.")["id"],
+        desk.data("add", "c", "--prompt-file", str(file))["id"],
+        desk.data("add", "d", "--prompt-file", "-", stdin="Größe\n".encode())["id"],
+        desk.data("add", "e")["id"],
+    ]
+    prompts = [desk.data("show", task)["prompt"] for task in tasks]
+    assert prompts == ["Do it.", "Do it.", "Größe\nändern\n", "Größe\n", ""]
+
+
+def test_an_agent_of_fleet_yaml_does_the_task(desk):
+    (desk.repo / "fleet.yaml").write_text(
+        "agents:\n"
+        "  tidier: {coder: command, command: [sh, -c, 'echo tidied >it; echo I tidied.']}\n"
+    )
+    desk("trust")
+    task = desk.data("add", "Tidy up", "--agent", "tidier")["id"]
+    assert "agent tidier" in re.sub(r" +", " ", desk("show", task))
+    desk.work()
+    assert desk.status(task) == "done"
+    assert desk("logs", task) == "I tidied.\n"
+
+
+def test_outside_git_a_task_works_in_place(desk, tmp_path):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    task = desk.data("add", "Note it", "--prompt", "write note.txt Done.", cwd=plain)["id"]
+    assert f"cwd {plain} (in place)" in re.sub(r" +", " ", desk("show", task))
+    desk.work()
+    assert (plain / "note.txt").read_text() == "Done.\n"
+
+
+def test_in_place_works_in_the_checkout_and_a_worktree_does_not(desk):
+    desk.add("Here", "--in-place", script="write here.txt x")
+    task = desk.add("There", "--branch", "there", script="write there.txt x\ncommit There")
+    desk.work()
+    assert (desk.repo / "here.txt").exists()
+    assert not (desk.repo / "there.txt").exists()
+    assert desk.git("ls-tree", "--name-only", "there") == "there.txt\n"
+    assert desk.data("show", task)["runs"][0]["branch"] == "there"
+
+
+def test_the_project_is_found_from_a_subdirectory_and_from_inside_a_worktree(desk):
+    (desk.repo / "fleet.yaml").write_text("agents:\n  tidier: {coder: scripted}\n")
+    (desk.repo / "deep" / "down").mkdir(parents=True)
+    (desk.repo / "deep" / "down" / "file").touch()
+    desk.git("add", ".")
+    desk.git("commit", "-qm", "All")
+    below = desk.data("add", "a", "-a", "tidier", cwd=desk.repo / "deep" / "down")
+    desk.work()
+    place = Path(desk.data("show", below["id"])["runs"][0]["path"])
+    assert place.parts[-2:] == ("deep", "down")
+    inside = desk.data("add", "b", "-a", "tidier", cwd=place)
+    assert below["project"] == inside["project"] == str(desk.repo)
+    desk.data("add", "c", cwd=desk.root)
+    assert [t["id"] for t in desk.data("tasks", "--here", "--all", cwd=place)] == ["t-2", "t-1"]
+    assert [t["id"] for t in desk.data("tasks", "--here", "--all", cwd=desk.root)] == ["t-3"]
+
+
+def test_a_list_is_narrowed_by_state_team_and_number(desk):
+    done = desk.add("Done")
+    desk("close", done)
+    paused = desk.add("Paused")
+    desk("pause", paused)
+    red = desk.add("Red", "--team", "red")
+
+    def ids(*words):
+        return [t["id"] for t in desk.data("tasks", *words)]
+
+    assert ids() == [red, paused]
+    assert ids("--all") == [red, paused, done]
+    assert ids("--status", "paused") == [paused]
+    assert ids("--status", "done", "--status", "open") == [red, paused, done]
+    assert ids("red") == [red]
+    assert ids("--all", "-n", "2") == [red, paused]
+    assert desk("tasks", "blue") == "No tasks.\n"
+
+
+def test_a_pipe_gets_every_column_whole(desk):
+    title = "A title that is far longer than any terminal is wide, " * 3
+    desk.add(title)
+    head, row = desk("tasks", env={"COLUMNS": "40"}).splitlines()
+    columns = "TASK STATUS ELAPSED IDLE CONTEXT LINES CODER MODEL COST TITLE CWD"
+    assert head.split() == columns.split()
+    assert title.strip() in row
+    assert row.endswith(str(desk.repo))
+
+
+def test_ready_lists_what_could_start(desk):
+    first = desk.add("First")
+    desk.add("Second", "--after", first)
+    lines = desk("ready").splitlines()
+    assert [line.split()[0] for line in lines] == ["TASK", first]
+    desk("pause", first)
+    assert desk("ready") == "No ready tasks.\n"
+
+
+def test_show_says_why_a_task_is_not_running(desk):
+    first = desk.add("First")
+    second = desk.add("Second", "--after", first, "--coder", "scripted")
+    desk.ask(second, "Which way?", "--option", "left", "--option", "right")
+    desk("pause", second)
+    desk("comment", second, "Take care.")
+    shown = desk("show", second)
+    assert f"It waits for {first}, which is open." in shown
+    assert f"It asks (m-1): Which way?  → fleet answer {second} TEXT" in shown
+    assert f"It is paused.  → fleet resume {second}" in shown
+    assert "Which way? 1) left 2) right" in shown
+    assert re.search(r"note +ada +(now|\ds ago) +Take care\.", shown)
+    plain = re.sub(r" +", " ", shown)
+    assert "coder scripted\n" in plain
+    assert "model its own (default)\n" in plain
+    assert "agent scripted (default)\n" in plain
+
+
+def test_show_tells_of_every_run(desk):
+    task = desk.add("Flaky", script="fail 1 the disk was full\nsay I am back.\nusage 100 20")
+    desk.work()
+    shown = desk("show", task)
+    assert re.search(rf"{task}.1 +failed +scripted +\w+ +fleet/{task} +Exit status 1", shown)
+    assert re.search(rf"{task}.2 +succeeded +scripted +\w+ +fleet/{task} +Done\.", shown)
+    assert "the disk was full" in shown
+    assert "Why it is not running" not in shown
+    assert desk.data("show", task)["runs"][1]["usage"]["input"] == 100
+
+
+def test_show_says_that_there_is_no_room(desk):
+    first = desk.add("First", script="sleep 60")
+    second = desk.add("Second")
+    (desk.home / "config.yaml").write_text("max_concurrent: 1\n")
+    with desk.supervisor():
+        desk.wait_for(first, "running")
+        assert re.search(r"No free slot: host \S+ is full \(1/1\)\.", desk("show", second))
+
+
+def test_tasks_are_paused_resumed_closed_and_retried(desk):
+    task = desk.add()
+    assert desk("pause", task) == f"{task} does not start until you resume it.\n"
+    assert desk.status(task) == "paused"
+    assert desk("resume", task) == f"{task} may start.\n"
+    assert desk("close", task, "--reason", "Did it myself.") == f"{task} is done.\n"
+    assert "Did it myself." in desk("show", task)
+    assert desk("retry", task) == f"{task} is open again.\n"
+    assert desk("cancel", task) == f"{task} is cancelled.\n"
+    assert desk("retry", "1") == f"{task} is open again.\n"
+
+
+def test_dependencies_are_added_and_taken_away_and_a_circle_is_refused(desk):
+    first, second = desk.add(), desk.add()
+    assert desk("dep", "add", second, first) == f"{second} waits for {first}.\n"
+    said = desk.fails("dep", "add", first, second, status=2)
+    assert f"they would wait for each other ({first} → {second} → {first})" in said
+    assert desk("dep", "rm", second, first) == f"{second} does not wait for {first}.\n"
+
+
+def test_work_that_is_reviewed_is_done_when_a_person_says_so(desk):
+    task = desk.add("Reviewed", "--review")
+    after = desk.add("After it", "--after", task)
+    desk.work()
+    assert desk.status(task) == "review"
+    assert f"fleet close {task}" in desk("show", after)
+    desk("close", task)
+    assert desk.status(after) == "ready"
+
+
+class Terminal:
+    """A command on a terminal of its own, and all that it has drawn there."""
+
+    def __init__(self, desk: Desk, *words: str, columns: int = 100) -> None:
+        pid, self.screen = pty.fork()
+        if pid == 0:
+            os.chdir(desk.repo)
+            size = {"COLUMNS": str(columns), "LINES": "30", "TERM": "xterm"}
+            os.execve(FLEET, [FLEET, *words], desk.env | size)
+        self.pid, self.drawn = pid, ""
+
+    def read(self, seconds: float) -> bool:
+        """False once nothing more can come."""
+        if not select.select([self.screen], [], [], seconds)[0]:
+            return True
+        with suppress(OSError):
+            if data := os.read(self.screen, 65536):
+                self.drawn += data.decode()
+                return True
+        return False
+
+    def see(self, words: str) -> None:
+        end = time.monotonic() + 20
+        while words not in self.drawn:
+            assert self.read(0.2), self.drawn
+            assert time.monotonic() < end, self.drawn
+
+    def leave(self) -> int:
+        """Press Ctrl-C, and see how it ends."""
+        os.write(self.screen, b"\x03")
+        return self.end()
+
+    def end(self) -> int:
+        while self.read(20):
+            pass
+        os.close(self.screen)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_watch_shows_what_changes_and_gives_the_cursor_back(desk):
+    desk.add("First of all")
+    screen = Terminal(desk, "tasks", "--watch")
+    screen.see("First of all")
+    second = desk.add("Second one")
+    screen.see("Second one")
+    desk("pause", second)
+    screen.see("paused")
+    assert screen.leave() == 130
+    hidden, shown = screen.drawn.rfind("\x1b[?25l"), screen.drawn.rfind("\x1b[?25h")
+    assert 0 <= hidden < shown
+    assert "Traceback" not in screen.drawn
+
+
+def test_a_list_fits_the_terminal_and_says_what_matters_most(desk):
+    task = desk.add("A title that is rather long, so that it has to be cut somewhere at the end")
+    run = desk.add(
+        "Short", "--model", "a-model-with-a-long-name", script="usage 123456 9\nsleep 60"
+    )
+    heads = {}
+    with desk.supervisor("--max", "1"):
+        desk.wait_for(task, "done")
+        desk.wait_for(run, "running")
+        for columns in (50, 80, 110, 160):
+            screen = Terminal(desk, "tasks", "--all", columns=columns)
+            screen.end()
+            head, *rows = re.sub(r"\x1b\[\d*m", "", screen.drawn).splitlines()
+            assert max(map(len, (head, *rows))) <= columns
+            assert [row.split()[:2] for row in rows] == [[run, "running"], [task, "done"]]
+            assert "A title that is rather " in rows[1]
+            heads[columns] = head.split()
+    assert heads[50] == ["TASK", "STATUS", "ELAPSED", "TITLE"]
+    assert heads[160][:7] == ["TASK", "STATUS", "ELAPSED", "IDLE", "CONTEXT", "LINES", "CODER"]
+    assert heads[160][-2:] == ["TITLE", "CWD"]
+
+
+def test_watch_ends_when_its_terminal_does(desk):
+    desk.add()
+    screen = Terminal(desk, "tasks", "--watch")
+    screen.see("Fix the login")
+    os.close(screen.screen)
+    os.kill(screen.pid, signal.SIGHUP)
+    assert os.waitpid(screen.pid, 0)[0] == screen.pid
+
+
+def test_watch_into_a_pipe_writes_only_what_changes(desk):
+    task = desk.add()
+    going = desk.start("tasks", "--watch")
+    try:
+        assert going.stdout.readline().startswith("TASK")
+        assert going.stdout.readline().startswith(task)
+        desk("pause", task)
+        assert "paused" in going.stdout.readline()
+    finally:
+        going.send_signal(signal.SIGINT)
+        rest, said = going.communicate(timeout=20)
+    assert (going.returncode, rest, said) == (130, "", "")
+
+
+def test_a_task_that_was_cancelled_while_it_ran_leaves_no_process(desk):
+    task = desk.add(script="say Here I am.\nspawn 300\nsleep 300")
+    with desk.supervisor():
+        desk.wait_for(task, "running")
+        assert desk("cancel", task) == f"{task} is cancelled.\n"
+    assert not alive(desk)
+
+
+def test_a_run_is_ended_also_when_no_supervisor_is_there_to_do_it(desk):
+    task = desk.add(script="sleep 300")
+    supervisor = desk.start("run")
+    desk.wait_for(task, "running")
+    supervisor.send_signal(signal.SIGINT)
+    _, said = supervisor.communicate(timeout=20)
+    assert "1 still run; the next `fleet run` takes them up." in said
+    assert alive(desk)
+    assert desk("cancel", task) == f"{task} is cancelled.\n"
+    assert not alive(desk)
+
+
+def alive(desk: Desk) -> str:
+    """The processes whose environment names this desk's home."""
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with suppress(OSError):
+                if f"FLEET_HOME={desk.home}\0".encode() in (place / "environ").read_bytes():
+                    found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return "\n".join(found)
+
+
+def test_a_second_supervisor_is_refused_and_names_the_first(desk):
+    with desk.supervisor() as first:
+        until((desk.home / "supervisor.lock").exists, "the first")
+        said = desk.fails("run", status=1)
+    assert said.startswith(f"fleet: A supervisor runs here already (pid {first.pid}).\n")
+
+
+def test_dependent_work_starts_from_what_it_waited_for(desk):
+    first = desk.add("First", script="write a.txt a\ncommit A")
+    second = desk.add("Second", "--after", first, script="write b.txt b\ncommit B")
+    desk.work("--max", "1", "--coder", "scripted")
+    branch = desk.data("show", second)["runs"][0]["branch"]
+    assert desk.git("ls-tree", "--name-only", branch).split() == ["a.txt", "b.txt"]
+
+
+def test_the_supervisor_keeps_to_its_number(desk):
+    tasks = [desk.add(script="sleep 0.1") for _ in range(2)]
+    said = desk.work("--max", "1")
+    events = re.findall(r"(t-\d)\.1 +run\.(claimed|ended)", said)
+    assert events == [(t, e) for t in tasks for e in ("claimed", "ended")]
+
+
+def test_a_home_is_used_by_two_people_typing_at_once(desk):
+    going = [desk.start("add", f"Task {n}") for n in range(8)]
+    said = [process.communicate(timeout=60) for process in going]
+    assert {p.returncode for p in going} == {0}, said
+    assert len(desk.data("tasks")) == 8

@@ -1,0 +1,158 @@
+"""What only PostgreSQL can do to us: it restarts, is shared with others, belongs to somebody else."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from fleet.adapters.stores.postgres import Postgres
+from fleet.adapters.stores.sql import SqlStore
+from fleet.bootstrap import open_store
+from fleet.domain.errors import BadStore, Unavailable
+from fleet.domain.event import Event
+from fleet.ports import TaskQuery
+
+pytestmark = pytest.mark.real
+
+WORKER = str(Path(__file__).parents[1] / "chaos" / "store_worker.py")
+
+
+def one(url: str, sql: str) -> object:
+    with psycopg.connect(url, autocommit=True) as db:
+        found = db.execute(sql.encode())
+        return found.fetchone()[0] if found.description else None
+
+
+def cut(url: str) -> None:
+    """As a restart of the server, or a firewall that forgets, does it."""
+    one(url, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+             "WHERE datname = current_database() AND pid <> pg_backend_pid()")  # fmt: skip
+
+
+def test_a_connection_that_broke_is_said_so_once_and_made_anew(postgres_url):
+    store = open_store(postgres_url)
+    store.commit([], [Event("before", "t-1", "me", 1)])
+    cut(postgres_url)
+    with pytest.raises(Unavailable):
+        store.events()
+    assert [e.type for e in store.events()] == ["before"]
+    cut(postgres_url)
+    with pytest.raises(Unavailable):
+        store.commit([], [Event("lost", "t-1", "me", 1)])
+    store.commit([], [Event("after", "t-1", "me", 1)])
+    assert [e.type for e in store.events()] == ["before", "after"]
+
+
+def test_a_waiter_whose_connection_broke_listens_again(postgres_url):
+    store, other = open_store(postgres_url), open_store(postgres_url)
+    store.wait(0)
+    cut(postgres_url)
+    with pytest.raises(Unavailable):
+        store.wait(5)
+    with pytest.raises(Unavailable):
+        other.events()
+    store.wait(0)
+    other.commit([], [Event("x", "t-1", "me", 1)])
+    began = time.monotonic()
+    store.wait(20)
+    assert time.monotonic() - began < 10
+
+
+def test_its_own_commits_wake_nobody_but_the_others(postgres_url):
+    store = open_store(postgres_url)
+    store.wait(0)
+    store.commit([], [Event("x", "t-1", "me", 1)])
+    began = time.monotonic()
+    store.wait(0.3)
+    assert time.monotonic() - began > 0.25
+
+
+def test_two_fleets_in_one_database_neither_see_nor_wake_nor_hold_up_each_other(postgres_url):
+    ours = SqlStore(Postgres(postgres_url, schema="ours"))
+    theirs = SqlStore(Postgres(postgres_url, schema="theirs"))
+    ours.wait(0)
+    theirs.commit([], [Event("x", "t-1", "me", 1)])
+    assert ours.new_id("t") == theirs.new_id("t") == "t-1"
+    assert ours.events() == []
+    with theirs._db.writing(wake=False):
+        ours.commit([], [])
+    began = time.monotonic()
+    ours.wait(0.3)
+    assert time.monotonic() - began > 0.25
+
+
+def test_a_newer_store_is_refused_and_left_alone(postgres_url):
+    open_store(postgres_url).close()
+    one(postgres_url, "UPDATE fleet.meta SET value = '99' WHERE key = 'schema'")
+    with pytest.raises(BadStore, match="newer fleet"):
+        open_store(postgres_url)
+    assert one(postgres_url, "SELECT value FROM fleet.meta") == "99"
+
+
+def test_somebody_elses_schema_is_refused_and_left_alone(postgres_url):
+    one(postgres_url, "CREATE SCHEMA fleet")
+    one(postgres_url, "CREATE TABLE fleet.meta (truck TEXT)")
+    with pytest.raises(BadStore, match="another program"):
+        open_store(postgres_url)
+    assert one(postgres_url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'fleet'") == 1
+
+
+def test_tables_of_other_programs_in_the_same_database_are_no_matter(postgres_url):
+    one(postgres_url, "CREATE TABLE meta (truck TEXT)")
+    one(postgres_url, "CREATE TABLE task (done BOOLEAN)")
+    store = open_store(postgres_url)
+    assert store.counts() == {}
+
+
+def test_a_user_without_rights_is_told_so_without_the_password(postgres_url):
+    one(postgres_url, "CREATE ROLE guest LOGIN PASSWORD 'hush'")
+    url = postgres_url.replace("fleet@", "guest:hush@")
+    with pytest.raises(Unavailable) as caught:
+        open_store(url)
+    assert "hush" not in caught.value.message
+    assert "permission denied" in caught.value.message
+
+
+def test_a_server_that_is_not_there_is_named_without_the_password():
+    with pytest.raises(Unavailable) as caught:
+        open_store("postgresql://me:hush@127.0.0.1:1/fleet")
+    assert "127.0.0.1" in caught.value.message
+    assert "hush" not in caught.value.message
+
+
+def test_many_that_open_it_first_make_it_once(postgres_url):
+    workers = [
+        subprocess.Popen([sys.executable, WORKER, "ids", postgres_url, "5"], stdout=subprocess.PIPE)
+        for _ in range(6)
+    ]
+    given = [line for w in workers for line in w.communicate(timeout=60)[0].splitlines()]
+    assert [w.returncode for w in workers] == [0] * 6
+    assert len(set(given)) == 30
+
+
+def test_kill_nine_in_the_middle_of_commits_leaves_every_commit_whole_or_absent(postgres_url):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    acknowledged: set[str] = set()
+    for kill in range(30):
+        argv = [sys.executable, WORKER, "pairs", postgres_url, f"k{kill}"]
+        worker = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        lines = [worker.stdout.readline()]
+        time.sleep(rng.uniform(0.0, 0.03))
+        worker.kill()
+        lines += worker.communicate()[0].splitlines(keepends=True)
+        acknowledged.update(i for line in lines if line.endswith("\n") for i in line.split()[1:])
+    store = open_store(postgres_url)
+    tasks = {t.id: t for t in store.tasks(TaskQuery(limit=1_000_000))}
+    assert acknowledged <= set(tasks)
+    assert all(other in tasks for t in tasks.values() for other in t.title.split("+"))
+    assert Counter(e.task for e in store.events(limit=1_000_000)) == Counter(list(tasks))
+    assert {t.id for t in store.candidates(now=store.now(), limit=1_000_000)} == set(tasks)

@@ -1,0 +1,130 @@
+"""Record what the real Codex prints: `record.py [CASE…]`, all of them when none is named."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "real"))
+
+from driver import Place, is_quiet, record, tear  # noqa: E402  # the path comes first
+
+from fleet.adapters.coders.codex import CodexCoder  # noqa: E402
+from fleet.domain.transcript import SaidKind  # noqa: E402
+from fleet.testing.model_server import (  # noqa: E402
+    Call,
+    Fail,
+    Reply,
+    Say,
+    Think,
+    Tokens,
+    Wait,
+    call,
+    fail,
+    hang,
+    say,
+)  # fmt: skip
+
+PATCH = (
+    "*** Begin Patch\n*** Update File: hello.txt\n@@\n-Hello, world.\n+Hello, fleet.\n*** End Patch"
+)
+ESCALATE = {"sandbox_permissions": "require_escalated", "justification": "It must be there."}
+USED_UP = {"type": "usage_limit_reached", "message": "The usage limit has been reached"}
+WINDOW = {
+    "x-codex-primary-used-percent": "100",
+    "x-codex-primary-window-minutes": "300",
+    "x-codex-primary-reset-at": "1900000000",
+}
+NO_RETRY = ("-c", "model_providers.fleet.stream_max_retries=0")
+ONE_RETRY = ("-c", "model_providers.fleet.stream_max_retries=1")
+SCRIPTS = {
+    "simple-edit": [
+        Reply((Think("A patch."), Call("exec_command", {"cmd": f"apply_patch <<'E'\n{PATCH}\nE"}))),
+        Reply((Say("It greets the fleet."),), Tokens(input=120, output=42, cached=3000)),
+    ],
+    "tool-call": [
+        call("exec_command", cmd="sleep 0.3; echo one; echo two >&2; exit 3"),
+        say("It failed with status 3."),
+    ],
+    "two-turns": [say("First."), say("Second.")],
+    "words-mid-turn": [call("exec_command", cmd="sleep 1; ls"), say("Heard you.")],
+    "words-mid-reply": [Reply((Say("Working"), Wait(5))), say("Heard you.")],
+    "words-too-late": [say("First."), say("Second.")],
+    "resume": [say("Remembered: 7."), call("exec_command", cmd="ls"), say("It was 7.")],
+    "401": [fail(401, "Invalid key")] * 9,
+    "429-retried": [fail(429, "Slow down.", retry_after=0), say("At last.")],
+    "429-final": [fail(429, "Slow down.", retry_after=0)] * 9,
+    "429-subscription": [Reply(headers=WINDOW, fail=Fail(429, body={"error": USED_UP}))],
+    "killed": [call("exec_command", cmd="sleep 0.3; ls"), hang()],
+    "permission-asked": [
+        call("exec_command", cmd="touch {home}/outside.txt", **ESCALATE),
+        say("I may not."),
+    ],
+    "no-such-session": [],
+}
+OPTIONS = {
+    "401": NO_RETRY,
+    "429-retried": ONE_RETRY,
+    "429-final": ONE_RETRY,
+    "429-subscription": NO_RETRY,
+}
+
+
+class Asking(CodexCoder):
+    """As it comes with a user's setting that has it ask."""
+
+    def launch(self, brief):
+        launch = super().launch(brief)
+        asking = launch.stdin.replace('"approvalPolicy": "never"', '"approvalPolicy": "on-request"')
+        return launch._replace(stdin=asking)
+
+
+def act(case: str, place: Place):
+    run = place.drive(SCRIPTS[case], prompt=f"Please do: {case}.", extra_args=OPTIONS.get(case, ()))
+    match case:
+        case "two-turns":
+            run.start().until_turn_ends().say("And then?").until(lambda: is_quiet(run)).end()
+        case "words-mid-turn":
+            run.start().until_said(SaidKind.TOOL).say("Also this.").say("And that.")
+            run.until(lambda: is_quiet(run)).end()
+        case "words-mid-reply":
+            run.start().until(lambda: place.asked)
+            time.sleep(0.5)
+            run.say("Also this.").until(lambda: is_quiet(run)).end()
+        case "words-too-late":
+            run.start().until_said(SaidKind.TURN)
+            early = run.listener.words("Also this.")
+            run.until_turn_ends()
+            run.keepers.tell(run.brief.run_id, early, key="words")
+            run.until(lambda: run.heard.ended_turns == 2).end()
+        case "resume":
+            run.run()
+            run = place.again(run, prompt="What was it?")
+            run.run()
+        case "no-such-session":
+            run = run.again("t-1.2", session="00000000-0000-4000-8000-000000000000")
+            run.run()
+        case "killed":
+            run.start().until_said(SaidKind.TOOL_RESULT)
+            run.stop(0).over()
+            tear(run)
+        case _:
+            run.run()
+    return run
+
+
+def main(cases: list[str]) -> None:
+    for case in cases:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            coder = Asking() if case == "permission-asked" else CodexCoder()
+            place = Place(coder, Path(folder))
+            record(act(case, place), place, HERE / case)
+            place.close()
+        print(case)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(SCRIPTS))

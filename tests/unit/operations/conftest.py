@@ -1,0 +1,145 @@
+"""An office: a store in memory, a declared world, and whoever is needed to ask for things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from fleet.config import Settings
+from fleet.domain.access import Actor, Role
+from fleet.domain.errors import Refused
+from fleet.domain.event import Event
+from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
+from fleet.domain.run import Choice, Ending, Outcome, Progress, RunState, Usage
+from fleet.domain.task import Retry, claim
+from fleet.operations.catalogue import Context, perform
+from fleet.operations.messages import Ask
+from fleet.operations.parents import parent_changes
+from fleet.operations.showing import ShowTask
+from fleet.operations.tasks import AddTask
+from fleet.ports import Put
+from fleet.supervisor.settling import end_run
+from fleet.testing.clock import FakeClock
+from fleet.testing.fakes import FakeMachine, FakeProcess
+from fleet.testing.memory_store import MemoryStore
+
+ADA = Actor("ada", Role.COORDINATOR)
+
+
+class Meddler:
+    """A store in which somebody else is quicker, once: after the read, before the commit."""
+
+    def __init__(self, store, act) -> None:
+        self._store, self._act = store, act
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def commit(self, changes, events):
+        act, self._act = self._act, lambda: None
+        act()
+        return self._store.commit(changes, events)
+
+
+class Office:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.store = MemoryStore(self.clock)
+        self.machine = FakeMachine(self.clock, lambda _run, _process: None)
+        node = Node("big", "ollama", "http://big:11434")
+        model = Model("heavy", "heavy-coder", (Serving(node, "qwen", 32768, 60.0, 1),))
+        agents = {
+            "implementer": Agent("implementer", "scripted", model),
+            "shell": Agent("shell", "command", command=("sh", "-c", "true")),
+        }
+        self.world = SimpleNamespace(
+            settings=Settings(coder="scripted", model="small", max_concurrent=1),
+            fleet=Fleet(agents=agents, models={"heavy": model}),
+        )
+
+    def context(self, actor: Actor = ADA, store=None) -> Context:
+        return Context(actor, store or self.store, lambda: self.machine, lambda _: self.world)
+
+    def call(self, request, actor: Actor = ADA, *, meanwhile=None):
+        store = Meddler(self.store, meanwhile) if meanwhile else None
+        return perform(self.context(actor, store), request)
+
+    def refused(self, request, actor: Actor = ADA, kind=Refused):
+        """It is refused, with a fix, and nothing has changed."""
+        before = self.snapshot()
+        with pytest.raises(kind) as caught:
+            self.call(request, actor)
+        assert self.snapshot() == before
+        assert caught.value.fix, caught.value.message
+        return caught.value
+
+    def snapshot(self):
+        return dict(self.store.records), list(self.store.log)
+
+    def add(self, title="Fix the login", actor: Actor = ADA, **given) -> str:
+        return self.call(AddTask(title, **given), actor).id
+
+    def ask(self, task: str, text="Which way?", actor: Actor = ADA, **given) -> str:
+        return self.call(Ask(text, task, **given), actor).id
+
+    def show(self, task: str):
+        return self.call(ShowTask(task))
+
+    def claim(self, task_id: str) -> str:
+        """The supervisor takes it: the run's id."""
+        choice, host = Choice("scripted", "scripted"), "box-1"
+        task, run = claim(
+            self.store.task(task_id), choice, host=host, holder="h", slots=(), at=self.clock.now()
+        )
+        self.store.commit([Put(task), Put(run)], [])
+        return run.id
+
+    def start(self, task_id: str, *lines: str) -> str:
+        run_id = self.claim(task_id)
+        run = self.store.run(run_id)
+        running = replace(run, state=RunState.RUNNING, started_at=self.clock.now())
+        self.store.commit([Put(running)], [])
+        self.machine.processes[run_id] = FakeProcess(launch=None, lines=list(lines))
+        return run_id
+
+    def end(self, run_id: str, ending=Ending.SUCCEEDED, detail="Done.", **given) -> None:
+        outcome = Outcome(ending, detail, usage=Usage(input=7, output=3, context=5, usd=0.25))
+        outcome = replace(outcome, **given)
+        end_run(self.store, run_id, lambda _: outcome, Retry(attempts=1), jitter=0.0)
+
+    def finish(self, task_id: str, ending=Ending.SUCCEEDED) -> str:
+        run_id = self.start(task_id)
+        self.end(run_id, ending)
+        return run_id
+
+    def progress(self, run_id: str, **given) -> None:
+        self.store.commit([Put(Progress(run_id, 0, self.clock.now(), **given))], [])
+
+    def family(self, *titles: str, join="all") -> tuple[str, ...]:
+        """A task and its children."""
+        parent = self.add("Parent", join=join)
+        return (parent, *(self.add(title, parent=parent) for title in titles))
+
+    def put(self, task_id: str, **changes) -> None:
+        """Somebody else writes the task."""
+        task = replace(self.store.task(task_id), **changes)
+        parents = parent_changes(self.store, task, now=self.clock.now())
+        event = Event("task.changed", task_id, "bob", self.clock.now())
+        self.store.commit([Put(task), *parents], [event])
+
+    def told(self) -> list[str]:
+        return [event.type for event in self.store.log]
+
+    def person(self, role: Role, team="local", name="eve") -> Actor:
+        return Actor(name, role, team)
+
+    def agent(self, run_id: str, role=Role.WORKER, team="local") -> Actor:
+        """The actor inside a run."""
+        return Actor(run_id, role, team, run_id)
+
+
+@pytest.fixture
+def office():
+    return Office()

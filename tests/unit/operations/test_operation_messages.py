@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import pytest
+
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.operations.messages import Answer, Ask, Comment, ListQuestions, TakeAnswer
+from fleet.operations.runs import ReadTranscript
+from fleet.operations.tasks import CancelTask, RetryTask
+
+
+def test_a_question_holds_its_task_until_it_is_answered(office):
+    task = office.add()
+    question = office.ask(task, options=("Left", "Right"))
+    found = office.show(task)
+    assert found.task.status == "asking"
+    assert found.waits[0].fix == f"fleet answer {task} TEXT"
+    assert office.call(TakeAnswer(question)) is None
+    office.call(Answer(task, "Left"))
+    assert office.show(task).task.status == "ready"
+    assert office.call(TakeAnswer(question)).text == "Left"
+    assert office.told()[-3:] == ["message.asked", "message.answered", "message.heard"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"),
+    [("Right", "Right"), ("2", "Right"), (" 1 ", "Left"), ("3", "3"), ("Neither.", "Neither.")],
+)
+def test_an_option_may_be_answered_by_its_number_and_other_words_count_too(typed, taken, office):
+    question = office.ask(office.add(), options=("Left", "Right"))
+    assert office.call(Answer(question, typed)).text == taken
+
+
+def test_an_option_that_is_a_number_is_meant_itself(office):
+    question = office.ask(office.add(), options=("2", "3"))
+    assert office.call(Answer(question, "2")).text == "2"
+
+
+def test_the_first_answer_wins(office):
+    task = office.add()
+    question = office.ask(task)
+    with pytest.raises(Refused) as caught:
+        office.call(Answer(question, "b"), meanwhile=lambda: office.call(Answer(question, "a")))
+    assert caught.value.code == "answered"
+    assert [m.text for m in office.show(task).messages] == ["Which way?", "a"]
+    for name in (question, task):
+        assert office.refused(Answer(name, "c")).code == "answered"
+
+
+def test_of_several_questions_one_must_be_named(office):
+    task = office.add()
+    first, second = office.ask(task, "First?"), office.ask(task, "Second?")
+    error = office.refused(Answer(task, "x"), kind=BadInput)
+    assert f"{first} (First?); {second} (Second?)" in error.message
+    office.call(Answer(second, "x"))
+    assert office.call(Answer(task, "y")).reply_to == first
+
+
+@pytest.mark.parametrize("name", ["m-9", "m-x", "t-9", "nobody"])
+def test_a_question_that_is_not_there_is_said_to(name, office):
+    office.refused(Answer(name, "x"), kind=NotFound)
+
+
+def test_what_is_no_question_cannot_be_answered(office):
+    task = office.add()
+    note = office.call(Comment(task, "A note."))
+    assert "is not a question" in office.refused(Answer(note.id, "x")).message
+    assert "has asked nothing" in office.refused(Answer(task, "x")).message
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Ask(" ", "t-1"), "The question is empty"),
+        (Ask("x"), "about no task"),
+        (Ask("x", "t-1", park=True), "Only a run can park"),
+        (Ask("x", "t-1", ("a", "")), "The option is empty"),
+        (Ask("x", "t-1", ("a",) * 21), "21 options"),
+        (Ask("x" * 100_001, "t-1"), "100001 characters"),
+        (Comment("t-1", "\n"), "The comment is empty"),
+        (Comment("t-1", "\udce9"), "not valid text"),
+        (Answer("t-1", " "), "The answer is empty"),
+        (ListQuestions(0), "limit of 0"),
+        (ReadTranscript("t-1", offset=-1), "nothing to read"),
+        (ReadTranscript("t-1", limit=0), "nothing to read"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence_with_a_fix(request_, words, office):
+    office.ask(office.add())
+    assert words in office.refused(request_, kind=BadInput).message
+
+
+def test_only_a_run_parks_and_only_on_its_own_task(office):
+    task, other = office.add(), office.add()
+    agent = office.agent(office.start(task))
+    office.refused(Ask("x", other, park=True), agent, BadInput)
+    assert office.call(Ask("x", park=True), agent).task == task
+
+
+def test_a_task_that_has_ended_asks_nothing(office):
+    task = office.add()
+    question = office.ask(task)
+    assert [q.id for q in office.call(ListQuestions())] == [question]
+    office.call(CancelTask(task))
+    assert office.call(ListQuestions()) == ()
+    assert "is cancelled" in office.refused(Ask("x", task)).message
+    assert office.refused(TakeAnswer(question)).code == "unanswered"
+    office.call(RetryTask(task))
+    assert [q.id for q in office.call(ListQuestions())] == [question]
+
+
+def test_an_answer_given_to_a_task_that_ended_meanwhile_can_still_be_heard(office):
+    task = office.add()
+    question = office.ask(task)
+    office.call(Answer(question, "Left."))
+    office.call(CancelTask(task))
+    assert office.call(TakeAnswer(question)).text == "Left."
+
+
+def test_a_transcript_is_read_from_where_one_is(office):
+    task = office.add()
+    first = office.start(task, "text one")
+    office.end(first, "lost")
+    office.start(task, "text two", "text three")
+    newest = office.call(ReadTranscript(task))
+    assert (newest.run, newest.lines, newest.live) == (
+        f"{task}.2",
+        ("text two", "text three"),
+        True,
+    )
+    assert office.call(ReadTranscript(task, newest.offset)).lines == ()
+    for name in ("t-1.1", "1.1"):
+        old = office.call(ReadTranscript(name))
+        assert (old.run, old.lines, old.live, old.coder) == (
+            first,
+            ("text one",),
+            False,
+            "scripted",
+        )
+
+
+def test_a_transcript_that_is_not_there_is_said_to(office):
+    task = office.add()
+    error = office.refused(ReadTranscript(task))
+    assert error.message == f"{task} has not run yet."
+    office.start(task)
+    assert "has no run 7" in office.refused(ReadTranscript(f"{task}.7"), kind=NotFound).message

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 CODERS = {
     "claude": "fleet.adapters.coders.claude:ClaudeCoder",
+    "codex": "fleet.adapters.coders.codex:CodexCoder",
+    "opencode": "fleet.adapters.coders.opencode:OpenCodeCoder",
+    "acp": "fleet.adapters.coders.acp:AcpCoder",
     "command": "fleet.adapters.coders.command:CommandCoder",
     "scripted": "fleet.adapters.coders.scripted:ScriptedCoder",
 }

@@ -54,6 +54,11 @@ class Conversation:
     peak_context: int = 0
     usage: Usage = field(default_factory=Usage)
 
+    @property
+    def at_rest(self) -> bool:
+        """A turn has ended, and none goes on."""
+        return 0 < self.ended_turns >= self.turns
+
 
 def hear(so_far: Conversation, said: Said) -> Conversation:
     match said.kind:
@@ -124,12 +129,16 @@ def judge(
     wanted: Wanted,
     cut: Ending | None,
     commit: str,
+    in_turns: bool = False,
 ) -> Outcome:
     """What a run that is over has come to.
 
     `wanted` is what somebody asked to be done to it, `cut` why the supervisor itself ended it.
+    `in_turns`: its coder ends every turn with a word, so without one it was cut short.
     """
     ending, detail = _ending(heard, ended, asked=asked, wanted=wanted, cut=cut)
+    if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest:
+        ending, detail = Ending.FAILED, "It ended in the middle of its turn."
     return Outcome(
         ending=ending,
         detail=detail,

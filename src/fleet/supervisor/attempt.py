@@ -20,7 +20,7 @@ from fleet.domain.run import Ending, Outcome, Progress, Run, RunState, Wanted
 from fleet.domain.task import SECOND, Retry
 from fleet.domain.transcript import Conversation, Exit, SaidKind, hear, judge
 from fleet.ports import Brief, Look, Presence, Put
-from fleet.supervisor.brief import answers, compose, session_of
+from fleet.supervisor.brief import answers, compose, options_of, session_of
 from fleet.supervisor.settling import end_run
 from fleet.supervisor.site import last_started, site_of
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Here, Parts
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
+LINGER = 30 * SECOND  # for a program that does not end after its last turn, as some do now and then
 PROOF = 30 * SECOND  # how long we look for proof that a vanished keeper's processes are gone
 
 
@@ -52,7 +53,8 @@ class Attempt:
         self._told_to_stop = False
         self._given_up: Outcome | None = None
         self._delivered = False
-        self._closed = False
+        self._closed_at = 0
+        self._let_go = False
         self._lost_at = 0
         self._traceless = False  # its folder vanished, and with it all proof
         self._progress = Progress(run.id, -1, 0)
@@ -152,7 +154,7 @@ class Attempt:
                 instructions=agent.prompt,
                 session=session,
                 env=env,
-                options={"command": agent.command, "extra_args": agent.extra_args},
+                options=options_of(agent, there.fleet, self.run.choice),
             )
             self._parts.launcher.launch(self.run.id, coder.launch(brief))
 
@@ -226,18 +228,26 @@ class Attempt:
         return self._listener
 
     def _converse(self) -> None:
-        """Give its protocol what it waits for; once a turn has ended, there is no more to come."""
+        """Give its protocol what it waits for; once no turn goes on, there is no more to come."""
         for key, text in self._replies.items():
             self._parts.launcher.tell(self.run.id, text, key=key)
         self._replies.clear()
-        if self._heard.ended_turns and not self._closed:
+        if self._heard.at_rest and not self._closed_at:
             self._parts.launcher.close(self.run.id)
-            self._closed = True
+            self._closed_at = self._parts.store.now()
+
+    @property
+    def _lingers(self) -> bool:
+        """It has said its result, has been told that nothing comes, and is still there."""
+        if not self._closed_at or not self._heard.at_rest:
+            return False
+        return self._parts.store.now() - self._closed_at > LINGER
 
     def _mind(self) -> None:
         """Stop it when somebody wants that, when its time is up, or its context full."""
         self._cut = self._cut or self._reason_to_cut()
-        if (self._cut or self.run.wanted) and not self._told_to_stop:
+        self._let_go = self._let_go or self._lingers
+        if (self._cut or self.run.wanted or self._let_go) and not self._told_to_stop:
             self._parts.launcher.stop(self.run.id, grace=self._settings.run.grace)
             self._told_to_stop = True
 
@@ -304,7 +314,8 @@ class Attempt:
         def judged(run: Run) -> Outcome:
             outcome = judge(
                 heard,
-                Exit(look.code, look.stderr),
+                Exit(0 if self._let_go and heard.at_rest else look.code, look.stderr),
+                in_turns=bool(self._parts.launcher.opening(run.id)),
                 asked=self._asked(run),
                 wanted=run.wanted,
                 cut=self._cut,

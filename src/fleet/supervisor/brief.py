@@ -10,8 +10,9 @@ from fleet.domain.run import Ending
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleet.domain.fleet import Agent, Fleet
     from fleet.domain.message import Message
-    from fleet.domain.run import Run
+    from fleet.domain.run import Choice, Run
     from fleet.domain.task import Task
 
 _BECAUSE = {
@@ -66,3 +67,22 @@ def _ended(last: Run) -> str:
         return "Please go on."
     why = f": {outcome.detail}" if outcome.detail else "."
     return f"{_BECAUSE[outcome.ending]}{why}\nPlease go on."
+
+
+def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
+    """What the agent's declaration says to its coder; the gateway, when a node of ours serves it."""
+    options: dict[str, object] = {
+        "command": agent.command,
+        "extra_args": agent.extra_args,
+        "permissions": agent.permissions,
+        "tools": agent.tools,
+    }
+    model = fleet.model(choice.model) if choice.model else None
+    if model is not None:
+        gateway = fleet.gateway
+        options["gateway"] = {
+            "base_url": f"http://{gateway.host}:{gateway.port}",
+            "key_env": gateway.master_key_env,
+            "context": model.context,
+        }
+    return options

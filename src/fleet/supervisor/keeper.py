@@ -13,6 +13,8 @@ Its folder is all it knows (format 1):
     stderr        likewise
     lease         seconds since boot at which to end unless renewed; absent: no lease
     exit.json     how the coder ended, written last
+    wake          a FIFO: whoever appended to `input` rings it
+    keeper.log    what went wrong with the keeper itself
 
 Two processes of one run can both be asked to keep it: one wins `keeper.json`, the other leaves.
 """

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.adapters.stores.sqlite import Sqlite
 from fleet.bootstrap import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
@@ -98,6 +99,12 @@ def has_tables(file: Path) -> bool:
             shutil.copy(beside, folder)
         with contextlib.closing(sqlite3.connect(Path(folder) / file.name)) as db:
             return bool(db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+
+def test_every_commit_is_on_the_disk_before_it_is_acknowledged(tmp_path):
+    dialect = Sqlite(tmp_path / "fleet.db")
+    assert dialect.rows("PRAGMA journal_mode", {}) == [("wal",)]
+    assert dialect.rows("PRAGMA synchronous", {}) == [(2,)], "FULL: the log is synced each time"
 
 
 def test_a_newer_store_is_refused_with_its_log_untouched_too(tmp_path):

@@ -40,8 +40,8 @@ def a_task(number: int) -> Task:
 
 
 def fill(store, count: int) -> None:
-    tasks = [a_task(int(store.new_id("t")[2:])) for _ in range(count)]
-    store.commit([Put(t) for t in tasks], [])
+    first = 1 + sum(store.counts().values())
+    store.commit([Put(a_task(n)) for n in range(first, first + count)], [])
 
 
 def start(*words: str) -> subprocess.Popen[str]:

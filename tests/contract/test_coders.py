@@ -50,7 +50,7 @@ def test_it_starts_where_it_was_told_with_what_it_was_given_and_no_shell(coder):
 
 def test_its_prompt_reaches_it_byte_for_byte(coder):
     launch = coder.launch(BRIEF)
-    heard = [*launch.argv, launch.stdin or ""]
+    heard = [*launch.argv, launch.stdin or "", launch.opening]  # or is said once it has greeted
     assert any(PROMPT in words or json.dumps(PROMPT) in words or _in_json(words) for words in heard)
 
 

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,11 @@ def test_nobody_else_can_read_what_a_run_says_or_hears(rig):
 
 def _modes(rig):
     folder = rig.runs / RUN
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    return modes | {".": stat.S_IMODE(folder.stat().st_mode)}
+    modes = {".": stat.S_IMODE(folder.stat().st_mode)}
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):  # one that was just renamed
+            modes[path.name] = stat.S_IMODE(path.stat().st_mode)
+    return modes
 
 
 def test_the_mark_is_random_and_the_same_in_every_place(rig):

@@ -56,6 +56,14 @@ def test_a_coder_that_ignores_the_request_is_killed_after_the_grace_and_not_befo
     assert 0.6 <= time.monotonic() - begun < 4
 
 
+def test_a_stop_that_comes_before_the_coder_is_itself_is_not_lost(rig):
+    runs = [f"t-{n}.1" for n in range(8)]
+    for run in runs:
+        rig.keepers.launch(run, shell("sleep 60"))
+        rig.keepers.stop(run, grace=30)
+    assert [rig.ended(run, timeout=10).code for run in runs] == [-signal.SIGTERM] * 8
+
+
 def test_somebody_in_a_hurry_shortens_the_grace(rig):
     rig.start(RUN, shell("trap '' TERM; echo ready; while :; do sleep 0.05; done"))
     until(lambda: rig.said(RUN) == b"ready\n")

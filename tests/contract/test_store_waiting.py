@@ -94,6 +94,13 @@ def test_a_commit_just_before_the_wait_is_not_missed(url):
         assert took(store, LONG) < LONG / 2, f"commit {number} was missed"
 
 
+def test_a_commit_before_the_very_first_wait_is_not_missed(url):
+    store, other = open_store(url), open_store(url)
+    assert store.events() == []
+    other.commit([], [Event("x", "t-1", "me", 1)])
+    assert took(store, LONG) < LONG / 2
+
+
 def test_a_wait_without_a_commit_lasts_as_long_as_it_was_asked_to(url):
     store = open_store(url)
     begun(store)

@@ -180,6 +180,7 @@ def test_sqlite_agrees_with_memory():
 
 
 @pytest.mark.slow
+@pytest.mark.real
 @pytest.mark.timeout(900)
 def test_sqlite_agrees_with_memory_for_long():
     run(Agreement, 2000)

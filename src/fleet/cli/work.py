@@ -73,14 +73,8 @@ def _check_coder(name: str) -> None:
 @contextmanager
 def _alone(app: App) -> Iterator[None]:
     """Be the supervisor of this home, or say who is."""
-    from fleet.domain.errors import Refused, Unavailable
+    from fleet.domain.errors import Refused
 
-    try:
-        app.home.ensure()
-    except (FileExistsError, NotADirectoryError) as error:
-        raise Unavailable(
-            f"{app.home.path} is not a directory.", fix="Name another home in FLEET_HOME."
-        ) from error
     for _ in range(GLANCES):
         with app.home.alone() as mine:
             if mine:

@@ -90,8 +90,6 @@ class Keeper:
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self.stop(5.0))
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.adopts = machine.adopt_orphans()
         if self.lease_is_over():  # it was long before we got here
             self.status = -signal.SIGKILL
@@ -103,10 +101,12 @@ class Keeper:
         out = os.open(self.path("transcript"), flags, 0o600)
         err = os.open(self.path("stderr"), flags, 0o600)
         feed, self.stdin = os.pipe() if self.launch["input"] else (os.open(os.devnull, 0), -1)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         pid = os.fork()
         if pid == 0:
             self._become_coder(feed, out, err)
         self.child = pid
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         for fd in (feed, out, err):
             os.close(fd)
         if self.stdin >= 0:
@@ -119,6 +119,7 @@ class Keeper:
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; a program expects it
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # one may have come by now
             for target, fd in enumerate((feed, out, err)):
                 os.dup2(fd, target)
             if not os.path.isdir(self.launch["cwd"]):
@@ -312,6 +313,8 @@ def _ring(path: str) -> None:
 
 
 def main() -> None:
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # before anyone can see us
     keeper = Keeper(sys.argv[1])
     if keeper.claim():
         keeper.start()

@@ -17,6 +17,7 @@ class World:
         self.home.mkdir()
         self.project.mkdir()
         (self.project / ".git").mkdir()
+        (self.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         self.env = {"HOME": str(root), "PATH": os.environ["PATH"]}
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.host import machine
 from fleet.adapters.host.files import write_atomically
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,9 +46,9 @@ class Home:
     def ensure(self) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except FileExistsError as error:
-            raise BadInput(
-                f"{self.path} is not a directory.", fix="Point FLEET_HOME at one."
+        except (FileExistsError, NotADirectoryError) as error:
+            raise Unavailable(
+                f"{self.path} is not a directory.", fix="Name another home in FLEET_HOME."
             ) from error
 
     def host_id(self) -> str:

@@ -104,11 +104,17 @@ def test_every_other_record_comes_back_as_it_was_put(store):
     assert store.slots(["one", "two"]) == {"one": written[4]}
 
 
-def test_what_is_not_there_is_not_found(store):
+@pytest.mark.parametrize(
+    "odd", ["t-404", "t-1.404", "", "t-", "nonsense", "x-1", "t-1.1.1", f"t-{10**30}"]
+)
+def test_what_is_not_there_is_not_found(store, odd):
+    added(store)
     for look in (store.task, store.run, store.message):
         with pytest.raises(NotFound):
-            look("t-404")
-    assert store.tasks_by_id(["t-404"]) == {}
+            look(odd)
+    assert store.tasks_by_id([odd]) == {}
+    assert store.progress([odd]) == {}
+    assert store.runs(odd) == store.messages(odd) == store.dependents(odd) == []
 
 
 def test_a_change_since_it_was_read_is_a_conflict_and_nothing_is_written(store):

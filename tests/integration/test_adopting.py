@@ -137,6 +137,22 @@ def test_when_the_coder_is_killed_the_run_failed_and_is_tried_again_after_a_paus
     assert yard.task(task).tally.failures == 1
 
 
+def test_a_conversation_that_was_named_but_never_begun_is_not_gone_on_with(yard):
+    """The coder is killed after it has said its session, and before it has taken the prompt."""
+    task = yard.add("write a.txt x", "commit a")
+    memory = yard.client.app.home.task_dir(task) / "scripted.tmp"
+    os.mkfifo(memory)  # the scripted coder waits here
+    yard.start()
+    run = yard.running(task)
+    yard.heard(task, '"session"')
+    assert '"turn"' not in yard.transcript(task)
+    memory.rename(memory.with_name("hidden"))
+    os.kill(yard.coder(run.id), signal.SIGKILL)
+    yard.wait(task)
+    assert yard.endings(task) == ["failed", "succeeded"]
+    assert yard.commits(f"fleet/{task}") == ["first", "a"]
+
+
 def test_a_run_is_started_once_however_the_supervisor_dies_while_starting_it(yard):
     tasks = [yard.add("say begun", f"append log {n}", f"commit {n}") for n in range(3)]
     for delay in (0.05, 0.1, 0.15, 0.2, 0.3):

@@ -309,7 +309,7 @@ class Attempt:
     def _finish(self, look: Look, *, gone: bool) -> None:
         workspace = self.run.workspace
         commit = self._parts.checkout(self._known).commit(workspace) if workspace else ""
-        heard = replace(self._heard, session=self._heard.session or self._resumed())
+        heard = replace(self._heard, session=self._session())
 
         def judged(run: Run) -> Outcome:
             outcome = judge(
@@ -325,8 +325,13 @@ class Attempt:
 
         self._end(judged)
 
-    def _resumed(self) -> str:
-        """The conversation that it went on with, whether or not it lived to say so."""
+    def _session(self) -> str:
+        """Its conversation, once it has taken what it was told; else the one it was to go on with.
+
+        One that was named but never begun knows nothing of the task.
+        """
+        if self._heard.turns and self._heard.session:
+            return self._heard.session
         store = self._parts.store
         last = last_started(store, self.run)
         return session_of(store.task(self.run.task), last, self.run) if last else ""

@@ -39,9 +39,10 @@ def seq_of(record_id: str) -> int:
     """t-31: 31. t-31.2: 31 * 2^20 + 2. Something that is no id of ours: -1."""
     number, _, run = record_id.rpartition("-")[2].partition(".")
     try:
-        return (int(number) << RUN_BITS) + int(run) if run else int(number)
+        seq = (int(number) << RUN_BITS) + int(run) if run else int(number)
     except ValueError:
         return -1
+    return seq if 0 <= seq < 1 << 63 else -1
 
 
 class Write(NamedTuple):
@@ -55,9 +56,12 @@ class Write(NamedTuple):
 def write(change: Change) -> Write:
     record = change.record
     table = TABLES[type(record)]
-    values = {"id": record.id, "version": record.version, "seq": seq_of(record.id)}
+    seq = seq_of(record.id)
+    values = {"id": record.id, "version": record.version, "seq": seq}
     if not isinstance(change, Put):
         return Write(record, f"{table}_version", values)
+    if seq < 0 and table not in NAMED:
+        raise ValueError(f"'{record.id}' is not the id of a {table}")
     values["body"] = encode(record)
     _add_columns(record, values)
     return Write(record, f"{table}_update" if record.version else f"{table}_insert", values)

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real check bench wheel-test clean
+.PHONY: help setup demo test test-real test-slow check bench wheel-test clean
 
 READY := .venv/.ready
 
@@ -19,6 +19,9 @@ test: $(READY) ## run the tests that need nothing but Python, git and tmux (ARGS
 
 test-real: $(READY) ## run the tests against the real programs and servers
 	@scripts/test-real $(ARGS)
+
+test-slow: $(READY) ## run the long forms: thousands of crashes, 10,000 tasks
+	@.venv/bin/python -m pytest -n auto -m "slow and not real" $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts, docs tests
 	@scripts/check

@@ -31,7 +31,8 @@ CODERS = {
     "command": "fleet.adapters.coders.command:CommandCoder",
     "scripted": "fleet.adapters.coders.scripted:ScriptedCoder",
 }
-NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_")  # of an outer agent; a coder drops its own marks
+# Of an outer agent, or of a git hook that called us; a coder drops its own marks itself.
+NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
 @dataclass

@@ -24,17 +24,10 @@ def drain(store, name: str, slot: str = "", limit: int = 0) -> None:
     while batch := store.candidates(now=store.now(), limit=16):
         random.shuffle(batch)
         for task in batch:
-            if slot and not room(store, slot, limit):
-                break
-            take(store, name, task, slot)
+            take(store, name, task, slot, limit)
 
 
-def room(store, slot: str, limit: int) -> bool:
-    held = store.slots([slot]).get(slot)
-    return held is None or len(held.holders) < limit
-
-
-def take(store, name: str, task: Task, slot: str) -> None:
+def take(store, name: str, task: Task, slot: str, limit: int) -> None:
     slots = (slot,) if slot else ()
     running, run = claim(
         task, Choice("a", "c"), host=name, holder=name, slots=slots, at=store.now()
@@ -42,6 +35,8 @@ def take(store, name: str, task: Task, slot: str) -> None:
     changes = [Put(running), Put(run)]
     if slot:
         row = store.slots([slot]).get(slot) or Slots(slot, 0)
+        if len(row.holders) >= limit:  # of the very row that the commit insists on
+            return
         changes.append(Put(replace(row, holders=(*row.holders, run.id))))
     try:
         done = store.commit(changes, [Event("run.claimed", task.id, name, store.now(), run.id)])

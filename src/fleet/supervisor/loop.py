@@ -211,8 +211,7 @@ class Supervisor:
         try:
             done = store.commit(changes, [event])
         except Conflict:
-            rows |= store.slots(start.slots)
-            return
+            return  # no rows are read anew here: a limit is judged on the very row that is written
         rows |= {r.id: r for r in done if isinstance(r, Slots)}
         self.attempts[run.id] = Attempt(self._parts, here, replace(run, version=1))
 

@@ -31,6 +31,7 @@ KINDS = {
     "private": "text, never shown",
     "line": "one line of text",
     "word": "letters, digits, `.` `_` `-`",
+    "coder": "a coder's name",
     "whole": "a whole number",
     "number": "a number",
     "flag": "`true` or `false`",
@@ -41,6 +42,7 @@ KINDS = {
     "host": "a host name or address",
     "url": "an `http` or `https` address",
     "store": "a store's address",
+    "address": "an http address, or a reference to one",
     "variable": "the name of a variable",
     "secret": "a reference to a key",
 }
@@ -48,6 +50,8 @@ SECTIONS = {
     "": ("Work", "What the supervisor does, and for whom."),
     "run": ("run", "One run of a task."),
     "workspace": ("workspace", "Where runs change files."),
+    "budget": ("budget", "What all runs of a task may come to; when it is spent, the task asks."),
+    "notify": ("notify", "How a person is told that something needs them."),
     "store": ("store", "Where tasks, runs and events are kept."),
     "project": ("project", "The fleet itself. `gateway` may also stand at the top of the file."),
     "nodes": ("nodes", "The places that serve models."),
@@ -63,6 +67,13 @@ SECTIONS = {
         (
             "The roles. Every coder's name is also an agent with defaults, which an entry of that name "
             "changes; any other entry needs `model` and `description`, or `coder`."
+        ),
+    ),
+    "coders": (
+        "coders",
+        (
+            "Coders of your own, beside Fleet's: programs that are started by a command. "
+            "[Add a coder](../how-to/add-a-coder.md) builds one."
         ),
     ),
     "mcp_servers": ("mcp_servers", "Servers that agents may use over MCP."),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleet.domain.run import Run
+    from fleet.operations.stopping import Stopping
 
 Reply = TypeVar("Reply")
 
@@ -36,17 +37,28 @@ class Client:
         if self.app.home.supervisor_pid():
             return True
         store, here = self.app.store, self.app.home.host_id()
-        return any(h.lease_until > store.now() for h in store.hosts().values() if h.id != here)
+        others = [h for h in store.hosts().values() if h.id != here and h.holder]
+        return any(h.lease_until > store.now() for h in others)
+
+    def stop_runs(self) -> tuple[Stopping, ...]:
+        """End every run of this host; their tasks are open again, and cost them no attempt."""
+        from fleet.operations.stopping import StopRuns  # noqa: PLC0415  # start-up time
+
+        asked: tuple[Stopping, ...] = self.call(StopRuns(self.app.home.host_id()))
+        until = time.monotonic() + PATIENCE
+        while going := [r for s in asked if (r := self.app.store.run(s.run)).live]:
+            if time.monotonic() > until:
+                raise _not_yet(going[0])
+            if not self._attend(going, until):
+                self.app.store.wait(0.1)
+        return asked
 
     def _see_to(self, task_id: str) -> None:
         """Wait until each run's host has done it; with no supervisor here, do it ourselves."""
         until = time.monotonic() + PATIENCE
         while runs := self._to_end(task_id):
             if time.monotonic() > until:
-                raise Unavailable(
-                    f"{runs[0].id} has been told to end, but has not yet.",
-                    fix=f"`fleet show {runs[0].task}` says where it is.",
-                )
+                raise _not_yet(runs[0])
             if not self._attend(runs, until):
                 self.app.store.wait(0.1)
 
@@ -71,13 +83,27 @@ class Client:
         with self.app.home.alone() as mine:
             if not mine:
                 return False
-            supervisor = self.app.supervisor()
-            supervisor.claiming = False
-            supervisor.start()
-            while any(self.app.store.run(i).live for i in ours) and time.monotonic() < until:
-                supervisor.step()
-                time.sleep(0.02)
+            self.app.arrive()
+            try:
+                self._end(ours, until)
+            finally:
+                self.app.leave()
             return True
+
+    def _end(self, ours: list[str], until: float) -> None:
+        supervisor = self.app.supervisor()
+        supervisor.claiming = False
+        supervisor.start()
+        while any(self.app.store.run(i).live for i in ours) and time.monotonic() < until:
+            supervisor.step()
+            time.sleep(0.02)
+
+
+def _not_yet(run: Run) -> Unavailable:
+    return Unavailable(
+        f"{run.id} has been told to end, but has not yet.",
+        fix=f"`fleet show {run.task}` says where it is.",
+    )
 
 
 def connect(

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fleet.domain.event import Event
+    from fleet.domain.fleet import Node
     from fleet.domain.run import Workspace
+    from fleet.domain.task import Spec
     from fleet.domain.transcript import Said
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -152,6 +154,9 @@ class Launcher(Protocol):
     def tell(self, run_id: str, text: str, *, key: str) -> None:
         """Put text on the coder's standard input, once for every key however often it is called."""
 
+    def told(self, run_id: str) -> list[str]:
+        """The keys of all that it was told, in order."""
+
     def close(self, run_id: str) -> None:
         """End the coder's standard input, after all that it has been told."""
 
@@ -245,12 +250,52 @@ class Coder(Protocol):
     """A coding-agent program that we can drive."""
 
     name: str
-    resumes: bool
+    resumes: bool  # an earlier conversation
+    stalls: bool  # silence, with no tool running, means that it hangs
+    costs: bool  # it says what it has cost, so that a budget in dollars can stop it
+    window: int  # tokens of its context, where neither the settings nor the program say
 
     def launch(self, brief: Brief) -> Launch: ...
 
     def listen(self, opening: str) -> Listener:
         """From the first line; `opening` is the launch's."""
+
+
+class Pulse(NamedTuple):
+    """Whether a node answers; None: not known. `why`: what a look at it came to."""
+
+    up: bool | None
+    why: str = ""
+
+
+class Nodes(Protocol):
+    def pulse(self, node: Node) -> Pulse:
+        """What is known now; it is looked at again by itself while somebody asks."""
+
+
+class TaskFiles(Protocol):
+    """A task's own folder, for people and agents to read. What is in it decides nothing."""
+
+    @property
+    def trouble(self) -> str:
+        """What could not be written, and why; empty when all is well."""
+
+    def begin(self, task: Task, run: Run) -> None:
+        """Before its coder starts: `task.json`, and the artifacts that are not there yet."""
+
+    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
+        """What was said, each with the number of its line; known lines are passed over."""
+
+    def note(self, event: Event) -> None:
+        """A fact about a task, or about none."""
+
+    def ended(self, run: Run) -> None: ...
+
+    def edited(self, task: Task) -> Spec:
+        """What it asks for, with what a person wrote into its `task.json` since.
+
+        Raise `BadInput` when that cannot be taken in.
+        """
 
 
 class Job(Protocol):

@@ -7,7 +7,7 @@ must never happen did. `crash_at=N` crashes at the Nth moment (before or after a
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,14 +21,21 @@ from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.schedule import waits
 from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
 from fleet.operations.catalogue import Context, perform
-from fleet.operations.messages import Answer
+from fleet.operations.messages import Answer, SendWords
 from fleet.operations.parents import parent_changes
 from fleet.operations.tasks import CancelTask, PauseTask, ResumeTask, RetryTask
 from fleet.ports import Put, TaskQuery
 from fleet.supervisor.loop import LEASE, Supervisor
 from fleet.supervisor.parts import Here, Parts
 from fleet.testing.clock import FakeClock
-from fleet.testing.fakes import FakeCheckout, FakeCoder, FakeMachine, InlineJobs
+from fleet.testing.fakes import (
+    FakeCheckout,
+    FakeCoder,
+    FakeMachine,
+    FakeNodes,
+    InlineJobs,
+    NoFiles,
+)
 from fleet.testing.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 
 ROOM = 3
 NODES = {"small": 1, "big": 2}
+HOUR = 3600 * 1_000_000
 
 
 class Crash(BaseException):
@@ -44,6 +52,15 @@ class Crash(BaseException):
 
 class Broken(AssertionError):
     pass
+
+
+class MovedClock(FakeClock):
+    """Somebody sets the wall clock; the time since boot knows nothing of it."""
+
+    moved = 0
+
+    def now(self) -> int:
+        return super().now() + self.moved
 
 
 class Crasher:
@@ -94,15 +111,27 @@ class SimHost:
     machine: FakeMachine
     checkout: FakeCheckout
     supervisor: Supervisor | None = None
-    asleep_until: int = 0
+    asleep_until: float = 0.0  # since boot
     incarnations: int = 0
+    nodes: FakeNodes = field(default_factory=FakeNodes)
 
 
 class Simulation:
-    def __init__(self, seed: int, *, hosts: int = 1, tasks: int = 6, crash_at: int | None = None):
+    """`moves`: the wall clock is moved, by hours. On a shared store it is the server's."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        hosts: int = 1,
+        tasks: int = 6,
+        crash_at: int | None = None,
+        moves: bool = False,
+    ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
-        self.clock = FakeClock()
+        self.clock = MovedClock()
+        self.moves = moves
         self.store = MemoryStore(self.clock)
         self.crasher = Crasher()
         self.crasher.at = crash_at
@@ -156,7 +185,7 @@ class Simulation:
         self._between, self._busy, self.crasher.at = False, busy, moment
 
     def _step(self, host: SimHost) -> None:
-        if self.clock.now() < host.asleep_until:
+        if self.clock.since_boot() < host.asleep_until:
             return
         self._busy = host
         try:
@@ -189,12 +218,14 @@ class Simulation:
             transcripts=machine,
             clock=self.clock,
             jobs=InlineJobs(),
-            coder=lambda _: FakeCoder(),
+            coder=lambda _name, _project: FakeCoder(),
             world=lambda _: self.world,
             checkout=lambda _: checkout,
             task_dir=lambda task: Path("/tasks") / task,
             env=lambda task, run: {"FLEET_TASK_ID": task, "FLEET_RUN_ID": run},
             jitter=lambda: 0.0,
+            files=NoFiles(),
+            nodes=host.nodes,
         )
         holder = f"{host.name}#{host.incarnations}"
         return Supervisor(
@@ -206,7 +237,12 @@ class Simulation:
         """What a coder does with its time: usually it talks; now and then it ends, or worse."""
         roll = self.rng.random()
         machine = next(h.machine for h in self.hosts if run_id in h.machine.processes)
-        if roll < 0.45:
+        if run_id.endswith(".gate"):
+            if roll < 0.7:
+                machine.finish(run_id, int(roll < 0.2))
+        elif self._hears(process) and roll < 0.3:
+            process.lines.append("heard you")
+        elif roll < 0.45:
             process.lines.append(f"text working on {run_id}")
         elif roll < 0.75:
             process.lines.append("result all good")
@@ -223,6 +259,11 @@ class Simulation:
             self.story.append(f"the keeper of {run_id} dies")
             self.killed.add(run_id)
             machine.kill_keeper(run_id)
+
+    def _hears(self, process) -> bool:
+        """Whether it was told something that it has not taken up."""
+        told = sum(key.startswith("words ") for key in process.told)
+        return told > sum(line.startswith("heard") for line in process.lines)
 
     def _ask(self, run_id: str) -> None:
         task = run_id.rpartition(".")[0]
@@ -244,6 +285,7 @@ class Simulation:
             in_place=self.rng.random() < 0.2,
             cwd="/project",
             attempts=self.rng.choice([0, 0, 4]),
+            gate=self.rng.choice(["", "", "make test"]),
         )
         made = self.rng.random() < 0.15 and not parent
         task = Task(
@@ -258,7 +300,16 @@ class Simulation:
     def _somebody(self) -> None:
         """A person does something at the worst moment."""
         act = self.rng.choice(
-            [self._cancel, self._answer, self._retry, self._sleep, self._add_task]
+            [
+                self._cancel,
+                self._answer,
+                self._retry,
+                self._sleep,
+                self._add_task,
+                self._send,
+                self._cut_off,
+                *([self._move_clock] * 3 if self.moves else []),
+            ]
         )
         try:
             act()
@@ -279,6 +330,22 @@ class Simulation:
         for question in self.store.open_messages(MessageKind.QUESTION):
             self._ask_for(Answer(question.id, "This."))
 
+    def _send(self) -> None:
+        task = self.rng.choice(self._tasks())
+        self._ask_for(SendWords(task.id, f"words {len(self.store.log)}"))
+        self.story.append(f"somebody sends words to {task.id}")
+
+    def _cut_off(self) -> None:
+        """A node goes down, as one host sees it, or comes back."""
+        host = self.rng.choice(self.hosts)
+        name = self.rng.choice([*NODES])
+        if host.nodes.down.pop(name, None) is None:
+            host.nodes.down[name] = "connection refused"
+
+    def _move_clock(self) -> None:
+        self.clock.moved = self.rng.choice([-2, 0, 2]) * HOUR
+        self.story.append(f"the wall clock is off by {self.clock.moved // HOUR} h")
+
     def _retry(self) -> None:
         self._ask_for(RetryTask(self.rng.choice(self._tasks()).id))
 
@@ -286,7 +353,7 @@ class Simulation:
         """The laptop's lid is closed: its supervisor gets no time, nor do its coders end."""
         host = self.rng.choice(self.hosts)
         nap = self.rng.choice([1, LEASE // 1_000_000 + 30])
-        host.asleep_until = self.clock.now() + nap * 1_000_000
+        host.asleep_until = self.clock.since_boot() + nap
         self.story.append(f"{host.name} sleeps for {nap} s")
         self.clock.advance(nap)
 
@@ -298,6 +365,31 @@ class Simulation:
         self._check_runs()
         self._check_capacity()
         self._check_endings()
+        self._check_words()
+
+    def _check_words(self) -> None:
+        """What counts as delivered was in a prompt, or was told and heard; and only once."""
+        for task in self._tasks():
+            words = [m for m in self.store.messages(task.id) if m.kind is MessageKind.WORDS]
+            for message in words:
+                reached = self._reached(task.id, message)
+                if message.state is MessageState.CLOSED and not reached:
+                    raise Broken(f"{message.id} of {task.id} was never said to anyone")
+                if task.state is TaskState.DONE and message.state is MessageState.OPEN:
+                    raise Broken(f"{task.id} is done, and {message.id} was not heard")
+
+    def _reached(self, task: str, message: Message) -> int:
+        """How many runs have been told it, at their start or in between."""
+        found = 0
+        for host in self.hosts:
+            for run_id, process in host.machine.processes.items():
+                if run_id.rpartition(".")[0] != task:
+                    continue
+                told = [k for k in process.told if k.startswith("words ")]
+                heard = sum(line.startswith("heard") for line in process.lines)
+                in_time = f"words {message.id}" in told[:heard]
+                found += message.text in (process.launch.stdin or "") or in_time
+        return found
 
     def _check_endings(self) -> None:
         """No run is said to have failed or been lost that was neither."""
@@ -305,7 +397,8 @@ class Simulation:
             if event.type != "run.ended" or self.shared:
                 continue
             process = self.hosts[0].machine.processes.get(event.run)
-            if event.data["ending"] == "lost" and event.run not in self.killed:
+            down = event.data["detail"].startswith(("Its node", "The keeper of its gate"))
+            if event.data["ending"] == "lost" and event.run not in self.killed and not down:
                 raise Broken(f"{event.run} was not lost")
             if event.data["ending"] == "failed" and (process is None or process.ended is None):
                 raise Broken(f"{event.run} did not fail: {event.data}")
@@ -347,6 +440,8 @@ class Simulation:
     def _limit(self, slots: Slots) -> int:
         if slots.id.startswith("host "):
             return ROOM
+        if slots.id.startswith("credential "):
+            return 0  # it is parked or not, and held by nobody
         return 1 if slots.id.startswith("directory ") else NODES[slots.id.rpartition("/")[2]]
 
     def _settle_down(self) -> None:
@@ -354,9 +449,10 @@ class Simulation:
         self.random_crashes = False
         self.crasher.at = None
         self._work_kindly()
-        for _ in range(400):
+        for _ in range(1600 if self.moves else 400):  # it may have been set back by four hours
             for host in self.hosts:
                 host.asleep_until = 0
+                host.nodes.down.clear()
                 self._step(host)
                 host.machine.tick()
             self._answer()

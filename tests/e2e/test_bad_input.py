@@ -165,7 +165,7 @@ CALLS = {
     "show": (2, "the argument TASK is missing."),
     "run --coder codx": (2, "There is no coder 'codx'."),
     "run --max 0": (2, "0 is not in the range"),
-    "run now": (2, "extra argument (now)."),
+    "run now": (2, "run: 'now' is not a command."),
     "demo now": (2, "extra argument (now)."),
     "demo --kep": (2, "there is no option '--kep'."),
     "show t-1 --config nowhere.yaml": (2, "nowhere.yaml"),

@@ -35,6 +35,8 @@ def test_every_option_of_add_is_kept(desk):
     words = ["--after", first, "--label", "ui", "--label", "bug", "--priority", "0", "--cwd", "app"]
     words += ["--base", "main", "--branch", "fix/login", "--review", "--attempts", "3"]
     words += ["--time-limit", "90", "--coder", "scripted", "--model", "small", "--team", "red"]
+    words += ["--gate", "make test", "--budget", "$2.50", "--budget", "200k tokens"]
+    words += ["--budget", "1.5h"]
     task = desk.add("Fix the login", *words)
     found = desk.data("show", task)
     assert found["after"] == [first]
@@ -51,6 +53,9 @@ def test_every_option_of_add_is_kept(desk):
         "review": True,
         "attempts": 3,
         "time_limit": 90,
+        "budget": {"cost": 2_500_000, "tokens": 200_000, "seconds": 5400},
+        "gate": "make test",
+        "assignee": "",
     }
     assert (found["task"]["team"], found["task"]["project"]) == ("red", str(desk.repo))
     shown = desk("show", task)
@@ -170,7 +175,7 @@ def test_show_says_why_a_task_is_not_running(desk):
     assert f"It asks (m-1): Which way?  → fleet answer {second} TEXT" in shown
     assert f"It is paused.  → fleet resume {second}" in shown
     assert "Which way? 1) left 2) right" in shown
-    assert re.search(r"note +ada +(now|\ds ago) +Take care\.", shown)
+    assert re.search(r"note +- +ada +(now|\ds ago) +Take care\.", shown)
     plain = re.sub(r" +", " ", shown)
     assert "coder scripted\n" in plain
     assert "model its own (default)\n" in plain
@@ -283,7 +288,7 @@ def test_watch_shows_what_changes_and_gives_the_cursor_back(desk):
 def test_a_list_fits_the_terminal_and_says_what_matters_most(desk):
     task = desk.add("A title that is rather long, so that it has to be cut somewhere at the end")
     run = desk.add(
-        "Short", "--model", "a-model-with-a-long-name", script="usage 123456 9\nsleep 60"
+        "Short", "--model", "a-model-with-a-long-name", script="usage 103456 9\nsleep 60"
     )
     heads = {}
     with desk.supervisor("--max", "1"):

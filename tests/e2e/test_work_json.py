@@ -7,7 +7,7 @@ import json
 import pytest
 from desk import Desk
 
-USAGE = {"input", "output", "cached", "context", "cost"}
+USAGE = {"input", "output", "cached", "context", "cost", "estimated"}
 RUN_NOW = {
     *("id", "started_at", "ended_at", "heard_at", "lines", "peak_context", "last"),
     *(f"usage.{key}" for key in USAGE),
@@ -24,9 +24,10 @@ RUN = {
 }
 SPEC = {
     *("agent", "coder", "model", "priority", "labels", "cwd", "in_place", "base", "branch"),
-    *("review", "attempts", "time_limit"),
+    *("review", "attempts", "time_limit", "gate", "assignee"),
+    *(f"budget.{key}" for key in ("cost", "tokens", "seconds")),
 }
-MESSAGE = {"id", "task", "author", "kind", "text", "state", "at", "options", "reply_to"}
+MESSAGE = {"id", "task", "author", "kind", "text", "state", "at", "options", "reply_to", "status"}
 DETAIL = {
     *("prompt", "author", "parent", "children", "after", "needed_by", "failures", "why"),
     *(f"task.{key}" for key in TASK),

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from contract.launching import until
+from integration.nodes import NodeStandIn
 
 WORK = ("write {name}.txt by {name}", "commit {name}")
 
@@ -99,14 +100,15 @@ def test_a_run_that_takes_too_long_is_ended(yard):
 
 FULL = """
 nodes:
-  box: {{endpoint: "http://127.0.0.1:1", kind: ollama}}
+  box: {{endpoint: "{url}", kind: ollama}}
 models:
   small: {{node: box, upstream: small, context: {context}}}
 """
 
 
 def test_a_run_whose_context_is_full_ends_at_a_checkpoint_and_goes_on_afresh(yard):
-    (yard.repo / "fleet.yaml").write_text(FULL.format(context=10_000))
+    node = NodeStandIn()
+    (yard.repo / "fleet.yaml").write_text(FULL.format(url=node.url, context=10_000))
     script = ["append log begun", "commit one", "usage 8000 10", "usage 9500 10", "sleep 60"]
     task = yard.add(*script, model="small", attempts=1)
     yard.start()
@@ -121,6 +123,7 @@ def test_a_run_whose_context_is_full_ends_at_a_checkpoint_and_goes_on_afresh(yar
     assert "The last run filled its context" in prompt
     assert yard.task(task).tally.failures == 0
     yard.type("cancel", task)
+    node.stop()
 
 
 def test_settings_that_become_wrong_leave_the_last_good_ones_in_force(yard):

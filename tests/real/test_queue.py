@@ -1,73 +1,151 @@
-"""Codex and OpenCode themselves take tasks from the queue, through a gateway of the project's own."""
+"""The real programs, unmodified, take tasks from the queue, by the commands that a person types."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+import os
+import signal
 
 import pytest
-from programs import private_env, repository
+from queue_desk import COMMIT, CONTEXT, QueueDesk, shell
 
-from fleet.testing.model_server import ModelServer, call, say
+from fleet.testing.model_server import Reply, Say, Tokens, fail, hang, say
 
 pytestmark = pytest.mark.real
 
-FLEET = Path(sys.executable).with_name("fleet")
-COMMIT = "git -c user.name=A -c user.email=a@example.invalid commit -qam Work"
-SHELL = {"codex": "exec_command", "opencode": "bash"}
-FLEET_YAML = """
-project: {{name: greetings, gateway: {{host: 127.0.0.1, port: {port}}}}}
-nodes: {{here: {{endpoint: http://127.0.0.1:9}}}}
-models: {{scripted: {{node: here, upstream: scripted, alias: scripted-model, context: 60000}}}}
-agents: {{greeter: {{coder: {coder}, model: scripted, description: Greets.}}}}
-"""
+NATIVE = ["claude", "codex", "opencode"]
+GREET = f"sed -i s/world/fleet/ hello.txt && {COMMIT}"
 
 
-def run_shell(coder: str, command: str):
-    if coder == "codex":
-        return call(SHELL[coder], cmd=command)
-    return call(SHELL[coder], command=command, description="Do it")
-
-
-@pytest.fixture(params=["codex", "opencode"])
+@pytest.fixture(params=NATIVE)
 def coder(request):
     return request.param
 
 
+@pytest.mark.parametrize("coder", [*NATIVE, "acp"])
 def test_a_task_is_done_in_its_own_worktree_with_the_agents_model(coder, tmp_path):
-    repo = repository(tmp_path / "repo")
+    script = [shell(coder, GREET), say("It greets the fleet.")]
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Greet the fleet")
+        desk("run", "--once")
+        assert desk.status() == "done", desk.story()
+        assert "It greets the fleet." in desk("logs", "t-1")
+        assert {asked.model for asked in desk.server.turns} == {"scripted-model"}
+        assert desk.greeting() == "Hello, fleet.\n"
+        assert (desk.repo / "hello.txt").read_text() == "Hello, world.\n"
+        told = "\n".join([desk.server.turns[0].system, *desk.server.turns[0].said])
+        assert "PLAN_AND_STATUS.md" in told
+
+
+def test_it_asks_is_answered_and_goes_on_in_the_same_conversation(coder, tmp_path):
     script = [
-        run_shell(coder, f"sed -i s/world/fleet/ hello.txt && {COMMIT}"),
-        say("It greets the fleet."),
+        shell(coder, "fleet ask 'Whom shall I greet?' --option Moon --option Sun --park"),
+        say("I wait for the answer."),
+        shell(coder, f"sed -i s/world/moon/ hello.txt && {COMMIT}"),
+        say("It greets the moon."),
     ]
-    with ModelServer(script) as server:
-        port = server.url.rpartition(":")[2]
-        (repo / "fleet.yaml").write_text(FLEET_YAML.format(port=port, coder=coder))
-        env = private_env(
-            tmp_path / "home",
-            FLEET_HOME=str(tmp_path / "fleet"),
-            LOGNAME="me",
-            LITELLM_MASTER_KEY="sk-test",
-        )
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Greet someone")
+        desk("run", "--once")
+        assert "Whom shall I greet?" in desk("questions")
+        desk("answer", "t-1", "1")
+        desk("run", "--once")
+        assert (desk.status(), desk.endings()) == ("done", ["asked", "succeeded"]), desk.story()
+        assert desk.greeting() == "Hello, moon.\n"
+        assert desk.conversations() == 1
+        assert any("Moon" in words for words in desk.server.turns[-1].said)
 
-        def fleet(*words: str) -> str:
-            ran = subprocess.run(
-                [FLEET, *words],
-                cwd=repo, env=env, capture_output=True, text=True, timeout=90, check=False,
-            )  # fmt: skip
-            assert ran.returncode == 0, ran.stdout + ran.stderr
-            return ran.stdout
 
-        fleet("add", "Greet the fleet", "--agent", "greeter")
-        fleet("run", "--once")
-        shown = json.loads(fleet("show", "t-1", "--json"))["data"]
-        assert shown["task"]["status"] == "done", (shown, fleet("logs", "t-1", "--raw"))
-        assert "It greets the fleet." in fleet("logs", "t-1")
-        assert {asked.model for asked in server.turns} == {"scripted-model"}
-    done = subprocess.run(
-        ["git", "show", "fleet/t-1:hello.txt"], cwd=repo, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "Hello, fleet.\n"
-    assert (repo / "hello.txt").read_text() == "Hello, world.\n"
+def test_it_parks_and_closes_by_the_commands_of_bd(coder, tmp_path):
+    asks = 'printf "\\n## Q: Whom?\\n" >> "$FLEET_ARTIFACT_DIR/Q&A.md" && '
+    asks += 'bd update $FLEET_TASK_ID --status blocked --notes "QUESTION: Whom?"'
+    script = [
+        shell(coder, asks),
+        say("I wait."),
+        shell(coder, 'bd close $FLEET_TASK_ID --reason "All is well."'),
+        say("Done."),
+    ]
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Greet someone")
+        desk("run", "--once")
+        assert desk.endings() == ["asked"], desk.story()
+        file = tmp_path / "fleet" / "tasks" / "t-1" / "artifacts" / "Q&A.md"
+        file.write_text(file.read_text() + "\n## A: 2026-01-02 03:04\n\nThe stars.\n")
+        desk("bd", "update", "t-1", "--status", "open", "--assignee", "")
+        desk("run", "--once")
+        assert desk.endings() == ["asked", "succeeded"], desk.story()
+        assert desk.runs()[-1]["detail"] == "All is well."
+        assert any("The stars." in words for words in desk.server.turns[-1].said)
+
+
+def test_words_reach_it_in_the_middle_of_its_turn(coder, tmp_path):
+    script = [shell(coder, "sleep 4; ls"), say("Heard you."), say("And again.")]
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Look around")
+        desk.start()
+        desk.server.until(lambda asked: not asked.aside and bool(asked.dialect))
+        desk.until(lambda: "sleep 4" in desk("logs", "t-1"), why="its tool runs")
+        assert desk("send", "t-1", "Mind the gap.", "--wait", "30") == "t-1 has heard it (m-1).\n"
+        desk.wait("done")
+        assert desk.conversations() == 1
+        said = desk.server.turns[-1].said
+        assert sum("Mind the gap." in words for words in said) == 1
+        assert desk.endings() == ["succeeded"]
+
+
+def test_a_429_postpones_it_and_costs_no_attempt(coder, tmp_path):
+    """Codex and Claude Code first try again by themselves, after as long as they are told."""
+    turned_away = fail(429, "Slow down.", retry_after=3600 if coder == "opencode" else 1)
+    state = {"away": True}
+
+    def script(asked):
+        return turned_away if state["away"] else say("At last.")
+
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Be patient", "--attempts", "1")
+        desk.start()
+        desk.wait("postponed", "failed")
+        assert desk.endings() == ["rate_limited"], desk.story()
+        assert desk.data("show", "t-1")["failures"] == 0
+        state["away"] = False
+        desk("resume", "t-1")
+        desk.wait("done")
+        assert desk.endings() == ["rate_limited", "succeeded"]
+
+
+def test_a_full_context_ends_the_run_and_a_fresh_conversation_goes_on(coder, tmp_path):
+    def script(asked):
+        """The first conversation is nearly full after its first step; the next one finishes."""
+        if not any("filled its context" in words for words in asked.said):
+            step = shell(coder, "sleep 3; echo step")
+            return Reply(step.parts, Tokens(input=int(CONTEXT * 0.95)))
+        return say("Done with less.")
+
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Fill it", "--attempts", "1")
+        desk.start()
+        desk.wait("done", "failed")
+        assert desk.endings() == ["context_full", "succeeded"], desk.story()
+        assert desk.conversations() == 2
+
+
+def test_killed_in_the_middle_the_next_run_goes_on_with_the_conversation(coder, tmp_path):
+    state = {"hang": True}
+
+    def script(asked):
+        if asked.number == 0:
+            return shell(coder, GREET)
+        return hang() if state["hang"] else Reply((Say("Where was I? Done."),))
+
+    with QueueDesk(coder, tmp_path, script) as desk:
+        desk.add("Survive")
+        desk.start()
+        desk.server.until(lambda asked: asked.number == 1 and not asked.aside, timeout=40)
+        desk.kill_supervisor()
+        desk.start()
+        pid = desk.coder_pid("t-1.1")
+        state["hang"] = False
+        os.kill(pid, signal.SIGKILL)
+        desk.wait("done", "failed")
+        assert desk.endings() == ["failed", "succeeded"], desk.story()
+        assert desk.conversations() == 1
+        assert desk.greeting() == "Hello, fleet.\n"

@@ -17,40 +17,50 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ready": ("fleet.cli.tasks:ready", "List the tasks that could start now."),
     "cancel": ("fleet.cli.tasks:cancel", "Cancel a task."),
     "retry": ("fleet.cli.tasks:retry", "Open a task again that failed or was cancelled."),
+    "reopen": ("fleet.cli.tasks:reopen", "Let a task go on, with the answer in its Q&A.md."),
     "close": ("fleet.cli.tasks:close", "Settle a task by hand."),
     "pause": ("fleet.cli.tasks:pause", "Keep a task from starting."),
     "resume": ("fleet.cli.tasks:resume", "Let a paused or postponed task start."),
     "comment": ("fleet.cli.tasks:comment", "Write a note on a task."),
     "dep": ("fleet.cli.tasks:dep", "Say which tasks a task waits for."),
     "ask": ("fleet.cli.messages:ask", "Ask a question that holds a task until it is answered."),
+    "send": ("fleet.cli.messages:send", "Tell an agent something while it works."),
     "answer": ("fleet.cli.messages:answer", "Answer a question."),
     "questions": ("fleet.cli.messages:questions", "List the open questions."),
-    "run": ("fleet.cli.work:run", "Run the supervisor: it turns ready tasks into runs."),
+    "bd": ("fleet.cli.bd:bd", "Speak bd's command line to this queue."),
+    "run": ("fleet.cli.supervise:run", "Run the supervisor: it turns ready tasks into runs."),
     "logs": ("fleet.cli.work:logs", "Show what a run said."),
+    "task": ("fleet.cli.files:task", "Show one of a task's files: its log, its plan, its result."),
+    "log": ("fleet.cli.files:log", "Show the supervisor's log."),
+    "notify": ("fleet.cli.notify:notify", "Send a test notice to what is configured."),
     "init": ("fleet.cli.setup:init", "Set up the home and the project's fleet.yaml."),
     "validate": ("fleet.cli.setup:validate", "Check fleet.yaml."),
     "config": ("fleet.cli.setup:config", "Show, set, edit or check the settings."),
     "trust": ("fleet.cli.setup:trust", "Let this project's settings run commands."),
+    "coders": ("fleet.cli.coders:coders", "List the coders and what each can do."),
     "completion": ("fleet.cli.completion:completion", "Print a shell's completion script."),
     "demo": ("fleet.cli.demo:demo", "Run the whole path in a scratch repository."),
 }
 
 HEADINGS: dict[str, tuple[str, ...]] = {
     "Work": (
-        *("add", "tasks", "show", "ready", "run", "logs"),
-        *("cancel", "retry", "close", "pause", "resume", "dep", "comment"),
-        *("ask", "answer", "questions"),
+        *("add", "tasks", "show", "ready", "task", "run", "logs", "log"),
+        *("cancel", "retry", "reopen", "close", "pause", "resume", "dep", "comment"),
+        *("send", "ask", "answer", "questions", "bd"),
     ),
     "Workspaces": (),
     "Compute": (),
     "Team": (),
-    "Setup": ("init", "validate", "config", "trust", "completion", "demo"),
+    "Setup": ("init", "validate", "config", "trust", "coders", "notify", "completion", "demo"),
 }
 
 ALIASES = {"l": "list"}
 
 # Local by nature: they act on this machine's files or terminal, and are no operation.
-LOCAL = frozenset({"init", "attach", "config", "completion", "trust", "demo", "validate", "run"})
+LOCAL = frozenset(
+    {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
+    | {"coders"}
+)
 
 # Executables promise these; until they are built they say so.
 UNBUILT = {

@@ -10,6 +10,7 @@ import click
 from fleet.cli.completion import complete_tasks
 from fleet.cli.frame import command, wants_json
 from fleet.cli.render import Column, Result, Table, Text, say
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,7 @@ def ask(
 
     client = connect(config=config)
     asked = client.call(Ask(question, task, options, park))
+    client.app.files.refresh(asked.task)
     if park:
         words = f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
         return Result("question", asked, Text(words))
@@ -67,6 +69,57 @@ def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -
 
 @command(config=True)
 @click.argument("task", shell_complete=complete_tasks)
+@click.argument("text", nargs=-1)
+@click.option("--file", "file", metavar="FILE", help="Read the words from here; `-`: stdin.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    help="Seconds to wait until they were heard. They stay queued after that.",
+)
+def send(
+    task: str, text: tuple[str, ...], file: str | None, wait: float, config: Path | None
+) -> Result:
+    """Tell the agent of TASK something, in the middle of its work.
+
+    It hears it between two steps of its turn, where its program can; else its next run does, which
+    starts when this one has ended.
+    """
+    from fleet.cli.connect import connect
+    from fleet.cli.new_task import read_text
+    from fleet.operations.messages import SendWords
+
+    if (file is None) == (not text):
+        raise BadInput("Say what to send once.", fix='fleet send t-1 "Add tests too"')
+    client = connect(config=config)
+    words = read_text(file, "message") if file is not None else " ".join(text)
+    sent = _await_hearing(client, client.call(SendWords(task, words)), wait)
+    return Result("message", sent, Text(_delivery(client, sent)))
+
+
+def _await_hearing(client: Client, sent: MessageRow, seconds: float) -> MessageRow:
+    """Until it was heard, or refused, or there is nobody who could hear it now."""
+    from fleet.operations.messages import ReadMessage
+
+    until = time.monotonic() + seconds
+    while sent.status == "queued" and time.monotonic() < until:
+        if client.app.store.task(sent.task).state != "running" or not client.supervised():
+            break
+        client.app.store.wait(0.1)
+        sent = client.call(ReadMessage(sent.id))
+    return sent
+
+
+def _delivery(client: Client, sent: MessageRow) -> str:
+    if sent.status == "delivered":
+        return f"{sent.task} has heard it ({sent.id})."
+    if client.app.store.task(sent.task).state == "running":
+        return f"Queued ({sent.id}): {sent.task} has not heard it yet; it will, or its next run."
+    return f"Queued ({sent.id}): {sent.task} does not run now; its next run is told."
+
+
+@command(config=True)
+@click.argument("task", shell_complete=complete_tasks)
 @click.argument("text", nargs=-1, required=True)
 def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
     """Answer the question of TASK, or the question with that id.
@@ -76,7 +129,9 @@ def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
     from fleet.cli.connect import connect
     from fleet.operations.messages import Answer
 
-    given = connect(config=config).call(Answer(task, " ".join(text)))
+    client = connect(config=config)
+    given = client.call(Answer(task, " ".join(text)))
+    client.app.files.refresh(given.task)
     shown = " ".join(given.text.split())
     words = f"Answered {given.reply_to} of {given.task}: {shown[:60]}{'…' * (len(shown) > 60)}"
     return Result("answer", given, Text(words))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +11,23 @@ from fleet.cli.measure import fit
 from fleet.client import here
 from fleet.config import checkout_top
 from fleet.domain.errors import BadInput
-from fleet.domain.task import Spec
+from fleet.domain.task import Budget, Spec
 from fleet.operations.tasks import MOST_PROMPT, AddTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROMPTS = {"prompt": "--prompt", "prompt_file": "--prompt-file", "description": "--description"}
+AMOUNT = re.compile(r"(\$?)\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
+UNITS = {
+    **dict.fromkeys(("$", "usd", "dollar", "dollars"), ("cost", 1_000_000)),
+    **dict.fromkeys(("tok", "token", "tokens"), ("tokens", 1)),
+    **dict.fromkeys(("ktok", "ktokens"), ("tokens", 1_000)),
+    **dict.fromkeys(("mtok", "mtokens"), ("tokens", 1_000_000)),
+    **dict.fromkeys(("s", "sec", "seconds"), ("seconds", 1)),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), ("seconds", 60)),
+    **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600)),
+}
 MOST_BYTES = 4 * MOST_PROMPT + 1  # more than the longest prompt can have
 
 
@@ -65,7 +76,27 @@ def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
         review=bool(given["review"]),
         attempts=int(str(given["attempts"] or 0)),
         time_limit=int(str(given["time_limit"] or 0)),
+        budget=_budget(_words(given["budget"])),
+        gate=str(given["gate"]),
     )
+
+
+def _budget(given: tuple[str, ...]) -> Budget:
+    """`$5`, `200k tokens`, `90m`: each limit once."""
+    limits: dict[str, int] = {}
+    for text in given:
+        found = AMOUNT.fullmatch("".join(text.lower().split()))
+        unit = UNITS.get(found[1] + found[3]) if found else None
+        if found is None or unit is None or not float(found[2]):
+            raise BadInput(
+                f"'{fit(text, 40)}' is not a budget.",
+                fix="Write dollars ($5), tokens (200k tokens) or time (90m, 2h).",
+            )
+        name, size = unit
+        if name in limits:
+            raise BadInput(f"The budget has two limits of {name}.", fix="Give one of them.")
+        limits[name] = max(1, round(float(found[2]) * size))
+    return Budget(**limits)
 
 
 def _words(value: object) -> tuple[str, ...]:
@@ -80,10 +111,11 @@ def _prompt(given: Mapping[str, object]) -> str:
         raise BadInput(f"{names} say the same thing.", fix="Give one of them.")
     if given["prompt_file"] is None:
         return str(given["prompt"] or given["description"] or "")
-    return _read(str(given["prompt_file"]))
+    return read_text(str(given["prompt_file"]), "prompt")
 
 
-def _read(name: str) -> str:
+def read_text(name: str, what: str) -> str:
+    """From the file of this name; `-` is standard input."""
     where = "standard input" if name == "-" else name
     try:
         if name == "-":
@@ -93,8 +125,8 @@ def _read(name: str) -> str:
                 data = file.read(MOST_BYTES)
     except OSError as error:
         raise BadInput(
-            f"The prompt cannot be read from {where}: {error.strerror or error}.",
-            fix="Give --prompt-file a file of text, or `-` for standard input.",
+            f"The {what} cannot be read from {where}: {error.strerror or error}.",
+            fix="Name a file of text, or `-` for standard input.",
         ) from error
     try:
         return data.decode()

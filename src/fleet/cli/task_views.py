@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fleet.cli.view import Style, Value, View
+    from fleet.domain.task import Budget
     from fleet.operations.message_rows import MessageRow
     from fleet.operations.rows import TaskRow
     from fleet.operations.showing import RunRow, TaskDetail
@@ -61,7 +62,9 @@ def _seconds(micros: int) -> str:
 
 
 def peak_context(task: TaskRow, _now: int) -> Value:
-    return tokens(task.run.peak_context) if task.run and task.run.peak_context else None
+    if not task.run or not task.run.peak_context:
+        return None
+    return ("~" if task.run.usage.estimated else "") + tokens(task.run.peak_context)
 
 
 def _lines(task: TaskRow, _now: int) -> Value:
@@ -159,6 +162,8 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("review", "done only when you close it" if spec.review else ""),
         ("attempts", spec.attempts),
         ("time limit", duration(spec.time_limit * SECOND) if spec.time_limit else ""),
+        ("budget", _budget(spec.budget)),
+        ("gate", spec.gate),
         ("part of", found.parent),
         ("made of", ", ".join(found.children)),
         ("after", ", ".join(found.after)),
@@ -167,6 +172,15 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("last words", "" if _why(found) else found.why),
     ]
     return facts + [(name, value) for name, value in given if value]
+
+
+def _budget(budget: Budget) -> str:
+    limits = (
+        money(budget.cost) if budget.cost else "",
+        f"{tokens(budget.tokens)} tokens" if budget.tokens else "",
+        duration(budget.seconds * SECOND) if budget.seconds else "",
+    )
+    return ", ".join(filter(None, limits))
 
 
 def _with_origin(task: TaskRow, what: str) -> str:
@@ -211,12 +225,20 @@ def _messages(messages: Sequence[MessageRow], now: int) -> View:
     columns = (
         "message",
         "kind",
+        "status",
         Column("from", flexible=True),
         "when",
         Column("text", flexible=True, least=16),
     )
     rows = [
-        (m.id, m.kind, m.author, ago(m.at, now), " ".join(f"{m.text} {choices(m)}".split()))
+        (
+            m.id,
+            m.kind,
+            m.status or None,
+            m.author,
+            ago(m.at, now),
+            " ".join(f"{m.text} {choices(m)}".split()),
+        )
         for m in messages
     ]
     return Table(columns, rows)

@@ -55,6 +55,13 @@ limit_option = click.option(
 @click.option("--review", is_flag=True, help="Done only when you say so.")
 @click.option("--attempts", type=click.IntRange(1, 100), help="How many runs it gets.")
 @click.option("--time-limit", type=click.IntRange(min=1), help="Seconds that one run may take.")
+@click.option(
+    "--budget",
+    multiple=True,
+    metavar="AMOUNT",
+    help="What all its runs may come to: `$5`, `200k tokens`, `90m`. May be repeated.",
+)
+@click.option("--gate", default="", metavar="COMMAND", help="Done only if this passes.")
 @click.option("--team", default="", help="The team it belongs to.")
 def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
     """Queue a task."""
@@ -64,6 +71,7 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
     client = _client(config, cwd=place)
     project = str(client.app.loaded.project or place)
     row = client.call(request(title, given, project=project, cwd=place))
+    client.app.files.refresh(row.id)
     text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {row.cwd}]"
     return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
 
@@ -164,12 +172,30 @@ def retry(task: str, config: Path | None) -> Result:
 
 @command(config=True)
 @task_argument
+def reopen(task: str, config: Path | None) -> Result:
+    """Let a task go on: take its answer from Q&A.md, or open it again.
+
+    An answer is what you wrote below the question, under `## A:`.
+    """
+    from fleet.cli.bd_update import Wish, update_issue
+    from fleet.operations.showing import ShowTask
+
+    client = _client(config)
+    said = update_issue(client, task, Wish(status="open"))
+    row = client.call(ShowTask(task)).task
+    notes = _supervisor_note(client, [row])
+    return Result("task", row, Text("\n".join(said)), notes=notes)
+
+
+@command(config=True)
+@task_argument
 @click.option("--reason", default="Closed.", help="Why.")
 def close(task: str, reason: str, config: Path | None) -> Result:
     """Settle a task by hand: it is done."""
     from fleet.operations.tasks import CloseTask
 
-    return _changed(_client(config).call(CloseTask(task, reason)), "is done")
+    row = _client(config).call(CloseTask(task, reason))
+    return _changed(row, "is done" if row.state == "done" else "is done when this run ends")
 
 
 @command(config=True)

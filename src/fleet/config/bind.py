@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.config.declared import Declared
 from fleet.config.models import Models
+from fleet.config.own_coders import bound as own_coders
+from fleet.config.own_coders import installed
 from fleet.domain.errors import nearest
 from fleet.domain.fleet import (
     CODERS,
@@ -22,6 +24,7 @@ from fleet.domain.fleet import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from fleet.config.key import Path
     from fleet.config.layers import Layer
     from fleet.config.problems import Problems
 
@@ -33,20 +36,23 @@ HOSTED = {
 }
 
 
-def bind(merged: Layer, problems: Problems) -> Fleet:
-    """What it cannot bind it leaves out, and names."""
-    return _Binder(merged, problems).fleet()
+def bind(merged: Layer, problems: Problems, withheld: Iterable[Path] = ()) -> Fleet:
+    """What it cannot bind it leaves out, and names. `withheld`: declared, and not trusted."""
+    return _Binder(merged, problems).fleet(frozenset(withheld))
 
 
 class _Binder(Declared):
-    def fleet(self) -> Fleet:
+    def fleet(self, withheld: frozenset[Path]) -> Fleet:
         coder, model = (self.merged.leaves[(name,)].value for name in ("coder", "model"))
+        self.own = own_coders(self, withheld)
+        self.check_coder(("coder",), coder)
         nodes = {n: self.node(n, held) for n, held in self.section("nodes")}
         models = Models(self, nodes).bound()
         agents = {
             n: self.agent(n, held, models, coder, model) for n, held in self.section("agents")
         }
-        coders = {n: _default_agent(n, models, coder, model) for n in CODERS}
+        known = dict.fromkeys((*CODERS, *self.own, coder))
+        coders = {n: _default_agent(n, models, coder, model) for n in known}
         servers = {n: self.server(n, held) for n, held in self.section("mcp_servers")}
         return Fleet(
             name=self.merged.leaves["project", "name"].value,
@@ -59,7 +65,16 @@ class _Binder(Declared):
             observability=tuple(
                 n for n, on in self.values("project", "observability").items() if on
             ),
+            own_coders=MappingProxyType(self.own),
+            installed=installed,
         )
+
+    def check_coder(self, path: Path, name: str) -> None:
+        if name in CODERS or name in self.own or name in installed():
+            return
+        known = (*CODERS, *self.own, *installed())
+        fix = nearest(name, known) or f"It may be {', '.join(known[:-1])} or {known[-1]}."
+        self.wrong(path, f"'{name}' is not one of its values.", fix)
 
     def node(self, name: str, held: Mapping[str, Any]) -> Node:
         kind, provider = self.kind(name, held)
@@ -98,7 +113,9 @@ class _Binder(Declared):
     def agent(
         self, name: str, held: Mapping[str, Any], models: dict[str, Model], coder: str, model: str
     ) -> Agent:
-        named = held.get("coder") or (name if name in CODERS else "")
+        named = held.get("coder") or (name if name in CODERS or name in self.own else "")
+        if held.get("coder"):
+            self.check_coder(("agents", name, "coder"), named)
         if not named:
             self.needs("agents", name, "model", "Add `model:` with a name under `models`.")
             self.needs("agents", name, "description", "Say in a sentence when to use it.")

@@ -201,6 +201,19 @@ def _url(key: Key, raw: Any) -> str:
     return text.rstrip("/")
 
 
+def _address(key: Key, raw: Any) -> str:
+    """An http address with whatever path and query, a reference to one, or nothing."""
+    text = _text(key, raw).strip()
+    if not text:
+        return ""
+    if text.startswith(FROM_ENV):
+        return _reference(text)
+    if not re.fullmatch(r"https?://[^\s/?#]+[^\s]*", text):
+        fix = "Write https://HOST/PATH, or os.environ/NAME."
+        raise Wrong(f"{described(text)} is not an http or https address.", fix)
+    return text
+
+
 def _store(key: Key, raw: Any) -> str:
     text = _line(key, raw)
     if text.startswith(FROM_ENV):
@@ -247,6 +260,7 @@ KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "line": _line,
     "word": _word,
     "choice": _choice,
+    "coder": _word,
     "whole": _whole,
     "number": _as_number,
     "flag": _flag,
@@ -256,6 +270,7 @@ KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "branch": _branch,
     "host": _host,
     "url": _url,
+    "address": _address,
     "store": _store,
     "variable": _variable,
     "secret": _secret,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.domain.errors import BadConfig
+from fleet.domain.fleet import CODERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,6 +96,8 @@ def read(source: Source) -> Import:
         ours = source.names.get(name)
         if ours is None:
             left.append(f"{name}: there is no such setting here")
+        elif ours == "coder" and value and value not in CODERS:
+            left.append(f"{name}: there is no coder '{value}' here")
         elif name.endswith("claude_flags"):
             values[ours] = _flags(name, value, left)
         elif value not in ("", [], None):

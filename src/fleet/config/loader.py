@@ -91,7 +91,7 @@ def examine(
     merged = completed(merge(below, trust.withhold(shared, stand.withheld), above), home)
     _note_untrusted(merged, stand, problems)
     values = _final(merged, home, env, problems)
-    fleet = bind(merged, problems)
+    fleet = bind(merged, problems, stand.withheld)
     if problems.found:
         return None, problems
     origins = {".".join(path): leaf.origin for path, leaf in merged.leaves.items()}

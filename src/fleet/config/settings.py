@@ -14,6 +14,21 @@ class RunSettings(NamedTuple):
     time_limit: float = 0
     backoff: float = 10
     grace: float = 10
+    stall_limit: float = 900
+    gate: str = ""
+    gate_limit: float = 1800
+
+
+class BudgetSettings(NamedTuple):
+    usd: float = 0
+    tokens: int = 0
+    minutes: float = 0
+
+
+class NotifySettings(NamedTuple):
+    about: tuple[str, ...] = ("asked", "failed", "done")
+    desktop: bool = False
+    webhook: str = ""
 
 
 class WorkspaceSettings(NamedTuple):
@@ -35,12 +50,21 @@ class Settings(NamedTuple):
     model: str = ""
     context_pressure_threshold_pct: int = 90
     team: str = "local"
+    queue: str = "fleet"
     run: RunSettings = RunSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     store: StoreSettings = StoreSettings()
+    budget: BudgetSettings = BudgetSettings()
+    notify: NotifySettings = NotifySettings()
 
 
-GROUPS = {"run": RunSettings, "workspace": WorkspaceSettings, "store": StoreSettings}
+GROUPS = {
+    "run": RunSettings,
+    "workspace": WorkspaceSettings,
+    "store": StoreSettings,
+    "budget": BudgetSettings,
+    "notify": NotifySettings,
+}
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:

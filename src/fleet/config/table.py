@@ -6,50 +6,35 @@ default < user ($FLEET_HOME/config.yaml) < project (fleet.yaml) < environment < 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from fleet.domain.fleet import CODERS, NODE_KINDS, PERMISSIONS
-
-DEFAULT, USER, PROJECT, ENVIRONMENT, FLAG = LAYERS = (
-    "default",
-    "user",
-    "project",
-    "environment",
-    "flag",
+from fleet.config.coder_keys import CODER_KEYS
+from fleet.config.key import (
+    ANYWHERE,
+    DEFAULT,
+    ENVIRONMENT,
+    FILES,
+    FLAG,
+    LAYERS,
+    NOT_PROJECT,
+    PROJECT,
+    RUNS,
+    SENDS,
+    STORES,
+    USER,
+    WIDENS,
+    WRITES,
+    Key,
+    Path,
 )
-ANYWHERE = (USER, PROJECT, ENVIRONMENT, FLAG)
-FILES = (USER, PROJECT, FLAG)  # a path with a chosen name has no environment variable
-NOT_PROJECT = (USER, ENVIRONMENT, FLAG)  # one supervisor serves many projects
+from fleet.config.key import in_files as _in_files
+from fleet.domain.fleet import NODE_KINDS, PERMISSIONS
 
-RUNS = "it runs commands"
-WIDENS = "it widens what an agent may do"
-SENDS = "it decides where data or keys are sent"
-WRITES = "it decides where files are written"
-STORES = "it chooses the store"
-
-Path: TypeAlias = tuple[str, ...]
-
-
-class Key(NamedTuple):
-    """`also` are older names for the last word of the path, with the same meaning."""
-
-    path: str
-    kind: str
-    default: Any
-    doc: str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    layers: tuple[str, ...] = ANYWHERE
-    trust: str = ""  # why a project's value counts only after `fleet trust`
-    harmless: tuple[Any, ...] = ()  # values that need no trust, besides the default
-    also: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()  # variables that are read besides our own
-
-
-def _in_files(path: str, kind: str, default: Any, doc: str, **rest: Any) -> Key:
-    return Key(path, kind, default, doc, layers=FILES, **rest)
-
+__all__ = [
+    "ANYWHERE", "DECLARED", "DEFAULT", "ENVIRONMENT", "FILES", "FLAG", "IGNORED", "KEYS", "LAYERS",
+    "MOVED", "NAMES", "NOT_PROJECT", "PROJECT", "RUNS", "SENDS", "SETTINGS", "STORES", "USER",
+    "WIDENS", "WRITES", "Key", "NameRule", "Path",
+]  # fmt: skip
 
 SETTINGS = (
     Key(
@@ -63,10 +48,9 @@ SETTINGS = (
     ),
     Key(
         "coder",
-        "choice",
+        "coder",
         "claude",
         "The coder of a task that names neither an agent nor a coder.",
-        choices=CODERS,
     ),
     Key(
         "model",
@@ -90,10 +74,58 @@ SETTINGS = (
         "The team that a task belongs to.",
         env=("CLAUDE_FLEET_TEAM",),
     ),
+    Key(
+        "queue",
+        "choice",
+        "fleet",
+        "Where tasks come from: this fleet's own queue, or also from `bd` in the home.",
+        choices=("fleet", "beads"),
+        layers=NOT_PROJECT,
+    ),
     Key("run.attempts", "whole", 2, "How many runs a task gets before it fails.", low=1, high=100),
     Key("run.time_limit", "number", 0, "Seconds that one run may take; 0 is no limit.", low=0),
     Key("run.backoff", "number", 10, "Seconds to wait before a failed task is tried again.", low=0),
     Key("run.grace", "number", 10, "Seconds between asking a coder to end and killing it.", low=0),
+    Key(
+        "run.stall_limit",
+        "number",
+        900,
+        "Seconds without a word, and with no tool running, after which a run is ended; 0 is never.",
+        low=0,
+    ),
+    Key(
+        "run.gate",
+        "text",
+        "",
+        "A shell command that a run's work must pass before its task is done; it runs in the "
+        "workspace. A task may name its own.",
+        trust=RUNS,
+    ),
+    Key("run.gate_limit", "number", 1800, "Seconds that the gate may take.", low=1),
+    Key("budget.usd", "number", 0, "Dollars that all runs of a task may cost; 0: any.", low=0),
+    Key("budget.tokens", "whole", 0, "Tokens that all runs of a task may use; 0: any.", low=0),
+    Key("budget.minutes", "number", 0, "Minutes that all runs of a task may take; 0: any.", low=0),
+    Key(
+        "notify.about",
+        "texts",
+        ("asked", "failed", "done"),
+        "What a person is told of: `asked`, `failed`, `done`.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "notify.desktop",
+        "flag",
+        False,
+        "Show it on this machine's desktop.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "notify.webhook",
+        "address",
+        "",
+        "Send it as JSON to this address; `os.environ/NAME` takes the address from that variable.",
+        layers=NOT_PROJECT,
+    ),
     Key(
         "workspace.root",
         "path",
@@ -231,10 +263,9 @@ DECLARED = (
     ),
     _in_files(
         "agents.*.coder",
-        "choice",
+        "coder",
         None,
         "The coder that plays this role; the agent's own name if that is a coder's, else `coder`.",
-        choices=CODERS,
     ),
     _in_files(
         "agents.*.model",
@@ -266,6 +297,7 @@ DECLARED = (
         "The program and its arguments, for the coders `command` and `acp`.",
         trust=RUNS,
     ),
+    *CODER_KEYS,
     _in_files("mcp_servers.*.command", "line", None, "The program that serves it.", trust=RUNS),
     _in_files("mcp_servers.*.args", "texts", (), "The program's arguments.", trust=RUNS),
     _in_files("mcp_servers.*.env.*", "private", None, "Variables for the program.", trust=RUNS),
@@ -303,6 +335,7 @@ NAMES = {
         r"[A-Za-z0-9_][A-Za-z0-9._:/@+-]*", "letters, digits and any of . _ : / @ + -"
     ),
     "agents": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
+    "coders": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
     "mcp_servers": NameRule(r"[A-Za-z0-9_][A-Za-z0-9._-]*", "letters, digits, '.', '_' and '-'"),
     "env": NameRule(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'"),
 }

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fleet.domain.run import Choice
 from fleet.domain.schedule import Slot
 
 if TYPE_CHECKING:
-    from fleet.domain.fleet import Agent, Fleet
+    from collections.abc import Mapping
+
+    from fleet.domain.fleet import Agent, Fleet, Serving
     from fleet.domain.task import Spec
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +35,27 @@ def choose(spec: Spec, fleet: Fleet, defaults: Defaults) -> tuple[Agent, Choice]
     return agent, Choice(agent.name, coder, model)
 
 
-def model_slots(choice: Choice, fleet: Fleet) -> tuple[Slot, ...]:
-    """Where its model is served, best first; nothing when the coder finds its own model."""
+def model_slots(
+    choice: Choice, fleet: Fleet, down: Mapping[str, str] = NOTHING
+) -> tuple[Slot, ...]:
+    """Where its model is served, best first; nothing when the coder finds its own model.
+
+    `down`: by their addresses, why nodes cannot be used now.
+    """
     model = fleet.model(choice.model) if choice.model else None
     if model is None:
         return ()
-    return tuple(
-        Slot(f"{s.upstream}@{s.node.endpoint or s.node.name}", s.slots, node=s.node.name)
-        for s in model.servings
+    return tuple(_slot(serving, down) for serving in model.servings)
+
+
+def _slot(serving: Serving, down: Mapping[str, str]) -> Slot:
+    node = serving.node
+    where = node.endpoint or node.name
+    whole = Slot(f"node {where}", node.max_parallel) if node.max_parallel else None
+    return Slot(
+        f"{serving.upstream}@{where}",
+        serving.slots,
+        node=node.name,
+        down=down.get(where, ""),
+        within=whole,
     )

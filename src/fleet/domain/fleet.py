@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fleet.domain.errors import NotFound, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 CODERS = (
     "claude",
@@ -70,6 +70,24 @@ class Model(NamedTuple):
         return tuple(dict.fromkeys((self.name, *self.also, self.alias)))
 
 
+class Spot(NamedTuple):
+    """A place in a JSON line: what is at `path`, if the line has these values at these paths."""
+
+    path: tuple[str, ...]
+    when: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+
+class OwnCoder(NamedTuple):
+    """A coder that the settings declare. `says`: where things stand in its JSON lines."""
+
+    name: str
+    command: tuple[str, ...]  # empty: the project that declares it is not trusted
+    resume: tuple[str, ...] = ()
+    says: Mapping[str, Spot] = NONE  # nothing: what it prints is text
+    counts: str = "each"
+    window: int = 128_000
+
+
 class Agent(NamedTuple):
     """`model` is None when the coder is told `model_name` as it stands ("": its own default)."""
 
@@ -99,8 +117,15 @@ class McpServer(NamedTuple):
     env: Mapping[str, str] = NONE
 
 
+def _none() -> tuple[str, ...]:
+    return ()
+
+
 class Fleet(NamedTuple):
-    """`agents` are the declared roles; `coders` are the coders' names as roles with defaults."""
+    """`agents` are the declared roles; `coders` are the coders' names as roles with defaults.
+
+    `installed` names the coders that other packages bring: to look is slow, so it is done last.
+    """
 
     name: str = ""
     gateway: Gateway = Gateway()
@@ -110,18 +135,33 @@ class Fleet(NamedTuple):
     coders: Mapping[str, Agent] = NONE
     mcp_servers: Mapping[str, McpServer] = NONE
     observability: tuple[str, ...] = ()
+    own_coders: Mapping[str, OwnCoder] = NONE
+    installed: Callable[[], tuple[str, ...]] = _none
 
     def agent(self, name: str) -> Agent:
         """The declared role, or a coder's name taken as one; raise `NotFound` otherwise."""
         if name in self.agents:
             return self.agents[name]
-        if name in CODERS:
+        if self.has_coder(name):
             return self.coders.get(name) or Agent(name, coder=name)
-        known = sorted({*self.agents, *CODERS})
-        raise NotFound(
-            f"There is no agent '{name}'.",
-            fix=nearest(name, known) or f"Agents: {', '.join(known)}.",
-        )
+        raise self._missing("agent", name, self.agents)
+
+    def has_coder(self, name: str) -> bool:
+        return name in CODERS or name in self.own_coders or name in self.installed()
+
+    def coder_names(self) -> list[str]:
+        """Ours, then the declared, then the installed."""
+        return list(dict.fromkeys((*CODERS, *self.own_coders, *self.installed())))
+
+    def check_coder(self, name: str) -> None:
+        """Raise `NotFound` when there is no such coder."""
+        if not self.has_coder(name):
+            raise self._missing("coder", name, ())
+
+    def _missing(self, what: str, name: str, more: Iterable[str]) -> NotFound:
+        known = list(dict.fromkeys((*sorted(more), *self.coder_names())))
+        fix = nearest(name, known) or f"{what.capitalize()}s: {', '.join(known)}."
+        return NotFound(f"There is no {what} '{name}'.", fix=fix)
 
     def model(self, name: str) -> Model | None:
         """By its key or its alias; None means that a coder is told the name as it stands."""

@@ -24,6 +24,7 @@ class Ending(StrEnum):
     STALLED = "stalled"  # no event and no tool running
     OVER_BUDGET = "over_budget"
     STOPPED = "stopped"  # a person stopped this run, not its task
+    YIELDED = "yielded"  # its host was to rest; the task goes on when it works again
     CANCELLED = "cancelled"
     LOST = "lost"  # the keeper or its host vanished while the run was going
 
@@ -33,6 +34,7 @@ class Wanted(StrEnum):
 
     NOTHING = ""
     STOP = "stop"
+    YIELD = "yield"
     CANCEL = "cancel"
 
 
@@ -45,6 +47,22 @@ class Usage:
     cached: int = 0
     context: int = 0
     usd: float = 0.0
+    estimated: bool = False  # its context is, from what was said
+
+    @property
+    def tokens(self) -> int:
+        """Read and written. Those from a cache do not count: each step reads them all again."""
+        return self.input + self.output
+
+    def __add__(self, later: Usage) -> Usage:
+        return Usage(
+            self.input + later.input,
+            self.output + later.output,
+            self.cached + later.cached,
+            later.context or self.context,
+            self.usd + later.usd,
+            later.estimated if later.context else self.estimated,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,7 @@ class Run:
     outcome: Outcome | None = None
     started_at: int = 0
     ended_at: int = 0
+    closed: str = ""  # its agent's own word that the task is done
 
     @property
     def number(self) -> int:
@@ -139,15 +158,21 @@ class Host:
     holder: str
     boot: str
     lease_until: int
+    down: tuple[str, ...] = ()  # nodes that it cannot reach: `ADDRESS why`
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Who holds capacity under one name; the limit is the Fleet's, the holders are the store's."""
+    """Who holds capacity under one name; the limit is the Fleet's, the holders are the store's.
+
+    Of a credential: until when nobody may use it, and why.
+    """
 
     id: str
     version: int
     holders: tuple[str, ...] = ()
+    parked_until: int = 0
+    why: str = ""
 
 
 def end(run: Run, outcome: Outcome, *, at: int) -> Run:

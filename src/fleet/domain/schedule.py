@@ -13,24 +13,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fleet.domain.message import Message
-    from fleet.domain.run import Choice
+    from fleet.domain.run import Choice, Slots
 
 
 class Slot(NamedTuple):
-    """Capacity under one name. `down` says why none of it can be had now."""
+    """Capacity under one name, perhaps `within` that of a whole node.
+
+    `down` says why none of it can be had now.
+    """
 
     name: str
     limit: int
     node: str = ""
     down: str = ""
+    within: Slot | None = None
+
+    @property
+    def all(self) -> tuple[Slot, ...]:
+        return (self, self.within) if self.within else (self,)
+
+    def full(self, used: Mapping[str, int]) -> Slot | None:
+        return next((s for s in self.all if used[s.name] >= s.limit), None)
 
 
 class Ask(NamedTuple):
-    """A ready task, who would do it, and what that needs: of every group, one slot, best first."""
+    """A ready task, who would do it, and what that needs: of every group, one slot, best first.
+
+    `credential`: who pays for its model; empty when a node of ours serves it.
+    """
 
     task: Task
     choice: Choice
     needs: tuple[tuple[Slot, ...], ...] = ()
+    credential: str = ""
+
+    @property
+    def names(self) -> set[str]:
+        """Of all the rows that say whether it can start."""
+        slots = {s.name for group in self.needs for slot in group for s in slot.all}
+        return slots | {self.credential} if self.credential else slots
 
 
 class Start(NamedTuple):
@@ -53,19 +74,22 @@ class Plan(NamedTuple):
     waits: tuple[Wait, ...]
 
 
-def schedule(asks: Iterable[Ask], held: Mapping[str, int]) -> Plan:
+def schedule(asks: Iterable[Ask], rows: Mapping[str, Slots], *, now: int) -> Plan:
     """Take asks in their order; one that lacks a slot is passed over, it holds up nobody."""
-    used = Counter(held)
+    used = Counter({name: len(row.holders) for name, row in rows.items()})
     starts: list[Start] = []
     waits: list[Wait] = []
     for ask in asks:
+        if wait := _parked(ask, rows.get(ask.credential), now):
+            waits.append(wait)
+            continue
         taken: list[Slot] = []
         for group in ask.needs:
-            slot = next((s for s in group if not s.down and used[s.name] < s.limit), None)
+            slot = next((s for s in group if not s.down and not s.full(used)), None)
             if slot is None:
                 waits.append(_no_slot(ask.task, group, used))
                 break
-            taken.append(slot)
+            taken += slot.all
         else:
             used.update(s.name for s in taken)
             node = next((s.node for s in taken if s.node), ask.choice.node)
@@ -75,12 +99,35 @@ def schedule(asks: Iterable[Ask], held: Mapping[str, int]) -> Plan:
 
 
 def _no_slot(task: Task, group: Sequence[Slot], used: Mapping[str, int]) -> Wait:
-    parts = [
-        f"{s.name} is down ({s.down})" if s.down else f"{s.name} is full ({used[s.name]}/{s.limit})"
-        for s in group
-    ]
-    why = "; ".join(parts) or "nothing serves its model"
+    why = "; ".join(_taken(slot, used) for slot in group) or "nothing serves its model"
     return Wait(task.id, "no_slot", f"No free slot: {why}.")
+
+
+def _taken(slot: Slot, used: Mapping[str, int]) -> str:
+    where = f"{slot.name} on node {slot.node}" if slot.node else slot.name
+    if slot.down:
+        return f"{where} cannot be had ({slot.down})"
+    full = slot.full(used) or slot
+    what = where if full is slot else f"node {slot.node}"
+    return f"{what} is full ({used[full.name]}/{full.limit})"
+
+
+def credential(choice: Choice) -> str:
+    """The name under which whoever pays for its model is parked; several agents may share it.
+
+    Of `acp` and `command` every agent is another program.
+    """
+    whose = choice.agent if choice.coder in {"acp", "command"} else choice.coder
+    return f"credential {whose}"
+
+
+def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
+    """That its credential met a limit, if that lasts."""
+    if row is None or row.parked_until <= now:
+        return None
+    seconds = (row.parked_until - now + 999_999) // 1_000_000
+    why = f"The {row.id} met a limit, for {seconds} s more: {row.why}".rstrip(": ")
+    return Wait(ask.task.id, "rate_limited", why, f"fleet resume {ask.task.id}")
 
 
 def waits(
@@ -101,6 +148,9 @@ def waits(
     if task.paused:
         why = f"It is paused. {task.tally.why}".strip()
         found.append(Wait(task.id, "paused", why, f"fleet resume {task.id}"))
+    if task.spec.assignee:
+        why = f"{task.spec.assignee} does it by hand."
+        found.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
     if task.tally.not_before > now:
         seconds = (task.tally.not_before - now + 999_999) // 1_000_000
         found.append(Wait(task.id, "postponed", f"Not for {seconds} s: {task.tally.why}"))

@@ -7,13 +7,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import BadInput, Refused
-from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState
+from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 SECOND = 1_000_000
 MAX_LOSSES = 5  # a task whose keepers keep vanishing would otherwise be started for ever
+MAX_FULLS = 25  # likewise one whose prompt alone fills the context
 RATE_LIMIT_PAUSE = 300 * SECOND  # when the program names no reset
 MAX_BACKOFF = 3600 * SECOND
 
@@ -38,6 +39,15 @@ class Join(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What all runs of a task may come to; zero is no limit."""
+
+    cost: int = 0  # in millionths of a dollar
+    tokens: int = 0
+    seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """What was asked for. Empty and zero mean: as the settings say."""
 
@@ -53,6 +63,9 @@ class Spec:
     review: bool = False
     attempts: int = 0
     time_limit: int = 0
+    budget: Budget = field(default_factory=Budget)
+    gate: str = ""  # a command that must pass before it is done
+    assignee: str = ""  # somebody does it by hand, so no run is started
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +75,14 @@ class Tally:
     runs: int = 0  # the number of its newest run: the epoch
     failures: int = 0
     losses: int = 0
+    fulls: int = 0  # runs that filled their context
     not_before: int = 0
     why: str = ""  # the reason for `not_before`, or for how it ended
     checkpoint: Checkpoint | None = None
     ended_at: int = 0
+    spent: Usage = field(default_factory=Usage)  # by the runs that have ended
+    worked: int = 0  # microseconds, likewise
+    grants: int = 0  # how often its budget was given once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +144,45 @@ def claim(
     return replace(task, state=TaskState.RUNNING, tally=tally), run
 
 
-def settle(task: Task, outcome: Outcome, *, retry: Retry, now: int, jitter: float = 0.0) -> Task:
-    """The task after its newest run has ended."""
+def settle(
+    task: Task,
+    outcome: Outcome,
+    *,
+    retry: Retry,
+    now: int,
+    jitter: float = 0.0,
+    waiting: bool = False,
+    took: int = 0,
+) -> Task:
+    """The task after its newest run has ended; the run took so long.
+
+    `waiting`: words were sent to it that no run has heard, so it is not done yet.
+    """
     if task.state is not TaskState.RUNNING:
         raise Refused(f"{task.id} is {task.state}: there is no run to settle.")
-    tally = replace(task.tally, checkpoint=outcome.checkpoint or task.tally.checkpoint)
+    tally = replace(
+        task.tally,
+        checkpoint=outcome.checkpoint or task.tally.checkpoint,
+        spent=task.tally.spent + outcome.usage,
+        worked=task.tally.worked + took,
+    )
     open_again = replace(task, state=TaskState.OPEN, tally=replace(tally, why=outcome.detail))
     match outcome.ending:
+        case Ending.SUCCEEDED if waiting:
+            return open_again
         case Ending.SUCCEEDED:
             state = TaskState.REVIEW if task.spec.review else TaskState.DONE
             return _ended(task, state, tally, outcome.detail, now)
         case Ending.FAILED | Ending.TIMED_OUT | Ending.STALLED:
             return _failed(task, tally, outcome, retry, now, jitter)
-        case Ending.ASKED | Ending.CONTEXT_FULL:
+        case Ending.ASKED | Ending.OVER_BUDGET | Ending.YIELDED:
             return open_again  # its open question, if any, holds it
+        case Ending.CONTEXT_FULL:
+            return _full(task, tally, outcome, now)
         case Ending.RATE_LIMITED:
             until = outcome.resume_at or now + RATE_LIMIT_PAUSE
             return replace(open_again, tally=replace(open_again.tally, not_before=until))
-        case Ending.OVER_BUDGET | Ending.STOPPED:
+        case Ending.STOPPED:
             return replace(open_again, paused=True)
         case Ending.CANCELLED:
             return _ended(task, TaskState.CANCELLED, tally, outcome.detail, now)
@@ -164,6 +202,15 @@ def _failed(
     if failures >= (task.spec.attempts or retry.attempts):
         return _ended(task, TaskState.FAILED, tally, outcome.detail, now)
     tally = replace(tally, not_before=now + retry.pause(failures, jitter), why=outcome.detail)
+    return replace(task, state=TaskState.OPEN, tally=tally)
+
+
+def _full(task: Task, tally: Tally, outcome: Outcome, now: int) -> Task:
+    """A fresh conversation goes on at once, but not for ever."""
+    tally = replace(tally, fulls=tally.fulls + 1, why=outcome.detail)
+    if tally.fulls >= MAX_FULLS:
+        why = f"Its context was full {tally.fulls} times."
+        return _ended(task, TaskState.FAILED, tally, why, now)
     return replace(task, state=TaskState.OPEN, tally=tally)
 
 
@@ -206,7 +253,7 @@ def reopen(task: Task) -> Task:
         raise Refused(f"{task.id} is made of other tasks.", fix="Retry those that failed.")
     if task.state not in ENDED and task.state is not TaskState.REVIEW:
         raise Refused(f"{task.id} is {task.state}, so it needs no retry.", code="not_ended")
-    tally = replace(task.tally, failures=0, losses=0, not_before=0, why="", ended_at=0)
+    tally = replace(task.tally, failures=0, losses=0, fulls=0, not_before=0, why="", ended_at=0)
     return replace(task, state=TaskState.OPEN, tally=tally, paused=False)
 
 
@@ -227,6 +274,11 @@ def cancel(task: Task, why: str, *, now: int) -> Task:
     if task.state in ENDED:
         raise Refused(f"{task.id} is {task.state} already.", code="ended")
     return _ended(task, TaskState.CANCELLED, task.tally, why, now)
+
+
+def grant(task: Task) -> Task:
+    """The task with its budget once more."""
+    return replace(task, tally=replace(task.tally, grants=task.tally.grants + 1, why=""))
 
 
 def depend(task: Task, on: str, needs: Callable[[str], Iterable[str]]) -> Task:

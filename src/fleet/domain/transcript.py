@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
 
@@ -17,6 +18,8 @@ class SaidKind(StrEnum):
     TOOL_RESULT = "tool_result"
     USAGE = "usage"
     LIMIT = "limit"  # turned away by a rate limit; a retry of its own is not one
+    SPENT = "spent"  # it ended because the money it was given has run out
+    FULL = "full"  # it ended because its context is full
     ERROR = "error"
     RESULT = "result"  # a turn has ended
     HEARD = "heard"  # words that were sent to it have entered the conversation
@@ -34,6 +37,7 @@ class Said:
     total: bool = False
     failed: bool = False
     resume_at: int = 0
+    window: int = 0  # tokens that its model takes, when it says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,9 @@ class Conversation:
     limited: bool = False
     resume_at: int = 0
     peak_context: int = 0
+    window: int = 0
+    full: bool = False  # it says that its context is
+    spent: str = ""  # that its own count of the money has run out
     usage: Usage = field(default_factory=Usage)
 
     @property
@@ -78,6 +85,10 @@ def hear(so_far: Conversation, said: Said) -> Conversation:
             return replace(so_far, open_tools=max(0, so_far.open_tools - 1))
         case SaidKind.USAGE:
             return _count(so_far, said)
+        case SaidKind.SPENT:
+            return replace(so_far, spent=said.text or "Its budget is spent.")
+        case SaidKind.FULL:
+            return replace(so_far, full=True, error=said.text or so_far.error)
         case SaidKind.LIMIT:
             return replace(so_far, limited=True, resume_at=said.resume_at, error=said.text)
         case SaidKind.ERROR:
@@ -99,18 +110,9 @@ def _count(so_far: Conversation, said: Said) -> Conversation:
     if new is None:
         return so_far
     old = so_far.usage
-    usage = (
-        replace(new, context=new.context or old.context)
-        if said.total
-        else Usage(
-            old.input + new.input,
-            old.output + new.output,
-            old.cached + new.cached,
-            new.context or old.context,
-            old.usd + new.usd,
-        )
-    )
-    return replace(so_far, usage=usage, peak_context=max(so_far.peak_context, usage.context))
+    usage = replace(new, context=new.context or old.context) if said.total else old + new
+    peak = max(so_far.peak_context, usage.context)
+    return replace(so_far, usage=usage, peak_context=peak, window=said.window or so_far.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +123,32 @@ class Exit:
     stderr: str = ""
 
 
+class Cut(NamedTuple):
+    """Why the supervisor itself ended a run."""
+
+    ending: Ending
+    why: str = ""
+
+
 def judge(
     heard: Conversation,
     ended: Exit,
     *,
     asked: bool,
     wanted: Wanted,
-    cut: Ending | None,
+    cut: Cut | None,
     commit: str,
     in_turns: bool = False,
+    closed: str = "",
 ) -> Outcome:
     """What a run that is over has come to.
 
-    `wanted` is what somebody asked to be done to it, `cut` why the supervisor itself ended it.
+    `wanted` is what somebody asked to be done to it, `cut` why the supervisor itself ended it,
+    `closed` its agent's own word that the task is done.
     `in_turns`: its coder ends every turn with a word, so without one it was cut short.
     """
-    ending, detail = _ending(heard, ended, asked=asked, wanted=wanted, cut=cut)
-    if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest:
+    ending, detail = _ending(heard, ended, asked=asked, wanted=wanted, cut=cut, closed=closed)
+    if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest and not closed:
         ending, detail = Ending.FAILED, "It ended in the middle of its turn."
     return Outcome(
         ending=ending,
@@ -150,17 +161,25 @@ def judge(
 
 
 def _ending(
-    heard: Conversation, ended: Exit, *, asked: bool, wanted: Wanted, cut: Ending | None
+    heard: Conversation, ended: Exit, *, asked: bool, wanted: Wanted, cut: Cut | None, closed: str
 ) -> tuple[Ending, str]:
     words = heard.error or _tail(ended.stderr)
     if wanted is Wanted.CANCEL:
         return Ending.CANCELLED, "Cancelled."
     if wanted is Wanted.STOP:
         return Ending.STOPPED, "Stopped."
+    if wanted is Wanted.YIELD:
+        return Ending.YIELDED, "Its host was to rest."
+    if closed:
+        return Ending.SUCCEEDED, closed
     if cut is not None:
-        return cut, _CUT.get(cut, words)
+        return cut.ending, cut.why or _CUT.get(cut.ending, words)
     if asked:
         return Ending.ASKED, heard.last
+    if heard.spent:
+        return Ending.OVER_BUDGET, heard.spent
+    if heard.full:
+        return Ending.CONTEXT_FULL, words
     if heard.limited:
         return Ending.RATE_LIMITED, words or "Rate limited."
     if ended.code != 0:

@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fleet.domain.choice import Defaults, choose
-from fleet.domain.errors import BadInput, NotFound, nearest
-from fleet.domain.fleet import CODERS
+from fleet.domain.errors import BadInput
 from fleet.operations.naming import clean_text, some_text
 
 if TYPE_CHECKING:
@@ -53,9 +52,8 @@ def _check_labels(labels: tuple[str, ...]) -> None:
 
 def _check_choice(spec: Spec, world: World) -> None:
     """Its agent and coder are there; what the settings say may change until it starts."""
-    if spec.coder and spec.coder not in CODERS:
-        fix = nearest(spec.coder, CODERS) or f"Coders: {', '.join(CODERS)}."
-        raise NotFound(f"There is no coder '{spec.coder}'.", fix=fix)
+    if spec.coder:
+        world.fleet.check_coder(spec.coder)
     agent, choice = choose(spec, world.fleet, Defaults(world.settings.coder, world.settings.model))
     if (spec.agent or spec.coder) and choice.coder == "command" and not agent.command:
         raise BadInput(

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
     from fleet.ports import Change, Record, Store, Transcripts
 
-MODULES = ("tasks", "listing", "showing", "dependencies", "messages", "runs")
+MODULES = (
+    "tasks",
+    "listing",
+    "showing",
+    "dependencies",
+    "messages",
+    "runs",
+    "assigning",
+    "editing",
+    "issues",
+    "stopping",
+)
 TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
 Reply = TypeVar("Reply")

@@ -9,8 +9,20 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
 
 
+STATUS = {  # by kind and state, as people say it
+    ("question", "open"): "open",
+    ("question", "closed"): "answered",
+    ("answer", "open"): "queued",
+    ("answer", "closed"): "delivered",
+    ("words", "open"): "queued",
+    ("words", "closed"): "delivered",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MessageRow:
+    """`status`: of a question open or answered, of words and answers queued, delivered or refused."""
+
     id: str
     task: str
     author: str
@@ -20,8 +32,12 @@ class MessageRow:
     at: int
     options: tuple[str, ...]
     reply_to: str
+    status: str
 
 
 def message_row(message: Message) -> MessageRow:
     m = message
-    return MessageRow(m.id, m.task, m.author, m.kind, m.text, m.state, m.at, m.options, m.reply_to)
+    status = "refused" if m.reason else STATUS.get((m.kind, m.state), "")
+    return MessageRow(
+        m.id, m.task, m.author, m.kind, m.text, m.state, m.at, m.options, m.reply_to, status
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fleet.domain import message as rules
-from fleet.domain.access import Permission
+from fleet.domain import task as tasks
+from fleet.domain.access import SUPERVISOR, Permission
+from fleet.domain.budget import GIVE_UP, OPTIONS
 from fleet.domain.errors import BadInput, Forbidden, Refused
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task
@@ -19,10 +21,12 @@ from fleet.operations.naming import (
     the_question,
     the_task,
 )
+from fleet.operations.parents import parent_changes
 from fleet.operations.writing import decided
 from fleet.ports import Put
 
 if TYPE_CHECKING:
+    from fleet.domain.event import Event
     from fleet.operations.catalogue import Context
 
 MOST = 100_000
@@ -43,6 +47,22 @@ class Ask(Request[MessageRow]):
     task: str = ""
     options: tuple[str, ...] = ()
     park: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendWords(Request[MessageRow]):
+    """To the agent that works on it, in the middle of its turn where it can hear; else to the next.
+
+    The reply's `status` says `queued`; it becomes `delivered` once they entered a conversation.
+    """
+
+    task: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage(Request[MessageRow]):
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +90,33 @@ def comment(context: Context, request: Comment) -> MessageRow:
     note = _message(context, task, MessageKind.NOTE, some_text("comment", request.text, most=MOST))
     context.commit([Put(note)], context.event("message.posted", task.id, message=note.id))
     return message_row(note)
+
+
+def send(context: Context, request: SendWords) -> MessageRow:
+    """The task is written too: whoever settles it meanwhile must decide again, knowing of this."""
+    task = the_task(context, request.task, Permission.SEND)
+    text = some_text("message", request.text, most=MOST)
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Send it to one of those.")
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}: nobody is there to hear it.",
+            fix=f"`fleet retry {task.id}` opens it again; then send it.",
+            code="ended",
+        )
+    words = _message(context, task, MessageKind.WORDS, text)
+    if task.run_id:  # after its claim also by the clock: so they are told to it, not in its prompt
+        claimed_at = context.store.run(task.run_id).claimed_at
+        words = replace(words, at=max(words.at, claimed_at + 1))
+    event = context.event("message.sent", task.id, message=words.id)
+    context.commit([Put(words), Put(task)], event)
+    return message_row(words)
+
+
+def read(context: Context, request: ReadMessage) -> MessageRow:
+    message = context.store.message(request.message)
+    the_task(context, message.task, Permission.READ)
+    return message_row(message)
 
 
 def ask(context: Context, request: Ask) -> MessageRow:
@@ -101,7 +148,8 @@ def _message(
     options: tuple[str, ...] = (),
     parked: bool = False,
 ) -> Message:
-    now, holds = context.store.now(), kind is MessageKind.QUESTION
+    now = context.store.now()
+    holds = kind in {MessageKind.QUESTION, MessageKind.WORDS}
     return Message(
         id=context.store.new_id("m"),
         version=0,
@@ -136,7 +184,26 @@ def answer(context: Context, request: Answer) -> MessageRow:
             new_id=context.store.new_id("m"),
         )
     event = context.event("message.answered", question.task, message=question.id)
+    if question.author == SUPERVISOR:
+        return _decide_on_budget(context, closed, reply, event)
     context.commit([Put(closed), Put(reply)], event)
+    return message_row(reply)
+
+
+def _decide_on_budget(
+    context: Context, question: Message, reply: Message, event: Event
+) -> MessageRow:
+    """The task goes on with as much again, or ends; other words than those are for its agent."""
+    task = context.store.task(question.task)
+    now = context.store.now()
+    if reply.text in OPTIONS:
+        reply = rules.delivered(reply, at=now)
+    if reply.text == GIVE_UP:
+        task = tasks.cancel(task, "Its budget was spent.", now=now)
+    else:
+        task = tasks.grant(task)
+    parents = parent_changes(context.store, task, now=now)
+    context.commit([Put(question), Put(reply), Put(task), *parents], event)
     return message_row(reply)
 
 
@@ -196,6 +263,8 @@ def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...
 _P = Permission
 OPERATIONS = (
     Operation("message.comment", Comment, _P.SEND, comment, "Write a note.", idempotent=False),
+    Operation("message.send", SendWords, _P.SEND, send, "Tell an agent.", idempotent=False),
+    Operation("message.read", ReadMessage, _P.READ, read, "Read one message."),
     Operation("message.ask", Ask, _P.ASK, ask, "Ask a question.", idempotent=False),
     Operation("message.answer", Answer, _P.ANSWER, answer, "Answer a question."),
     Operation("message.take", TakeAnswer, _P.ASK, take_answer, "Hear the answer."),

@@ -27,6 +27,7 @@ MOST_QUESTIONS = 100_000
 HELD = {  # by what holds an open task, most telling first
     "asking": "asking",
     "paused": "paused",
+    "assigned": "assigned",
     "after": "waiting",
     "postponed": "postponed",
     "children": "children",
@@ -40,13 +41,17 @@ STATE_OF = {  # of every status that is shown, and of the states themselves
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """Tokens, and the cost in millionths of a dollar. `context` is the size of the newest prompt."""
+    """Tokens, and the cost in millionths of a dollar. `context` is the size of the newest prompt.
+
+    `estimated`: its program does not say that, and it was reckoned from what it printed.
+    """
 
     input: int = 0
     output: int = 0
     cached: int = 0
     context: int = 0
     cost: int = 0
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +196,4 @@ def usage_row(usage: Usage | None) -> UsageRow:
     if usage is None:
         return UsageRow()
     cost = round(usage.usd * 1_000_000)
-    return UsageRow(usage.input, usage.output, usage.cached, usage.context, cost)
+    return UsageRow(usage.input, usage.output, usage.cached, usage.context, cost, usage.estimated)

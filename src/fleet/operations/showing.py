@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission
 from fleet.domain.choice import model_slots
 from fleet.domain.errors import FleetError
-from fleet.domain.schedule import Ask, Slot, Wait, schedule, waits
+from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits
 from fleet.domain.task import Spec  # noqa: TC001  # whoever decodes a reply reads its types
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.message_rows import MessageRow, message_row
@@ -17,7 +17,9 @@ from fleet.operations.parents import children
 from fleet.operations.rows import TaskRow, UsageRow, choice_of, rows, usage_row
 
 if TYPE_CHECKING:
-    from fleet.domain.run import Run
+    from collections.abc import Iterable
+
+    from fleet.domain.run import Host, Run
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
@@ -123,12 +125,28 @@ def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
         choice = choice_of(task, world)
     except FleetError as error:
         return (Wait(task.id, error.code, error.message, error.fix),)
+    store = context.store
     limit = context.world("").settings.max_concurrent
-    hosts = tuple(Slot(f"host {host}", limit) for host in context.store.hosts())
+    hosts = store.hosts()
+    rooms = tuple(Slot(f"host {host}", limit) for host in hosts)
     alone = (Slot(f"directory {task.spec.cwd}", 1),) if task.spec.in_place else ()
-    needs = tuple(group for group in (hosts, model_slots(choice, world.fleet), alone) if group)
-    held = {name: len(row.holders) for name, row in context.store.slots().items()}
-    return schedule([Ask(task, choice, needs)], held).waits
+    servings = model_slots(choice, world.fleet, _down(hosts.values(), store.now()))
+    needs = tuple(group for group in (rooms, servings, alone) if group)
+    ask = Ask(task, choice, needs, "" if servings else credential(choice))
+    return schedule([ask], store.slots(sorted(ask.names)), now=store.now()).waits
+
+
+def _down(hosts: Iterable[Host], now: int) -> dict[str, str]:
+    """The nodes that no host which is up can reach, and why."""
+    views = [dict(_seen(line) for line in h.down) for h in hosts if h.lease_until > now]
+    if not views:
+        return {}
+    return {address: why for address, why in views[0].items() if all(address in v for v in views)}
+
+
+def _seen(line: str) -> tuple[str, str]:
+    address, _, why = line.partition(" ")
+    return address, why
 
 
 OPERATIONS = (Operation("task.show", ShowTask, Permission.READ, show, "Show one task."),)

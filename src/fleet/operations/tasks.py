@@ -6,21 +6,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fleet.domain import task as rules
-from fleet.domain.access import Permission, allow
-from fleet.domain.errors import BadInput, Refused, nearest
+from fleet.domain.access import SUPERVISOR, Permission, allow
+from fleet.domain.errors import BadInput, FleetError, Refused, nearest
+from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.run import Wanted
+from fleet.domain.schedule import credential
 from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
 from fleet.operations.asked import check_spec
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.dependencies import needed
 from fleet.operations.naming import clean_text, some_text, the_task
 from fleet.operations.parents import children
-from fleet.operations.rows import TaskRow, rows
+from fleet.operations.rows import TaskRow, choice_of, rows
 from fleet.operations.writing import decided, write_task
 from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
+    from fleet.domain.run import Run
     from fleet.operations.catalogue import Context
+    from fleet.ports import Change
 
 MOST_TITLE, MOST_WHY, MOST_PROMPT = 200, 2000, 1_000_000
 
@@ -63,6 +67,8 @@ class PauseTask(Request[TaskRow]):
 
 @dataclass(frozen=True, slots=True)
 class ResumeTask(Request[TaskRow]):
+    """Also one that waits for a limit, or that asks because its budget is spent: it gets more."""
+
     task: str
 
 
@@ -143,9 +149,18 @@ def retry(context: Context, request: RetryTask) -> TaskRow:
 def close(context: Context, request: CloseTask) -> TaskRow:
     why = some_text("reason", request.why, most=MOST_WHY)
     task = the_task(context, request.task, Permission.COMPLETE)
+    if context.run is not None and context.run.id == task.run_id:
+        return _close_own(context, task, context.run, why)
     with decided(task):
         closed = rules.close(task, why, now=context.store.now())
         return write_task(context, closed, "task.closed", why=why)
+
+
+def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
+    """Its agent's word that it is done: the task is settled once, when the run has ended."""
+    event = context.event("run.closed", task.id, why=why)
+    context.commit([Put(replace(run, closed=why)), Same(task)], event)
+    return rows(context, [task])[0]
 
 
 def pause(context: Context, request: PauseTask) -> TaskRow:
@@ -160,10 +175,33 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
     if not task.paused:
         _must_be_going(task)
-        if not task.tally.not_before:
-            return rows(context, [task])[0]
-    tally = replace(task.tally, not_before=0)
-    return write_task(context, replace(task, paused=False, tally=tally), "task.resumed")
+    held = [*_parked(context, task), *_budget_question(context, task)]
+    if not task.paused and not task.tally.not_before and not held:
+        return rows(context, [task])[0]
+    if any(isinstance(change.record, Message) for change in held):
+        task = rules.grant(task)
+    resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0))
+    return write_task(context, resumed, "task.resumed", held)
+
+
+def _parked(context: Context, task: Task) -> list[Change]:
+    """Whoever lets it start now means the credential that it waits for, too."""
+    try:
+        name = credential(choice_of(task, context.world(task.project)))
+    except FleetError:
+        return []
+    row = context.store.slots([name]).get(name)
+    return [Put(replace(row, parked_until=0))] if row and row.parked_until else []
+
+
+def _budget_question(context: Context, task: Task) -> list[Change]:
+    """That its budget is spent, answered by letting it go on."""
+    now = context.store.now()
+    return [
+        Put(delivered(m, at=now))
+        for m in context.store.messages(task.id)
+        if (m.author, m.kind, m.state) == (SUPERVISOR, MessageKind.QUESTION, MessageState.OPEN)
+    ]
 
 
 def _must_be_going(task: Task) -> None:

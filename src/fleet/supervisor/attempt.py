@@ -8,30 +8,36 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event
 from fleet.domain.message import MessageKind, delivered
-from fleet.domain.run import Ending, Outcome, Progress, Run, RunState, Wanted
+from fleet.domain.run import Ending, Outcome, Run, RunState, Wanted
 from fleet.domain.task import SECOND, Retry
-from fleet.domain.transcript import Conversation, Exit, SaidKind, hear, judge
-from fleet.ports import Brief, Look, Presence, Put
-from fleet.supervisor.brief import answers, compose, options_of, session_of
+from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
+from fleet.ports import Look, Presence, Put
+from fleet.supervisor.brief import news_for, session_of
+from fleet.supervisor.gate import Gate
+from fleet.supervisor.launching import launch_of
+from fleet.supervisor.limits import Silence, is_full, out_of_time, spent_up, window_of
+from fleet.supervisor.reporting import Reporting
 from fleet.supervisor.settling import end_run
 from fleet.supervisor.site import last_started, site_of
+from fleet.supervisor.speaking import Speaking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fleet.config import Settings
+    from fleet.domain.message import Message
     from fleet.domain.run import Workspace
     from fleet.domain.task import Task
-    from fleet.ports import Job, Listener
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.domain.transcript import Said
+    from fleet.ports import Coder, Job, Listener
+    from fleet.supervisor.parts import Here, Parts, World
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
 LINGER = 30 * SECOND  # for a program that does not end after its last turn, as some do now and then
@@ -49,7 +55,7 @@ class Attempt:
         self._job: Job | None = None
         self._heard = Conversation()
         self._offset = 0
-        self._cut: Ending | None = None
+        self._cut: Cut | None = None
         self._told_to_stop = False
         self._given_up: Outcome | None = None
         self._delivered = False
@@ -57,13 +63,19 @@ class Attempt:
         self._let_go = False
         self._lost_at = 0
         self._traceless = False  # its folder vanished, and with it all proof
-        self._progress = Progress(run.id, -1, 0)
-        task = parts.store.task(run.task)
-        self._project = task.project
-        self._limit = task.spec.time_limit
+        self._reporting = Reporting(parts.store, run.id)
+        self._task = parts.store.task(run.task)  # as it was when the run was claimed
+        self._project = self._known = self._task.project
+        self._world: World
+        self.waiting: Sequence[Message] = ()  # words for it that it has not heard
+        self._speaking = Speaking(parts, run.id)
+        self._silence = Silence(parts.clock.since_boot())
+        self._gate: Gate | None = None
+        self._tip: str | None = None  # the commit that its branch was at when its coder had ended
 
     def step(self) -> None:
         """Do what can be done now, without waiting."""
+        self._look_around()
         try:
             if self.run.state is RunState.CLAIMED:
                 self._start()
@@ -72,18 +84,16 @@ class Attempt:
         except Conflict:
             pass  # somebody changed the run: it is read again before the next step
 
-    @property
-    def _known(self) -> str:
-        """Its project, or the home when the project's settings have become wrong meanwhile."""
+    def _look_around(self) -> None:
+        """Once a step: its project, or the home when the project's settings have become wrong."""
         try:
-            self._parts.world(self._project)
+            self._world, self._known = self._parts.world(self._project), self._project
         except BadConfig:
-            return ""
-        return self._project
+            self._world, self._known = self._parts.world(""), ""
 
     @property
     def _settings(self) -> Settings:
-        return self._parts.world(self._known).settings
+        return self._world.settings
 
     def _start(self) -> None:
         look = self._parts.launcher.look(self.run.id)
@@ -135,34 +145,18 @@ class Attempt:
         self.run = now
 
     def _launch(self, task: Task, last: Run | None, workspace: Workspace) -> None:
-        said = self._parts.store.messages(task.id)
-        env = self._parts.env(task.id, self.run.id)
+        self._parts.files.begin(task, self.run)
         with self._or_give_up():
             assert self._job is not None
             self._job.result()
-            there = self._parts.world(task.project)
-            defaults = Defaults(self._here.coder or there.settings.coder, there.settings.model)
-            agent, _ = choose(task.spec, there.fleet, defaults)
-            coder = self._parts.coder(self.run.choice.coder)
-            session = session_of(task, last, self.run) if coder.resumes else ""
-            brief = Brief(
-                run_id=self.run.id,
-                prompt=compose(task, last, said, self.run.claimed_at, resuming=bool(session)),
-                cwd=workspace.path,
-                task_dir=str(self._parts.task_dir(task.id)),
-                model=self.run.choice.model,
-                instructions=agent.prompt,
-                session=session,
-                env=env,
-                options=options_of(agent, there.fleet, self.run.choice),
-            )
-            self._parts.launcher.launch(self.run.id, coder.launch(brief))
+            launch = launch_of(self._parts, self._here, self.run, task, last, workspace)
+            self._parts.launcher.launch(self.run.id, launch)
 
     def _started(self) -> None:
         store = self._parts.store
         now = store.now()
         running = replace(self.run, state=RunState.RUNNING, started_at=now)
-        event = Event("run.started", self.run.task, SUPERVISOR, now, self.run.id)
+        event = self._event("run.started", now)
         self.run = store.commit([Put(running)], [event])[0]  # type: ignore[assignment]
 
     def _deliver(self) -> None:
@@ -170,10 +164,14 @@ class Attempt:
         if not self._delivered:
             store = self._parts.store
             now, said = store.now(), store.messages(self.run.task)
-            told = [Put(delivered(m, at=now)) for m in answers(said, self.run.claimed_at)]
+            told = news_for(said, self.run.claimed_at)
             if told:
-                store.commit(told, [])
+                facts = [self._event("message.heard", now, message=m.id) for m in told]
+                store.commit([Put(delivered(m, at=now)) for m in told], facts)
             self._delivered = True
+
+    def _event(self, kind: str, at: int, **data: str) -> Event:
+        return Event(kind, self.run.task, SUPERVISOR, at, self.run.id, data)
 
     def _give_up(self, outcome: Outcome) -> None:
         """It never started, and never will."""
@@ -187,13 +185,13 @@ class Attempt:
             case Presence.ALIVE:
                 self._converse()
                 self._mind()
-                self._report()
+                self._reporting.report(self._heard)
             case Presence.EXITED:
                 self._listen(final=True)
                 if look.code == 0:
                     self._deliver()
                 elif self._is_full():  # whoever stopped it for that may not have lived to say so
-                    self._cut = self._cut or Ending.CONTEXT_FULL
+                    self._cut = self._cut or Cut(Ending.CONTEXT_FULL)
                 self._finish(look, gone=True)
             case Presence.GONE | Presence.NEVER:
                 self._lost(look)
@@ -209,30 +207,50 @@ class Attempt:
             if chunk.offset == self._offset:
                 return
             self._offset = chunk.offset
-            heard = replace(self._heard, lines=self._heard.lines + len(chunk.lines))
-            for line in chunk.lines:
-                for said in listener.hear(line):
-                    heard = hear(heard, said)
-                    if said.kind is SaidKind.REPLY:
-                        self._replies[said.name] = said.text
-            self._heard = heard
-            if heard.turns:
+            self._hear(listener, chunk.lines)
+            if self._heard.turns:
                 self._deliver()
+            self._speaking.confirm(self.run, self.waiting, self._heard)
             if not final:
                 return
 
+    def _hear(self, listener: Listener, lines: Sequence[str]) -> None:
+        heard, first = self._heard, self._heard.lines + 1
+        told: list[tuple[int, Said]] = []
+        for number, line in enumerate(lines, first):
+            for said in listener.hear(line):
+                heard = hear(heard, said)
+                if said.kind is SaidKind.REPLY:
+                    self._replies[said.name] = said.text
+                else:
+                    told.append((number, said))
+        self._heard = replace(heard, lines=first + len(lines) - 1)
+        self._parts.files.said(self.run, told)
+
     def _ear(self) -> Listener:
         if self._listener is None:
-            coder = self._parts.coder(self.run.choice.coder)
-            self._listener = coder.listen(self._parts.launcher.opening(self.run.id))
+            self._listener = self._coder.listen(self._opening)
         return self._listener
+
+    @cached_property
+    def _coder(self) -> Coder:
+        return self._parts.coder(self.run.choice.coder, self._known)
+
+    @cached_property
+    def _opening(self) -> str:
+        """As it was launched; a coder that speaks in turns has one."""
+        return self._parts.launcher.opening(self.run.id)
 
     def _converse(self) -> None:
         """Give its protocol what it waits for; once no turn goes on, there is no more to come."""
         for key, text in self._replies.items():
             self._parts.launcher.tell(self.run.id, text, key=key)
         self._replies.clear()
-        if self._heard.at_rest and not self._closed_at:
+        if self._closed_at or self._speaking.speak(
+            self.run, self.waiting, self._heard, self._ear()
+        ):
+            return
+        if self._heard.at_rest:
             self._parts.launcher.close(self.run.id)
             self._closed_at = self._parts.store.now()
 
@@ -251,48 +269,24 @@ class Attempt:
             self._parts.launcher.stop(self.run.id, grace=self._settings.run.grace)
             self._told_to_stop = True
 
-    def _reason_to_cut(self) -> Ending | None:
-        settings = self._settings
-        limit = self._limit or settings.run.time_limit
-        age = self._parts.store.now() - self.run.started_at
-        if limit and self.run.started_at and age > limit * SECOND:
-            return Ending.TIMED_OUT
-        return Ending.CONTEXT_FULL if self._is_full() else None
+    def _reason_to_cut(self) -> Cut | None:
+        settings, now = self._settings, self._parts.store.now()
+        if over := out_of_time(self.run, self._task, settings, now):
+            return over
+        if self._is_full():
+            return Cut(Ending.CONTEXT_FULL)
+        if over := spent_up(self.run, self._task, self._heard, settings, now):
+            return over
+        return self._silence.stalled(
+            self._heard,
+            settings.run.stall_limit if self._coder.stalls else 0,
+            now=self._parts.clock.since_boot(),
+            in_turns=bool(self._opening),
+        )
 
     def _is_full(self) -> bool:
-        world = self._parts.world(self._known)
-        model = world.fleet.model(self.run.choice.model)
-        share = world.settings.context_pressure_threshold_pct / 100
-        return model is not None and self._heard.usage.context >= model.context * share
-
-    def _report(self) -> None:
-        """How far it is: one row, at most once a second, and only when there is news."""
-        now = self._parts.store.now()
-        if self._heard.lines == self._progress.lines or now - self._progress.at < SECOND:
-            return
-        if self._progress.version < 0:
-            held = self._parts.store.progress([self.run.id])
-            version = held[self.run.id].version if held else 0
-            self._progress = replace(self._progress, version=version)
-        try:
-            (written,) = self._parts.store.commit([Put(self._come_to(now))], [])
-        except Conflict:
-            self._progress = replace(self._progress, version=-1)
-            return
-        assert isinstance(written, Progress)
-        self._progress = written
-
-    def _come_to(self, now: int) -> Progress:
-        heard = self._heard
-        return replace(
-            self._progress,
-            at=now,
-            lines=heard.lines,
-            usage=heard.usage,
-            peak_context=heard.peak_context,
-            session=heard.session,
-            last=heard.last[:500],
-        )
+        window = window_of(self.run, self._world.fleet, self._coder, self._heard)
+        return is_full(self._heard, window, self._settings)
 
     def _lost(self, look: Look) -> None:
         """The keeper is dead. Its processes are ended before anyone else starts, if they can be."""
@@ -303,27 +297,62 @@ class Attempt:
         if not gone and now - self._lost_at < PROOF:
             return
         self._listen(final=True)
-        self._cut = self._cut or Ending.LOST
+        self._cut = self._cut or Cut(Ending.LOST)
         self._finish(look, gone=gone)
 
     def _finish(self, look: Look, *, gone: bool) -> None:
-        workspace = self.run.workspace
-        commit = self._parts.checkout(self._known).commit(workspace) if workspace else ""
+        if self._tip is None:
+            place = self.run.workspace
+            self._tip = self._parts.checkout(self._known).commit(place) if place else ""
+        commit = self._tip
         heard = replace(self._heard, session=self._session())
 
         def judged(run: Run) -> Outcome:
             outcome = judge(
                 heard,
                 Exit(0 if self._let_go and heard.at_rest else look.code, look.stderr),
-                in_turns=bool(self._parts.launcher.opening(run.id)),
+                in_turns=bool(self._opening),
                 asked=self._asked(run),
                 wanted=run.wanted,
                 cut=self._cut,
                 commit=commit,
+                closed=run.closed,
             )
-            return replace(outcome, gone=gone)
+            return replace(self._blame(outcome), gone=gone)
 
-        self._end(judged)
+        outcome = self._gated(judged(self.run))
+        if outcome is not None:
+            self._reporting.report(self._heard, last_time=True)
+            self._end(lambda run: judged(run) if run.wanted else replace(outcome, gone=gone))
+
+    def _gated(self, outcome: Outcome) -> Outcome | None:
+        """What it comes to behind the gate; None while that is at work."""
+        settings = self._settings.run
+        command = self._task.spec.gate or settings.gate
+        place = self.run.workspace
+        if self._gate is None:
+            if not command or place is None or outcome.ending is not Ending.SUCCEEDED:
+                return outcome
+            self._gate = Gate(self._parts, self.run.id, command, limit=settings.gate_limit)
+        assert place is not None
+        return self._gate.pass_through(
+            outcome,
+            place.path,
+            self._parts.env(self.run.task, self.run.id),
+            stop=outcome.ending is not Ending.SUCCEEDED,
+            grace=settings.grace,
+        )
+
+    def _blame(self, outcome: Outcome) -> Outcome:
+        """A run whose node went down did not fail: it costs no attempt."""
+        node = self._world.fleet.nodes.get(self.run.choice.node)
+        if node is None or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
+            return outcome
+        pulse = self._parts.nodes.pulse(node)
+        if pulse.up is not False:
+            return outcome
+        why = f"Its node {node.name} is down ({pulse.why}). {outcome.detail}"
+        return replace(outcome, ending=Ending.LOST, detail=why)
 
     def _session(self) -> str:
         """Its conversation, once it has taken what it was told; else the one it was to go on with.
@@ -348,6 +377,7 @@ class Attempt:
         retry = Retry(settings.attempts, int(settings.backoff * SECOND))
         jitter = self._parts.jitter()
         end_run(self._parts.store, self.run.id, judged, retry, jitter=jitter)
+        self._parts.files.ended(self._parts.store.run(self.run.id))
         self.over = True
 
 
@@ -357,4 +387,6 @@ def _wished(run: Run, otherwise: Ending) -> Ending:
             return Ending.CANCELLED
         case Wanted.STOP:
             return Ending.STOPPED
+        case Wanted.YIELD:
+            return Ending.YIELDED
     return otherwise

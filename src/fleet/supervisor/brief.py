@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.domain.access import SUPERVISOR
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import Ending
+from fleet.supervisor.protocol import PROTOCOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.domain.fleet import Agent, Fleet
+    from fleet.domain.fleet import Agent
     from fleet.domain.message import Message
-    from fleet.domain.run import Choice, Run
+    from fleet.domain.run import Run
     from fleet.domain.task import Task
 
 _BECAUSE = {
@@ -22,7 +24,9 @@ _BECAUSE = {
     Ending.RATE_LIMITED: "The last run met a rate limit",
     Ending.CONTEXT_FULL: "The last run filled its context",
     Ending.LOST: "The last run was cut off",
+    Ending.YIELDED: "The last run was interrupted",
     Ending.STOPPED: "The last run was stopped by a person",
+    Ending.OVER_BUDGET: "The last run spent its budget, and was given more",
 }
 
 
@@ -35,24 +39,31 @@ def session_of(task: Task, last: Run | None, run: Run) -> str:
     return task.tally.checkpoint.session if task.tally.checkpoint else ""
 
 
-def answers(said: Sequence[Message], claimed_at: int) -> list[Message]:
-    """Those for a run that was claimed then; later ones are for the next run."""
+def news_for(said: Sequence[Message], claimed_at: int) -> list[Message]:
+    """Answers and words for a run that was claimed then; what came later is told to it, or waits."""
     return [
         m
         for m in said
-        if m.kind is MessageKind.ANSWER and m.state is MessageState.OPEN and m.at <= claimed_at
+        if m.kind in {MessageKind.ANSWER, MessageKind.WORDS}
+        and m.state is MessageState.OPEN
+        and m.at <= claimed_at
     ]
+
+
+def instructions(agent: Agent) -> str:
+    """The role's own, and how every agent works here."""
+    return "\n\n".join(part for part in (agent.prompt, PROTOCOL) if part)
 
 
 def compose(
     task: Task, last: Run | None, said: Sequence[Message], claimed_at: int, *, resuming: bool
 ) -> str:
     """`resuming`: the coder has the task in its conversation, and needs only what is new."""
-    heard = answers(said, claimed_at)
+    heard = news_for(said, claimed_at)
     if resuming and len(heard) == 1:
         return heard[0].text
-    questions = {m.id: m.text for m in said}
-    news = [f"You asked: {questions[a.reply_to]}\nAnswer: {a.text}" for a in heard]
+    asked = {m.id: m.text for m in said if m.author != SUPERVISOR}
+    news = [_said(message, asked.get(message.reply_to, "")) for message in heard]
     if last is not None and not news:
         news = [_ended(last)]
     if resuming:
@@ -61,28 +72,15 @@ def compose(
     return "\n\n".join([task.prompt or task.title, *news, *go_on])
 
 
+def _said(message: Message, question: str) -> str:
+    if question:
+        return f"You asked: {question}\nAnswer: {message.text}"
+    return f"A message for you: {message.text}"
+
+
 def _ended(last: Run) -> str:
     outcome = last.outcome
     if outcome is None or outcome.ending not in _BECAUSE:
         return "Please go on."
     why = f": {outcome.detail}" if outcome.detail else "."
     return f"{_BECAUSE[outcome.ending]}{why}\nPlease go on."
-
-
-def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
-    """What the agent's declaration says to its coder; the gateway, when a node of ours serves it."""
-    options: dict[str, object] = {
-        "command": agent.command,
-        "extra_args": agent.extra_args,
-        "permissions": agent.permissions,
-        "tools": agent.tools,
-    }
-    model = fleet.model(choice.model) if choice.model else None
-    if model is not None:
-        gateway = fleet.gateway
-        options["gateway"] = {
-            "base_url": f"http://{gateway.host}:{gateway.port}",
-            "key_env": gateway.master_key_env,
-            "context": model.context,
-        }
-    return options

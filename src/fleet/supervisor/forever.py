@@ -3,18 +3,90 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from fleet.domain.errors import Unavailable
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.errors import FleetError
+from fleet.domain.event import Event
+from fleet.domain.run import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from fleet.domain.event import Event
-    from fleet.ports import Store
+    from fleet.ports import Store, TaskFiles
     from fleet.supervisor.loop import Supervisor
 
 BUSY, IDLE = 0.1, 1.0  # seconds between looks at transcripts; whoever commits wakes us at once
+SOON = 0.005  # likewise, for a keeper that is about to start
+BATCH = 1000
+BUGS = 5  # in a row, from which on a fresh process is the better one
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What goes on around the loop. One that fails is reported, and holds up none of the others.
+
+    `also` is done in every round, `complaints` are by project.
+    """
+
+    tell: Callable[[Event], None]
+    warn: Callable[[str], None]
+    began: Callable[[], None] = lambda: None
+    files: TaskFiles | None = None
+    complaints: Callable[[], Mapping[str, str]] = dict
+    also: Sequence[Callable[[], None]] = ()
+    idle: Callable[[], bool] = lambda: True  # whether none of those has something under way
+    _said: dict[str, str] = field(default_factory=dict)
+
+    def heard(self, event: Event) -> None:
+        self.safely("tell", self.tell, event)
+        if self.files is not None:
+            self.safely("files", self.files.note, event)
+
+    def safely(self, name: str, act: Callable[..., None], *given: Any) -> None:
+        try:
+            act(*given)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the queue must go on
+            self.say(name, f"{name}: {_shown(error)}")
+        else:
+            self._said.pop(name, None)
+
+    def say(self, about: str, text: str) -> None:
+        """Once, until it is something else."""
+        if text and self._said.get(about) != text:
+            self.report(text)
+        self._said[about] = text
+
+    def report(self, text: str) -> None:
+        """To whoever looks now, and into the dated log."""
+        self.warn(text)
+        if self.files is not None:
+            now = time.time_ns() // 1000
+            fact = Event("supervisor.warned", "", SUPERVISOR, now, data={"text": text})
+            try:
+                self.files.note(fact)
+            except Exception as error:  # noqa: BLE001  # likely what the warning is about
+                self.warn(f"files: {_shown(error)}")
+
+    def forget(self, about: str) -> bool:
+        return bool(self._said.pop(about, ""))
+
+    def settings(self) -> None:
+        """That a settings file has become wrong, or is right again."""
+        wrong = distinct(self.complaints())
+        for project, text in wrong.items():
+            self.say(f"settings {project}", f"Still with the settings from before: {text}")
+        known = [about for about in self._said if about.startswith("settings ")]
+        for project in (about.removeprefix("settings ") for about in known):
+            if project not in wrong and self.forget(f"settings {project}"):
+                self.report(f"The settings of {project or 'the home'} are read again.")
+
+
+def distinct(complaints: Mapping[str, str]) -> dict[str, str]:
+    """Without a project's that is about the home's own file, there by its whole path."""
+    home = complaints.get("", "\n")
+    return {p: text for p, text in complaints.items() if not p or not text.endswith(home)}
 
 
 def run(
@@ -23,37 +95,77 @@ def run(
     *,
     once: bool,
     stopping: Callable[[], bool],
-    tell: Callable[[Event], None],
-    warn: Callable[[str], None],
+    hooks: Hooks,
 ) -> None:
     """A store that cannot be reached now may be later: agents go on meanwhile, and so do we."""
-    seen = _last_number(store)
+    seen = last_number(store)
     supervisor.start()
-    complained = ""
+    hooks.safely("began", hooks.began)
+    bugs, pause = 0, SOON
     while not stopping():
         try:
             moved = supervisor.step()
-            for event in store.events(after=seen):
-                seen = event.number
-                tell(event)
-            complained = _complain(supervisor.trouble, complained, warn)
-            if once and supervisor.idle:
+            seen = _tell(store, seen, hooks)
+            _round(supervisor, hooks)
+            hooks.forget("loop")
+            bugs = 0
+            if once and supervisor.idle and hooks.idle():
                 return
-            if not moved:
-                store.wait(BUSY if supervisor.attempts else IDLE)
-        except Unavailable as error:
-            warn(f"{error.message} Trying again.")
+            pause = SOON if moved else _wait(store, supervisor, pause)
+        except FleetError as error:
+            hooks.say("loop", f"{error.message} Trying again.")
+            time.sleep(IDLE)
+        except Exception as error:
+            bugs += 1
+            if bugs >= BUGS:
+                raise
+            hooks.say("loop", f"This is a bug in fleet: {_trace(error)}Trying again.")
             time.sleep(IDLE)
 
 
-def _last_number(store: Store) -> int:
+def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
+    """Until there may be something to do; how long to wait the next time, if nobody wakes us."""
+    starting = any(a.run.state is RunState.CLAIMED for a in supervisor.attempts.values())
+    if not starting:
+        store.wait(BUSY if supervisor.attempts else IDLE)
+        return SOON
+    began = time.monotonic()
+    store.wait(pause)
+    return SOON if time.monotonic() - began < pause else min(BUSY, pause * 1.5)
+
+
+def _tell(store: Store, seen: int, hooks: Hooks) -> int:
+    while True:
+        events = store.events(after=seen, limit=BATCH)
+        for event in events:
+            seen = event.number
+            hooks.heard(event)
+        if len(events) < BATCH:
+            return seen
+
+
+def _round(supervisor: Supervisor, hooks: Hooks) -> None:
+    hooks.say("runs", _joined(supervisor.trouble.items()))
+    hooks.say("files", hooks.files.trouble if hooks.files is not None else "")
+    hooks.settings()
+    for number, act in enumerate(hooks.also):
+        hooks.safely(getattr(act, "__qualname__", f"step {number}"), act)
+
+
+def _joined(trouble: Iterable[tuple[str, str]]) -> str:
+    return "; ".join(f"{run}: {why}" for run, why in sorted(trouble))
+
+
+def last_number(store: Store) -> int:
     newest = store.events(limit=1, newest=True)
     return newest[0].number if newest else 0
 
 
-def _complain(trouble: dict[str, str], before: str, warn: Callable[[str], None]) -> str:
-    """Say it when it is new, not a thousand times."""
-    now = "; ".join(f"{run}: {why}" for run, why in sorted(trouble.items()))
-    if now and now != before:
-        warn(now)
-    return now
+def _shown(error: Exception) -> str:
+    return error.message if isinstance(error, FleetError) else f"{type(error).__name__}: {error}"
+
+
+def _trace(error: Exception) -> str:
+    import traceback  # noqa: PLC0415  # only when something is wrong
+
+    return "".join(traceback.format_exception(error))

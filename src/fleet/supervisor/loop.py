@@ -11,16 +11,21 @@ from fleet.domain.access import SUPERVISOR
 from fleet.domain.choice import Defaults, choose, model_slots
 from fleet.domain.errors import Conflict, FleetError
 from fleet.domain.event import Event
+from fleet.domain.message import MessageKind
 from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
-from fleet.domain.schedule import Ask, Slot, Start, Wait, schedule
+from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule
 from fleet.domain.task import SECOND, Retry, claim
 from fleet.ports import Put, Same
 from fleet.supervisor.attempt import Attempt
+from fleet.supervisor.gate import gate_name
 from fleet.supervisor.settling import end_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fleet.domain.fleet import Fleet
+    from fleet.domain.message import Message
+    from fleet.domain.run import Choice
     from fleet.domain.task import Task
     from fleet.ports import Change
     from fleet.supervisor.parts import Here, Parts
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 LEASE = 90 * SECOND
 MARGIN = 15 * SECOND  # a keeper ends its coder so much before anyone else may start it
 NEVER = 1 << 62
+MOST_WORDS = 10_000
 LOOK_AHEAD = 64  # candidates beyond the free slots: some need what others hold
 
 
@@ -42,6 +48,7 @@ class Supervisor:
         self.trouble: dict[str, str] = {}  # by run: what keeps it from going on
         self.claiming = True
         self._keeper_lease = 0.0
+        self._down: dict[str, str] = {}  # by their addresses, why nodes cannot be used
 
     def start(self) -> None:
         """Register as this host's supervisor."""
@@ -69,9 +76,11 @@ class Supervisor:
     def _renew(self) -> None:
         """One row for all our runs. Asleep past the lease and not taken over: we carry on."""
         now = self._parts.store.now()
-        if self._host.version and self._host.lease_until - now > LEASE // 2:
+        down = tuple(f"{address} {why}" for address, why in sorted(self._down.items()))
+        news = down != self._host.down
+        if self._host.version and self._host.lease_until - now > LEASE // 2 and not news:
             return
-        mine = replace(self._host, lease_until=now + LEASE)
+        mine = replace(self._host, lease_until=now + LEASE, down=down)
         until = self._parts.clock.since_boot() + (LEASE - MARGIN) / SECOND  # from before the commit
         try:
             (self._host,) = self._parts.store.commit([Put(mine)], [])  # type: ignore[assignment]
@@ -85,7 +94,8 @@ class Supervisor:
 
     def _renew_keepers(self, runs: Iterable[Run]) -> None:
         try:
-            self._parts.launcher.renew([r.id for r in runs], until=self._keeper_lease)
+            names = [name for run in runs for name in (run.id, gate_name(run.id))]
+            self._parts.launcher.renew(names, until=self._keeper_lease)
         except OSError as error:  # a full disk: their keepers will end them in time
             self.trouble["leases"] = str(error)
         else:
@@ -95,7 +105,8 @@ class Supervisor:
         live = {r.id: r for r in self._parts.store.live_runs(host=self._here.host)}
         for run_id in [i for i in self.attempts if i not in live]:
             del self.attempts[run_id]
-            self._leftovers.add(run_id)  # ended by somebody else: nothing of it may go on here
+            self._leftovers |= {run_id, gate_name(run_id)}  # ended by somebody else: no more of it
+        words = self._words() if live else {}
         for run in live.values():
             if self._here.shared and run.state is RunState.CLAIMED:
                 self._renew_keepers([run])
@@ -103,8 +114,16 @@ class Supervisor:
             if attempt is None:
                 attempt = self.attempts[run.id] = Attempt(self._parts, self._here, run)
             attempt.run = run
+            attempt.waiting = words.get(run.task, ())
             if run.holder == self._here.holder or self._adopt(attempt):
                 self._advance(attempt)
+
+    def _words(self) -> dict[str, list[Message]]:
+        """What was sent and not heard yet, by task."""
+        found: dict[str, list[Message]] = {}
+        for message in self._parts.store.open_messages(MessageKind.WORDS, limit=MOST_WORDS):
+            found.setdefault(message.task, []).append(message)
+        return found
 
     def _adopt(self, attempt: Attempt) -> bool:
         """Take over a run of the incarnation before us as it is: its epoch stays."""
@@ -165,9 +184,8 @@ class Supervisor:
             self.waits = ()
             return
         asks, waits = self._asks(candidates)
-        rows = store.slots(sorted({s.name for a in asks for group in a.needs for s in group}))
-        held = {name: len(row.holders) for name, row in rows.items()}
-        plan = schedule(asks, held)
+        rows = store.slots(sorted({name for ask in asks for name in ask.names}))
+        plan = schedule(asks, rows, now=store.now())
         self.waits = (*waits, *plan.waits)
         for start in plan.starts:
             self._claim(start, rows)
@@ -176,7 +194,8 @@ class Supervisor:
         return self._here.max_concurrent or self._parts.world("").settings.max_concurrent
 
     def _asks(self, tasks: Iterable[Task]) -> tuple[list[Ask], list[Wait]]:
-        asks, waits = [], []
+        asks: list[Ask] = []
+        waits: list[Wait] = []
         for task in tasks:
             try:
                 asks.append(self._ask(task))
@@ -185,15 +204,29 @@ class Supervisor:
         return asks, waits
 
     def _ask(self, task: Task) -> Ask:
+        task = replace(task, spec=self._parts.files.edited(task))
         world = self._parts.world(task.project)
         defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
         _, choice = choose(task.spec, world.fleet, defaults)
         needs: list[tuple[Slot, ...]] = [(Slot(f"host {self._here.host}", self._room()),)]
-        if servings := model_slots(choice, world.fleet):
+        servings = model_slots(choice, world.fleet, self._pulses(choice, world.fleet))
+        if servings:
             needs.append(servings)
         if task.spec.in_place:
             needs.append((Slot(f"directory {task.spec.cwd}", 1),))
-        return Ask(task, choice, tuple(needs))
+        return Ask(task, choice, tuple(needs), "" if servings else credential(choice))
+
+    def _pulses(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
+        """Why nodes that serve its model cannot be used; one that never answered cannot, either."""
+        model = fleet.model(choice.model) if choice.model else None
+        servings = model.servings if model else ()
+        for node in {s.node for s in servings if s.node.endpoint}:
+            pulse = self._parts.nodes.pulse(node)
+            if pulse.up:
+                self._down.pop(node.endpoint, None)
+            else:
+                self._down[node.endpoint] = pulse.why
+        return self._down
 
     def _claim(self, start: Start, rows: dict[str, Slots]) -> None:
         """One commit: the task, its run, the capacity. Taken by another: the next one is tried."""

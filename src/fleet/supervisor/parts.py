@@ -11,7 +11,17 @@ if TYPE_CHECKING:
 
     from fleet.config import Settings
     from fleet.domain.fleet import Fleet
-    from fleet.ports import Checkout, Clock, Coder, Jobs, Launcher, Store, Transcripts
+    from fleet.ports import (
+        Checkout,
+        Clock,
+        Coder,
+        Jobs,
+        Launcher,
+        Nodes,
+        Store,
+        TaskFiles,
+        Transcripts,
+    )
 
 
 class World(Protocol):
@@ -31,12 +41,16 @@ class Parts:
     transcripts: Transcripts
     clock: Clock
     jobs: Jobs
-    coder: Callable[[str], Coder]  # raise `Refused` when it is not one we can drive
+    coder: Callable[
+        [str, str], Coder
+    ]  # of (name, project); raise `Refused` when it is not one we can drive
     world: Callable[[str], World]  # of a project; raise `BadConfig`
     checkout: Callable[[str], Checkout]  # of a project
     task_dir: Callable[[str], Path]
     env: Callable[[str, str], Mapping[str, str]]  # of (task, run): all a coder starts with
     jitter: Callable[[], float]
+    files: TaskFiles
+    nodes: Nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
+from fleet.domain.budget import OPTIONS
 from fleet.domain.errors import Conflict, Unavailable
 from fleet.domain.event import Event
-from fleet.domain.run import Outcome, Run, end, release
-from fleet.domain.task import Retry, TaskState, settle
+from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.run import Ending, Outcome, Run, Slots, end, release
+from fleet.domain.schedule import credential
+from fleet.domain.task import RATE_LIMIT_PAUSE, Retry, TaskState, settle
 from fleet.operations.parents import parent_changes
 from fleet.ports import Change, Put, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from fleet.domain.task import Task
 
 TRIES = 50
 
@@ -44,15 +50,59 @@ def end_run(
         events = [_event("run.ended", run, now, ending=outcome.ending, detail=outcome.detail)]
         task = store.task(run.task)
         if task.run_id == run.id and task.state is TaskState.RUNNING:
-            settled = settle(task, outcome, retry=retry, now=now, jitter=jitter)
+            settled = settle(
+                task,
+                outcome,
+                retry=retry,
+                now=now,
+                jitter=jitter,
+                waiting=_waits(store, task),
+                took=now - run.started_at if run.started_at else 0,
+            )
             changes += [Put(settled), *parent_changes(store, settled, now=now)]
             events.append(_event("task.settled", run, now, state=settled.state))
+            more, facts = _follow_up(store, run, outcome, now)
+            changes += more
+            events += facts
         try:
             store.commit(changes, events)
         except Conflict:
             continue
         return
     raise Unavailable(f"{run_id} could not be settled: its records keep changing.")
+
+
+def _waits(store: Store, task: Task) -> bool:
+    """Whether words were sent to it that no run has heard."""
+    return any(
+        m.kind is MessageKind.WORDS and m.state is MessageState.OPEN
+        for m in store.messages(task.id)
+    )
+
+
+def _follow_up(
+    store: Store, run: Run, outcome: Outcome, now: int
+) -> tuple[list[Change], list[Event]]:
+    """What an ending means beyond its task: a credential is parked, a person is asked."""
+    if outcome.ending is Ending.RATE_LIMITED and not run.choice.node:
+        name = credential(run.choice)
+        row = store.slots([name]).get(name) or Slots(name, 0)
+        until = max(row.parked_until, outcome.resume_at or now + RATE_LIMIT_PAUSE)
+        return [Put(replace(row, parked_until=until, why=outcome.detail[:200]))], []
+    if outcome.ending is Ending.OVER_BUDGET:
+        question = Message(
+            id=store.new_id("m"),
+            version=0,
+            task=run.task,
+            author=SUPERVISOR,
+            kind=MessageKind.QUESTION,
+            text=f"{outcome.detail} Go on?",
+            state=MessageState.OPEN,
+            at=now,
+            options=OPTIONS,
+        )
+        return [Put(question)], [_event("message.asked", run, now, message=question.id)]
+    return [], []
 
 
 def _event(kind: str, run: Run, at: int, **data: object) -> Event:

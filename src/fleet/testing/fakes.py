@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.run import Workspace
 from fleet.domain.transcript import Said, SaidKind
-from fleet.ports import Brief, Chunk, Launch, Look, Presence
+from fleet.ports import Brief, Chunk, Launch, Look, Presence, Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fleet.domain.event import Event
+    from fleet.domain.fleet import Node
+    from fleet.domain.run import Run
+    from fleet.domain.task import Spec, Task
     from fleet.domain.transcript import Exit
     from fleet.ports import Clock, Site
 
@@ -89,6 +93,10 @@ class FakeMachine:
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
         self._started(run_id).told.setdefault(key, text)
+
+    def told(self, run_id: str) -> list[str]:
+        process = self.processes.get(run_id)
+        return list(process.told) if process else []
 
     def close(self, run_id: str) -> None:
         self._started(run_id).closed = True
@@ -165,6 +173,9 @@ class FakeCoder:
 
     name = "fake"
     resumes = True
+    stalls = True
+    costs = True
+    window = 128_000
 
     def launch(self, brief: Brief) -> Launch:
         return Launch(("fake", brief.prompt), brief.cwd, dict(brief.env), stdin=brief.prompt)
@@ -182,6 +193,34 @@ class FakeCoder:
 
     def words(self, text: str) -> str | None:
         return text
+
+
+class FakeNodes:
+    """All are up, but those that are named as down."""
+
+    def __init__(self) -> None:
+        self.down: dict[str, str] = {}
+
+    def pulse(self, node: Node) -> Pulse:
+        why = self.down.get(node.name, "")
+        return Pulse(not why, why)
+
+
+class NoFiles:
+    """A task's folder that keeps nothing."""
+
+    trouble = ""
+
+    def begin(self, task: Task, run: Run) -> None: ...
+
+    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None: ...
+
+    def note(self, event: Event) -> None: ...
+
+    def ended(self, run: Run) -> None: ...
+
+    def edited(self, task: Task) -> Spec:
+        return task.spec
 
 
 class DoneJob:

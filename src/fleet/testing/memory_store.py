@@ -95,6 +95,7 @@ class MemoryStore:
             for t in self._all(Task)
             if t.state is TaskState.OPEN
             and not t.paused
+            and not t.spec.assignee
             and t.join is None
             and t.tally.not_before <= now
             and t.id not in asking

@@ -1,7 +1,7 @@
 """A scripted model on loopback, for trying coders without one.
 
-It speaks Anthropic Messages, OpenAI Responses and Chat Completions, and keeps all that it was
-asked. What it replies is in `fleet.testing.models.script`.
+It speaks Anthropic Messages, OpenAI Responses, Chat Completions and Gemini, and keeps all that it
+was asked. What it replies is in `fleet.testing.models.script`.
 
     with ModelServer([call("Bash", command="ls"), say("Done.")]) as server:
         run_a_coder_against(server.url)
@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from fleet.testing.models.anthropic import Anthropic
 from fleet.testing.models.chat import Chat
+from fleet.testing.models.gemini import Gemini
 from fleet.testing.models.responses import Responses
 from fleet.testing.models.script import (
     Asked,
@@ -57,10 +58,13 @@ __all__ = [
     "after", "call", "fail", "hang", "limited", "read_script", "say",
 ]  # fmt: skip
 
+STREAMED = ":streamGenerateContent"
 DIALECTS: dict[str, Dialect] = {
     "/messages": Anthropic(),
     "/responses": Responses(),
     "/chat/completions": Chat(),
+    STREAMED: Gemini(),
+    ":generateContent": Gemini(),
 }
 TITLE = say("A title")
 
@@ -72,7 +76,7 @@ class ModelServer:
         self, script: Script = (), *, port: int = 0, aside: Reply | None = TITLE, model: str = ""
     ) -> None:
         self._script = script
-        self._aside = aside
+        self.aside = aside
         self._model = model or "scripted"
         self._news = threading.Condition()
         self._over = threading.Event()
@@ -127,7 +131,7 @@ class ModelServer:
 
     def _read(self, asked: Asked, dialect: Dialect) -> Asked:
         fields = dialect.read(asked.body, asked.headers)
-        aside = not fields["tools"] and self._aside is not None
+        aside = not fields["tools"] and self.aside is not None
         first = fields["said"][:1]
         conversation = fields.pop("conversation") or f"{dialect.name}:{first}"
         number = self._counts.get(conversation, 0)
@@ -141,14 +145,14 @@ class ModelServer:
             conversation=conversation,
             number=number,
             id=secrets.token_hex(6),
-            model=str(asked.body.get("model", "")),
+            model=str(asked.body.get("model", "")) or _in_path(asked.path),
             aside=aside,
             **fields,
         )
 
     def reply(self, asked: Asked) -> Reply:
-        if asked.aside and self._aside is not None:
-            return self._aside
+        if asked.aside and self.aside is not None:
+            return self.aside
         return reply_to(self._script, asked)
 
     def pause(self, wait: Wait) -> bool:
@@ -160,6 +164,8 @@ class ModelServer:
         if path.endswith("/models"):
             model = {"id": self._model, "object": "model", "created": 0, "owned_by": "fleet"}
             return {"object": "list", "data": [model], "models": [], "has_more": False}
+        if path.endswith(":countTokens"):
+            return {"totalTokens": 100}
         if path.endswith("/count_tokens"):
             return {"input_tokens": 100}
         return {} if path in {"", "/"} else None
@@ -216,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.fail is not None:
             shape = reply.fail.body or dialect.failure(reply.fail)
             self._send(reply.fail.status, shape, reply)
-        elif body.get("stream"):
+        elif body.get("stream") or path.endswith(STREAMED):
             self._stream(dialect, reply, asked)
         elif all(self.server_model.pause(p) for p in reply.parts if isinstance(p, Wait)):
             self._send(200, dialect.whole(reply, asked), reply)
@@ -254,6 +260,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
         pass
+
+
+def _in_path(path: str) -> str:
+    """`…/models/NAME:generateContent`."""
+    return path.rpartition("/")[2].partition(":")[0] if ":" in path else ""
 
 
 def _encoded(event: Event) -> bytes:

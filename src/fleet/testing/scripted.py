@@ -2,10 +2,11 @@
 
     say TEXT            print it                 write PATH TEXT    make a file
     think TEXT          print it as thinking     append PATH TEXT   add a line to a file
-    usage IN OUT        report tokens            commit MESSAGE     commit everything
+    usage IN OUT [USD]  report tokens            commit MESSAGE     commit everything
     sleep SECONDS       work for a while         run COMMAND        run it (no shell)
     lines N             print N lines            spawn SECONDS      leave a process behind
     ask QUESTION        park until it is answered; later steps may use {answer}
+    hear SECONDS        wait so long for words that are sent to it, and repeat them
     fail N MESSAGE      exit 1 in the first N runs of the task
     limit SECONDS       be turned away by a rate limit
     exit STATUS         end there                ignore-term        hear no SIGTERM
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -145,8 +147,9 @@ def _commit(message: str) -> None:
 
 
 def _usage(rest: str) -> None:
-    taken, made = map(int, rest.split())
-    emit("usage", usage={"input": taken, "output": made, "context": taken})
+    taken, made, *cost = rest.split()
+    usage = {"input": int(taken), "output": int(made), "context": int(taken)}
+    emit("usage", usage={**usage, "usd": float(cost[0]) if cost else 0.0})
 
 
 def _spawn(seconds: str) -> None:
@@ -156,6 +159,35 @@ def _spawn(seconds: str) -> None:
 def _lines(count: str) -> None:
     for number in range(int(count)):
         emit("text", text=f"line {number + 1}")
+
+
+def _hear(seconds: str) -> None:
+    """Its standard input goes on after the prompt: one JSON object a line."""
+    line = _next_line(time.monotonic() + float(seconds))
+    if line.strip():
+        words = str(json.loads(line)["words"])
+        emit("heard", text=words)
+        emit("text", text=f"Heard: {words}")
+
+
+def _next_line(until: float) -> bytes:
+    """Byte by byte, so that nothing of the line after it is taken."""
+    line = b""
+    while not line.endswith(b"\n"):
+        left = max(0.0, until - time.monotonic())
+        patience = None if left == float("inf") else left
+        if not select.select([0], [], [], patience)[0] or not (byte := os.read(0, 1)):
+            break
+        line += byte
+    return line
+
+
+def _prompt() -> str:
+    """The first line as JSON, when more may follow; else all that there is."""
+    line = _next_line(float("inf"))
+    with suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(line)["prompt"])
+    return (line + sys.stdin.buffer.read()).decode("utf-8", "replace")
 
 
 ACTS: dict[str, Callable[[str], object]] = {
@@ -169,6 +201,7 @@ ACTS: dict[str, Callable[[str], object]] = {
     "sleep": lambda rest: time.sleep(float(rest)),
     "lines": _lines,
     "spawn": _spawn,
+    "hear": _hear,
     "ignore-term": lambda _: signal.signal(signal.SIGTERM, signal.SIG_IGN),
 }
 
@@ -176,7 +209,7 @@ ACTS: dict[str, Callable[[str], object]] = {
 def main() -> int:
     resume = "--resume" in sys.argv[1:]
     memory = Path(os.environ.get("FLEET_TASK_DIR", ".")) / "scripted.json"
-    return Agent(memory, sys.stdin.read(), resume=resume).work()
+    return Agent(memory, _prompt(), resume=resume).work()
 
 
 if __name__ == "__main__":

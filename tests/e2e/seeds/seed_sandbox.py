@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleet.adapters.host.bd_program import bd_folder
+
 BIN = Path(sys.executable).parent
 STANDS_FOR_A_TASK = ("<task_id>", "fleet-newtask", "fleet-abc", "<id>")
 FLEET_YAML = """\
@@ -53,9 +55,9 @@ class Sandbox:
         editor = self.user / "editor"
         editor.write_text('#!/bin/sh\nls "$@" >"$HOME/edited"\n')
         editor.chmod(0o755)
-        self.task = ""
+        self.task = self.newer = ""
         self.env = {
-            "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{BIN}:{bd_folder(place)}:/usr/local/bin:/usr/bin:/bin",  # `bd` as in a run
             "HOME": str(self.user),
             "FLEET_HOME": str(self.home),
             "EDITOR": str(self.user / "editor"),
@@ -74,6 +76,7 @@ class Sandbox:
         return text.format(home=self.home, cwd=self.cwd, task=self.task)
 
     def line(self, typed: str) -> str:
+        typed = typed.replace("fleet-newtask", self.newer or "fleet-newtask")
         for example in STANDS_FOR_A_TASK:
             typed = typed.replace(example, self.task or example)
         return typed
@@ -168,8 +171,32 @@ def _question(sandbox: Sandbox) -> None:
     sandbox.must(f'fleet ask --timeout 0 --task {sandbox.task} "Which database?" || test $? = 3')
 
 
+def _two_tasks(sandbox: Sandbox) -> None:
+    _task(sandbox)
+    sandbox.newer, sandbox.task = sandbox.task, ""
+    _task(sandbox)
+
+
+def _blocked(sandbox: Sandbox) -> None:
+    """It asks as its agent does by the document: with bd, so that Q&A.md has the question."""
+    _task(sandbox)
+    sandbox.must('bd update <task_id> --status blocked --notes "QUESTION: Which database?"')
+
+
+def _answered(sandbox: Sandbox) -> None:
+    """A person has appended the answer to the file, in the document's form."""
+    _blocked(sandbox)
+    file = sandbox.home / "tasks" / sandbox.task / "artifacts" / "Q&A.md"
+    with file.open("a", encoding="utf-8") as out:
+        out.write("\n## A: 2026-01-31 17:05\n\nPostgreSQL.\n")
+
+
 def _set_config(sandbox: Sandbox) -> None:
     sandbox.must("fleet config set max_concurrent=4")
+
+
+def _own_coder(sandbox: Sandbox) -> None:
+    sandbox.must("""fleet config set 'coders.mycoder.command=["true", "{prompt}"]'""")
 
 
 # A name that is not here belongs to a part that is not built.
@@ -180,5 +207,9 @@ WORLDS = {
     "python project": _write("uv.lock", "version = 1\n"),
     "set config": _set_config,
     "task": _task,
+    "two tasks": _two_tasks,
     "question": _question,
+    "blocked": _blocked,
+    "answered": _answered,
+    "own coder": _own_coder,
 }

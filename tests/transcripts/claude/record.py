@@ -75,6 +75,7 @@ SCRIPTS = {
     ],
     "no-such-session": [],
     "agent-in-background": agents,
+    "budget": [Reply((Call("Bash", {"command": "ls"}),), Tokens(100_000, 1_000))] * 9,
     "too-long": [fail(400, "prompt is too long: 210000 tokens > 200000 maximum")],
 }
 
@@ -95,6 +96,8 @@ class Recording:
         brief = Brief(
             "t-1.1", f"Please do: {case}.", str(cwd), str(place / "task"), "scripted", env=env
         )
+        if case == "budget":
+            brief = brief._replace(model="sonnet", options={"budget_usd": 0.5})
         self.keepers = Keepers(place / "runs")
         self.drive = Drive(ClaudeCoder(), self.keepers, brief)
 

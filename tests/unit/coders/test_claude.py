@@ -48,12 +48,14 @@ def test_what_the_real_program_printed_reads_as_expected(transcript):
 
 
 def test_no_recorded_success_is_an_error_and_no_recorded_error_a_success(transcript):
-    failures = {"401", "no-such-session", "too-long"}
+    failures = {"401", "no-such-session"}
     limits = {"429-final", "429-subscription"}
     cut_short = {"killed", "terminated"}
     case = transcript.folder.name
     expected = (
         Ending.RATE_LIMITED if case in limits
+        else Ending.CONTEXT_FULL if case == "too-long"
+        else Ending.OVER_BUDGET if case == "budget"
         else Ending.FAILED if case in failures | cut_short
         else Ending.SUCCEEDED
     )  # fmt: skip

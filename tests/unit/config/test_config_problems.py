@@ -50,7 +50,10 @@ WRONG = {
     ),
     "an unknown key like no other": (
         "run: {zzz: 1}\n",
-        "fleet.yaml:1: run.zzz: is not a setting.\n  It may be attempts, backoff, grace, time_limit.",
+        (
+            "fleet.yaml:1: run.zzz: is not a setting.\n  It may be attempts, backoff, gate, "
+            "gate_limit, grace, stall_limit, time_limit."
+        ),
     ),
     "a key that is there twice": (
         "run:\n  attempts: 1\n  grace: 1\n  attempts: 2\n",

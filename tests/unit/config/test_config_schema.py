@@ -20,6 +20,16 @@ VALUES = {
     "run.time_limit": 60,
     "run.backoff": 1.5,
     "run.grace": 2,
+    "run.stall_limit": 60,
+    "run.gate": "make test",
+    "run.gate_limit": 90,
+    "budget.usd": 2.5,
+    "budget.tokens": 1_000_000,
+    "budget.minutes": 90,
+    "queue": "beads",
+    "notify.about": ["failed"],
+    "notify.desktop": True,
+    "notify.webhook": "https://example.org/hook",
     "workspace.root": "/tmp/trees",
     "workspace.branch_prefix": "agents/",
     "workspace.credential_files": [".env"],
@@ -61,6 +71,11 @@ FLEET = {
     "agents.*.permissions": ("full", lambda f: f.agent("x").permissions),
     "agents.*.extra_args": (["--fast"], lambda f: list(f.agent("x").extra_args)),
     "agents.*.command": (["./a", "b"], lambda f: list(f.agent("runs").command)),
+    "coders.*.command": (["run", "{prompt}"], lambda f: list(f.own_coders["x"].command)),
+    "coders.*.resume": (["on", "{session}"], lambda f: list(f.own_coders["x"].resume)),
+    "coders.*.says.*": ("message", lambda f: ".".join(f.own_coders["x"].says["text"].path)),
+    "coders.*.counts": ("total", lambda f: f.own_coders["x"].counts),
+    "coders.*.window": (9000, lambda f: f.own_coders["x"].window),
     "mcp_servers.*.command": ("other", lambda f: f.mcp_servers["x"].command),
     "mcp_servers.*.args": (["-v"], lambda f: list(f.mcp_servers["x"].args)),
     "mcp_servers.*.env.*": ("1", lambda f: f.mcp_servers["x"].env["x"]),
@@ -73,16 +88,19 @@ BASE = {
         "spread": {"servings": {"y": "q"}},
     },
     "agents": {"x": {"model": "x", "description": "d"}, "runs": {"coder": "command"}},
+    "coders": {"x": {"command": ["work"], "says": {"session": "id"}}},
     "mcp_servers": {"x": {"command": "serve"}},
+}
+
+NAMED = {
+    "models.*.servings.*": ("spread", "x"),
+    "agents.*.command": ("runs",),
+    "coders.*.says.*": ("x", "text"),
 }
 
 
 def _path(key) -> str:
-    names = iter(
-        {"models.*.servings.*": ("spread", "x"), "agents.*.command": ("runs",)}.get(
-            key.path, ("x", "x")
-        )
-    )
+    names = iter(NAMED.get(key.path, ("x", "x")))
     return ".".join(next(names) if part == "*" else part for part in key.path.split("."))
 
 
@@ -151,7 +169,8 @@ def test_the_value_in_these_tests_differs_from_what_counts_without_it(world, key
 @pytest.mark.parametrize("key", [k for k in KEYS if PROJECT not in k.layers])
 def test_a_key_that_is_not_for_projects_is_refused_there(world, key):
     world.fleet(yaml.safe_dump(_with({}, key.path, _value(key))))
-    assert f"fleet.yaml:1: {key.path}: cannot be set in a project's file." in world.refuse()
+    line = key.path.count(".") + 1
+    assert f"fleet.yaml:{line}: {key.path}: cannot be set in a project's file." in world.refuse()
 
 
 def test_settings_have_exactly_the_fields_of_the_schema():

@@ -64,8 +64,7 @@ class Histories(RuleBasedStateMachine):
     @rule(host=st.sampled_from([0, 1]))
     def start_what_was_read(self, host) -> None:
         rows = self.slots[host]
-        held = {name: len(row.holders) for name, row in rows.items()}
-        for begin in schedule(self.read[host], held).starts:
+        for begin in schedule(self.read[host], rows, now=self.clock.now()).starts:
             task, run = claim(
                 begin.task, begin.choice, host=f"h{host}", holder="x", slots=begin.slots, at=1
             )
@@ -87,7 +86,7 @@ class Histories(RuleBasedStateMachine):
         task = settle(self.store.task(run.task), outcome, retry=Retry(), now=self.clock.now())
         row = self.store.slots([SLOT.name])[SLOT.name]
         records = [task, end(run, outcome, at=1), release(row, run.id)]
-        if ending is Ending.ASKED:
+        if ending in {Ending.ASKED, Ending.OVER_BUDGET}:
             records.append(
                 Message(
                     self.store.new_id("m"), 0, task.id, run.id, MessageKind.QUESTION, "Which?",

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.domain.message import Message, MessageKind, MessageState
-from fleet.domain.run import Choice
+from fleet.domain.run import Choice, Slots
 from fleet.domain.schedule import Ask, Slot, schedule, waits
 from fleet.domain.task import Join, Tally, Task, TaskState
 
@@ -19,6 +19,11 @@ def ask(task_id: str, *needs: tuple[Slot, ...]) -> Ask:
     return Ask(a_task(task_id), CHOICE, needs)
 
 
+def plan_of(asks, held=(), now: int = 0):
+    rows = {name: Slots(name, 1, ("t-99.1",) * count) for name, count in dict(held).items()}
+    return schedule(asks, rows, now=now)
+
+
 def started(plan) -> list[str]:
     return [s.task.id for s in plan.starts]
 
@@ -27,41 +32,61 @@ HOST = Slot("host", 2)
 
 
 def test_asks_start_in_their_order_until_the_slots_are_taken():
-    plan = schedule([ask(f"t-{n}", (HOST,)) for n in range(4)], {})
+    plan = plan_of([ask(f"t-{n}", (HOST,)) for n in range(4)], {})
     assert started(plan) == ["t-0", "t-1"]
     assert [w.task for w in plan.waits] == ["t-2", "t-3"]
     assert plan.waits[0].why == "No free slot: host is full (2/2)."
 
 
 def test_what_is_held_already_counts():
-    assert started(schedule([ask("t-1", (HOST,))], {"host": 2})) == []
-    assert started(schedule([ask("t-1", (HOST,))], {"host": 1})) == ["t-1"]
+    assert started(plan_of([ask("t-1", (HOST,))], {"host": 2})) == []
+    assert started(plan_of([ask("t-1", (HOST,))], {"host": 1})) == ["t-1"]
 
 
 def test_one_that_lacks_its_model_holds_up_nobody_behind_it():
     gpu = Slot("gpu", 1)
-    plan = schedule([ask("t-1", (HOST,), (gpu,)), ask("t-2", (HOST,))], {"gpu": 1})
+    plan = plan_of([ask("t-1", (HOST,), (gpu,)), ask("t-2", (HOST,))], {"gpu": 1})
     assert started(plan) == ["t-2"]
 
 
 def test_of_several_servings_the_first_free_one_is_taken_and_named():
     near, far = Slot("m@near", 1, node="near"), Slot("m@far", 1, node="far")
-    plan = schedule([ask(f"t-{n}", (near, far)) for n in range(3)], {})
+    plan = plan_of([ask(f"t-{n}", (near, far)) for n in range(3)], {})
     assert [(s.choice.node, s.slots) for s in plan.starts] == [
         ("near", ("m@near",)),
         ("far", ("m@far",)),
     ]
-    assert "m@near is full (1/1); m@far is full (1/1)" in plan.waits[0].why
+    why = "m@near on node near is full (1/1); m@far on node far is full (1/1)"
+    assert why in plan.waits[0].why
 
 
 def test_a_node_that_is_down_is_passed_over_and_named():
     near = Slot("m@near", 1, node="near", down="connection refused")
-    plan = schedule([ask("t-1", (near,))], {})
-    assert plan.waits[0].why == "No free slot: m@near is down (connection refused)."
+    plan = plan_of([ask("t-1", (near,))], {})
+    why = "No free slot: m@near on node near cannot be had (connection refused)."
+    assert plan.waits[0].why == why
+
+
+def test_a_node_that_is_full_as_a_whole_is_full_for_each_of_its_models():
+    near = Slot("node near", 1)
+    one, other = (Slot(f"{m}@near", 2, node="near", within=near) for m in ("m", "k"))
+    plan = plan_of([ask("t-1", (one,)), ask("t-2", (other,))])
+    assert [s.slots for s in plan.starts] == [("m@near", "node near")]
+    assert plan.waits[0].why == "No free slot: node near is full (1/1)."
+
+
+def test_a_parked_credential_holds_only_those_who_use_it():
+    claude = Ask(a_task("t-1"), CHOICE, (), "credential claude")
+    codex = Ask(a_task("t-2"), CHOICE, (), "credential codex")
+    rows = {"credential claude": Slots("credential claude", 1, (), 9_000_000, "5 hours")}
+    plan = schedule([claude, codex], rows, now=1_000_000)
+    assert started(plan) == ["t-2"]
+    assert plan.waits[0].why == "The credential claude met a limit, for 8 s more: 5 hours"
+    assert started(schedule([claude, codex], rows, now=9_000_000)) == ["t-1", "t-2"]
 
 
 def test_a_task_that_got_only_some_of_its_slots_takes_none():
-    plan = schedule(
+    plan = plan_of(
         [ask("t-1", (HOST,), (Slot("gpu", 0),)), ask("t-2", (HOST,)), ask("t-3", (HOST,))], {}
     )
     assert started(plan) == ["t-2", "t-3"]

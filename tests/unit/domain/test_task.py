@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleet.domain.errors import BadInput, Refused
-from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, end
+from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Usage, end
 from fleet.domain.task import (
+    MAX_FULLS,
     MAX_LOSSES,
     SECOND,
     Join,
     Retry,
     Spec,
+    Tally,
     Task,
     TaskState,
     cancel,
@@ -17,6 +21,7 @@ from fleet.domain.task import (
     close,
     depend,
     find_path,
+    grant,
     join,
     reopen,
     settle,
@@ -106,9 +111,37 @@ def test_a_question_or_a_full_context_opens_it_again_with_its_checkpoint():
         assert task.tally.checkpoint == Checkpoint("commit", "session")
 
 
-def test_being_stopped_or_over_budget_pauses_it():
+def test_being_stopped_pauses_it():
     assert settled(Ending.STOPPED).paused
-    assert settled(Ending.OVER_BUDGET).paused
+
+
+def test_over_budget_costs_no_attempt_and_its_question_holds_it():
+    task = settled(Ending.OVER_BUDGET)
+    assert (task.state, task.tally.failures, task.paused) == (TaskState.OPEN, 0, False)
+    assert grant(task).tally.grants == 1
+
+
+def test_what_its_runs_came_to_adds_up():
+    outcome = Outcome(Ending.ASKED, usage=Usage(10, 5, 100, 50, 0.25))
+    once = settle(running(), outcome, retry=Retry(), now=NOW, took=7)
+    again = replace(once, state=TaskState.RUNNING)
+    twice = settle(again, outcome, retry=Retry(), now=NOW, took=5)
+    assert twice.tally.spent == Usage(20, 10, 200, 50, 0.5)
+    assert twice.tally.worked == 12
+
+
+def test_words_that_nobody_heard_keep_it_open():
+    done = Outcome(Ending.SUCCEEDED)
+    assert settle(running(), done, retry=Retry(), now=NOW).state is TaskState.DONE
+    waiting = settle(running(), done, retry=Retry(), now=NOW, waiting=True)
+    assert waiting.state is TaskState.OPEN
+
+
+def test_a_context_that_is_full_again_and_again_ends_it_at_last():
+    task = running(tally=Tally(runs=1, fulls=MAX_FULLS - 1))
+    assert settled(Ending.CONTEXT_FULL).state is TaskState.OPEN
+    ended = settled(Ending.CONTEXT_FULL, task)
+    assert (ended.state, ended.tally.why) == (TaskState.FAILED, "Its context was full 25 times.")
 
 
 def test_a_run_ends_once():

@@ -5,7 +5,7 @@ from functools import reduce
 import pytest
 
 from fleet.domain.run import Ending, Usage, Wanted
-from fleet.domain.transcript import Conversation, Exit, Said, SaidKind, hear, judge
+from fleet.domain.transcript import Conversation, Cut, Exit, Said, SaidKind, hear, judge
 
 K = SaidKind
 
@@ -79,14 +79,30 @@ def test_a_limit_that_a_later_turn_overcame_is_none():
     ("given", "ending"),
     [
         ({"asked": True}, Ending.ASKED),
-        ({"cut": Ending.TIMED_OUT}, Ending.TIMED_OUT),
-        ({"cut": Ending.LOST}, Ending.LOST),
-        ({"wanted": Wanted.STOP, "cut": Ending.TIMED_OUT}, Ending.STOPPED),
+        ({"cut": Cut(Ending.TIMED_OUT)}, Ending.TIMED_OUT),
+        ({"cut": Cut(Ending.LOST)}, Ending.LOST),
+        ({"wanted": Wanted.STOP, "cut": Cut(Ending.TIMED_OUT)}, Ending.STOPPED),
         ({"wanted": Wanted.CANCEL, "asked": True}, Ending.CANCELLED),
+        ({"wanted": Wanted.CANCEL, "closed": "Done."}, Ending.CANCELLED),
+        ({"closed": "Done.", "cut": Cut(Ending.STALLED)}, Ending.SUCCEEDED),
+        ({"closed": "Done.", "in_turns": True}, Ending.SUCCEEDED),
     ],
 )
 def test_what_somebody_wanted_counts_most_then_why_we_ended_it(given, ending):
     assert judged(Conversation(), 1, **given).ending is ending
+
+
+def test_what_the_program_itself_says_of_its_money_and_context_counts():
+    spent = judged(heard(Said(K.SPENT, "Reached $1."), Said(K.RESULT, failed=True)), 1)
+    assert (spent.ending, spent.detail) == (Ending.OVER_BUDGET, "Reached $1.")
+    assert judged(heard(Said(K.FULL, "Too long."), Said(K.RESULT, failed=True)), 1).ending is (
+        Ending.CONTEXT_FULL
+    )
+
+
+def test_the_window_is_the_last_that_the_program_named():
+    said = heard(Said(K.USAGE, usage=Usage(context=5), window=1000), Said(K.USAGE, usage=Usage()))
+    assert (said.window, said.peak_context) == (1000, 5)
 
 
 def test_long_last_words_are_cut_from_the_front():

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from fleet.domain.task import Spec
+from fleet.operations.assigning import AssignTask
 from fleet.operations.catalogue import operations
 from fleet.operations.dependencies import AddDependency, RemoveDependency
+from fleet.operations.editing import EditTask
+from fleet.operations.issues import ListIssues
 from fleet.operations.listing import ListTasks, ReadyTasks
-from fleet.operations.messages import Answer, Ask, Comment, ListQuestions, TakeAnswer
+from fleet.operations.messages import (
+    Answer,
+    Ask,
+    Comment,
+    ListQuestions,
+    ReadMessage,
+    SendWords,
+    TakeAnswer,
+)
 from fleet.operations.runs import ReadTranscript
 from fleet.operations.showing import ShowTask
+from fleet.operations.stopping import StopRuns
 from fleet.operations.tasks import AddTask, CancelTask, CloseTask, PauseTask, ResumeTask, RetryTask
 
 DECLARED = {operation.name: operation for operation in operations()}
@@ -84,12 +96,18 @@ SAMPLES = {
     "task.resume": lambda office, team: ResumeTask(_paused(office, team)),
     "task.depend": lambda office, team: AddDependency(*_pair(office, team)),
     "task.independ": lambda office, team: RemoveDependency(*_waiting(office, team)),
+    "task.assign": lambda office, team: AssignTask(office.add(SECRET, team=team), claim=True),
+    "task.edit": lambda office, team: EditTask(office.add(SECRET, team=team), f"{SECRET} two"),
+    "task.issues": lambda office, team: _listed(office, team, ListIssues()),
     "message.comment": lambda office, team: Comment(office.add(SECRET, team=team), SECRET),
+    "message.send": lambda office, team: SendWords(office.add(SECRET, team=team), SECRET),
+    "message.read": lambda office, team: ReadMessage(_asked(office, team)),
     "message.ask": lambda office, team: Ask(SECRET, office.add(SECRET, team=team), ("a", "b")),
     "message.answer": lambda office, team: Answer(_asked(office, team), "2"),
     "message.take": lambda office, team: TakeAnswer(_answered(office, team)),
     "message.questions": lambda office, team: _listed(office, team, ListQuestions()),
     "run.transcript": lambda office, team: ReadTranscript(_ran(office, team)),
+    "run.stop_all": lambda office, team: StopRuns(office.store.run(f"{_ran(office, team)}.1").host),
 }
 
 

@@ -220,7 +220,7 @@ def test_why_a_ready_task_does_not_start_is_said(office):
     office.store.commit([Put(replace(busy, version=1, holders=()))], [])
     model = Slots("qwen@http://big:11434", 0, (f"{first}.1",))
     office.store.commit([Put(model)], [])
-    assert "qwen@http://big:11434 is full" in office.show(second).waits[0].why
+    assert "qwen@http://big:11434 on node big is full" in office.show(second).waits[0].why
 
 
 def test_cancelling_an_open_task_ends_it(office):

@@ -197,3 +197,36 @@ def test_a_call_and_a_wait_are_one_reply():
     with ModelServer([reply]) as server:
         told = post(server, "/v1/messages", body("/v1/messages", "Hello", stream=True))
     assert events(told)[-2]["delta"]["stop_reason"] == "tool_use"
+
+
+GEMINI = "/v1beta/models/m:{}"
+
+
+def asked_as_gemini(*turns):
+    contents = [{"role": role, "parts": [part]} for role, part in turns]
+    return {"contents": contents, "tools": [{"functionDeclarations": [{"name": "look"}]}]}
+
+
+def test_gemini_is_spoken_streamed_and_whole():
+    with ModelServer([call("look", at="x"), say("Seen.", input=90, output=3, cached=10)]) as server:
+        first = asked_as_gemini(("user", {"text": "Look."}))
+        (event, _) = events(post(server, GEMINI.format("streamGenerateContent"), first))
+        part = event["candidates"][0]["content"]["parts"][0]
+        assert part == {"functionCall": {"name": "look", "args": {"at": "x"}}}
+        result = {"functionResponse": {"name": "look", "response": {"output": "A file."}}}
+        second = asked_as_gemini(("user", {"text": "Look."}), ("model", part), ("user", result))
+        whole = json.loads(post(server, GEMINI.format("generateContent"), second))
+        assert whole["candidates"][0]["content"]["parts"] == [{"text": "Seen."}]
+        assert whole["usageMetadata"]["promptTokenCount"] == 100
+        (one, two) = server.turns
+        assert (one.model, one.said, one.tools) == ("m", ("Look.",), ("look",))
+        assert two.results == ("A file.",)
+        assert json.loads(post(server, GEMINI.format("countTokens"), {})) == {"totalTokens": 100}
+
+
+def test_gemini_fails_in_its_own_words():
+    with ModelServer([fail(429, "Slow down.")]) as server:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            post(server, GEMINI.format("generateContent"), asked_as_gemini(("user", {"text": "a"})))
+        error = json.loads(caught.value.read())["error"]
+    assert (error["status"], error["message"]) == ("RESOURCE_EXHAUSTED", "Slow down.")

@@ -31,6 +31,9 @@ MODEL = "{model}"
 class AcpCoder:
     name = "acp"
     resumes = True
+    stalls = True
+    costs = True
+    window = 128_000
     abilities = Abilities(
         program="The agent's `command:`",
         resume="If the program says that it can.",

@@ -119,7 +119,7 @@ class AcpListener:
             return
         options = {o.get("id"): o for o in value.get("configOptions") or ()}
         if "model" in options:
-            told = {"configId": "model", "value": wanted}
+            told = {"configId": "model", "value": _nearest(wanted, options["model"])}
             yield "set:model", "session/set_config_option", told
         else:
             yield "set:model", "session/set_model", {"modelId": wanted}
@@ -295,3 +295,10 @@ def _why(error: dict[str, Any]) -> str:
     data = error.get("data")
     told = data if isinstance(data, str) else json.dumps(data) if data else ""
     return f"{error.get('message', 'It gave no reason.')} {told}".strip()
+
+
+def _nearest(wanted: str, option: dict[str, Any]) -> str:
+    """The model as the program lists it: `PROVIDER/wanted`, where just one is called so."""
+    listed = [str(one.get("value")) for one in option.get("options") or () if isinstance(one, dict)]
+    ending = [name for name in listed if name.rpartition("/")[2] == wanted]
+    return ending[0] if wanted not in listed and len(ending) == 1 else wanted

@@ -58,12 +58,16 @@ LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 class ClaudeCoder:
     name = "claude"
     resumes = True
+    stalls = True
+    costs = True
+    window = 200_000
     abilities = Abilities(
         program="Claude Code",
         resume="Yes, on the same host, from any directory.",
         words="Yes: between two steps of the turn, else as the next turn.",
         usage="Input and cache at every reply of the model, output at the end of a turn.",
-        cost="At the end of a turn, as Claude Code reckons it.",
+        cost="At the end of a turn, as Claude Code reckons it; a budget in dollars is given to "
+        "it, and it stops at the first reply that is over. Nothing on our own nodes.",
         context="At every reply of the model.",
         limits="Yes, with the time of the reset for a subscription. It first retries by itself.",
         read="No editing tools; of the commands, only `fleet` and those that only read.",
@@ -96,6 +100,8 @@ def _argv(brief: Brief) -> tuple[str, ...]:
         argv += ["--resume", brief.session]
     if brief.model:
         argv += ["--model", brief.model]
+    if (dollars := brief.options.get("budget_usd")) and gateway(brief) is None:
+        argv += ["--max-budget-usd", f"{dollars:.4f}"]  # our own nodes cost nothing
     if brief.instructions:
         argv += ["--append-system-prompt", _argument(brief.instructions)]
     extra = strings(brief, "extra_args")

@@ -153,9 +153,17 @@ class ClaudeListener:
             text = "; ".join(told) or _string(said.get("subtype"))
         if failed and said.get("api_error_status") == TOO_MANY:
             yield Said(SaidKind.LIMIT, text, resume_at=self._resets_at)
+        match said.get("terminal_reason"):
+            case "budget_exhausted":
+                yield Said(SaidKind.SPENT, text)
+            case "prompt_too_long":
+                yield Said(SaidKind.FULL, text)
         self._settle(said)
         self._tools.clear()
-        yield Said(SaidKind.RESULT, text, usage=self._before, total=True, failed=failed)
+        window = _window(_map(said.get("modelUsage")))
+        yield Said(
+            SaidKind.RESULT, text, usage=self._before, total=True, failed=failed, window=window
+        )
         if "local_agent" in self._tasks.values():
             self._awaited = True  # when that agent has ended, it goes on by itself
             yield Said(SaidKind.TURN)
@@ -199,8 +207,13 @@ def _model_tokens(told: Json) -> Usage:
         _number(told.get("inputTokens")) + _number(told.get("cacheCreationInputTokens")),
         _number(told.get("outputTokens")),
         _number(told.get("cacheReadInputTokens")),
-        usd=_amount(told.get("costUSD")),
+        usd=0.0 if told.get("costBasis") == "unknown" else _amount(told.get("costUSD")),
     )
+
+
+def _window(models: Json) -> int:
+    """Of the largest of its models: the small ones are for titles and the like."""
+    return max((_number(_map(m).get("contextWindow")) for m in models.values()), default=0)
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

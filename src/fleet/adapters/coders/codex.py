@@ -48,6 +48,9 @@ QUIET = (  # said again, whole, when the item is complete; or nothing to us
 class CodexCoder:
     name = "codex"
     resumes = True
+    stalls = True
+    costs = False
+    window = 128_000
     abilities = Abilities(
         program="Codex",
         resume="Yes, on the same host, with other permissions or another model if need be.",

@@ -130,7 +130,8 @@ class CodexListener:
         given, output, cached = (sum(column) for column in zip(*spent, strict=True))
         context = last[0] if thread == self._thread else 0
         counted = Usage(given - cached, output, cached, context)
-        yield Said(SaidKind.USAGE, usage=counted, total=True)
+        window = int(usage.get("modelContextWindow") or 0)
+        yield Said(SaidKind.USAGE, usage=counted, total=True, window=window)
 
     def _note_limits(self, limits: dict[str, Any]) -> None:
         """They come in pieces; what a piece does not name is as it was."""

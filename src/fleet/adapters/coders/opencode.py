@@ -42,6 +42,9 @@ OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
 class OpenCodeCoder:
     name = "opencode"
     resumes = True
+    stalls = True
+    costs = True
+    window = 128_000
     abilities = Abilities(
         program="OpenCode",
         resume="Yes, on the same host.",

@@ -9,6 +9,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fleet.adapters.coders.abilities import Abilities
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 from fleet.ports import Brief, Launch
@@ -22,21 +23,43 @@ def _said(line: dict[str, Any]) -> Said:
         SaidKind(line["kind"]),
         text=str(line.get("text", "")),
         name=str(line.get("name", "")),
-        usage=Usage(**{k: int(v) for k, v in line["usage"].items()}) if "usage" in line else None,
+        usage=_usage(line["usage"]) if "usage" in line else None,
         failed=bool(line.get("failed")),
         resume_at=int(line.get("resume_at", 0)),
     )
 
 
+def _usage(told: dict[str, Any]) -> Usage:
+    read, written, context = (int(told.get(n, 0)) for n in ("input", "output", "context"))
+    return Usage(read, written, context=context, usd=float(told.get("usd", 0.0)))
+
+
 class ScriptedCoder:
     name = "scripted"
     resumes = True
+    stalls = True
+    costs = True
+    window = 128_000
+    abilities = Abilities(
+        program="Fleet's own script",
+        resume="Yes.",
+        words="No.",
+        usage="As the script says.",
+        cost="As the script says.",
+        context="As the script says.",
+        limits="As the script says.",
+        read="Whatever the script does.",
+        edit="Whatever the script does.",
+        full="Whatever the script does.",
+        verified="For demos and tests: there is no model behind it.",
+    )
 
     def launch(self, brief: Brief) -> Launch:
         argv = [sys.executable, "-m", "fleet.testing.scripted"]
         if brief.session:
             argv += ["--resume", brief.session]
-        return Launch(tuple(argv), brief.cwd, brief.env, stdin=brief.prompt)
+        prompt = json.dumps({"prompt": brief.prompt}) + "\n"
+        return Launch(tuple(argv), brief.cwd, brief.env, stdin=prompt, keep_stdin=True)
 
     def listen(self, opening: str) -> ScriptedCoder:
         del opening  # every line stands for itself
@@ -49,5 +72,4 @@ class ScriptedCoder:
             return (Said(SaidKind.TEXT, line),) if line.strip() else ()
 
     def words(self, text: str) -> str | None:
-        del text  # it reads its script once
-        return None
+        return json.dumps({"words": text}) + "\n"

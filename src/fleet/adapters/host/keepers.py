@@ -25,14 +25,18 @@ if TYPE_CHECKING:
 FORMAT = 1
 ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
 BOOT = (
-    f"import sys; sys.path.insert(0, {ROOT!r}); from fleet.supervisor import keeper; keeper.main()"
+    "import sys; sys.path.insert(0, {root!r}); from fleet.supervisor import keeper; keeper.main()"
 )
 
 
 class Keepers:
-    """`runs` is the folder of run folders; `bell` whom a keeper wakes when its coder has ended."""
+    """`runs` is the folder of run folders; `bell` whom a keeper wakes when its coder has ended.
 
-    def __init__(self, runs: Path, *, bell: Path | None = None) -> None:
+    `root` is where keepers load their code from.
+    """
+
+    def __init__(self, runs: Path, *, bell: Path | None = None, root: Path | None = None) -> None:
+        self._boot = BOOT.format(root=str(root or ROOT))
         self._runs = runs
         self._bell = bell
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
@@ -56,7 +60,7 @@ class Keepers:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         with os.fdopen(os.open(folder / "keeper.log", flags, 0o600), "ab") as log:
             self._spawned[run_id] = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", BOOT, str(folder)],
+                [sys.executable, "-I", "-S", "-c", self._boot, str(folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -118,6 +122,15 @@ class Keepers:
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
         self._append(run_id, {"text": text}, key=key)
+
+    def told(self, run_id: str) -> list[str]:
+        try:
+            held = (self.folder(run_id) / "input").read_bytes()
+        except FileNotFoundError:
+            return []
+        whole = held[: held.rfind(b"\n") + 1].splitlines()
+        keys = (_key(line) for line in whole)
+        return [key for key in keys if key]
 
     def close(self, run_id: str) -> None:
         self._append(run_id, {"close": True}, key="close")
@@ -242,6 +255,14 @@ def _orphans(session: int) -> set[int]:
     """A number that somebody has again, as its leader, was free: nothing of the old one is left."""
     found = machine.in_session(session) if session else set()
     return set() if session in found else found
+
+
+def _key(record: bytes) -> str:
+    """A torn record, which a later one was put behind, has none."""
+    try:
+        return str(json.loads(record).get("key", ""))
+    except (ValueError, AttributeError):
+        return ""
 
 
 def _json(path: Path) -> dict[str, Any] | None:

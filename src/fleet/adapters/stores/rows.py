@@ -74,7 +74,8 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["priority"] = record.spec.priority
             values["created_at"] = record.created_at
             values["not_before"] = record.tally.not_before
-            values["held"] = int(record.paused or record.join is not None)
+            by_hand = record.paused or record.join is not None or record.spec.assignee
+            values["held"] = int(bool(by_hand))
             values["needs"] = " ".join(record.after)
             values["project"] = key(record.project)
             values["team"] = key(record.team)

@@ -13,7 +13,7 @@ CREATE TABLE counter (
 
 -- The present. `body` is the whole record; the other columns are what it is found by.
 -- `seq` is the number in the id (t-31: 31), so that finding it costs no index of its own.
--- `held` is paused or made of children; `blockers` counts what it waits for and its open questions.
+-- `held` is paused, done by hand or made of children; `blockers` counts what it waits for and its open questions.
 -- `ready` is one column so that a planner without statistics sees only one index for candidates.
 CREATE TABLE task (
   seq        {key},

@@ -1,4 +1,4 @@
-"""The only module that chooses adapters."""
+"""The only package that chooses adapters."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host.home import Home
+from fleet.bootstrap.coders import CODERS, make_coder, preload, probe_programs
+from fleet.bootstrap.stores import open_store
+from fleet.bootstrap.worlds import Worlds
 from fleet.domain.access import Actor, Role
-from fleet.domain.errors import BadConfig, BadInput, Forbidden, Refused, nearest
+from fleet.domain.errors import Forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fleet.adapters.host.bell import Bell
+    from fleet.adapters.host.daemon import Daemon
     from fleet.adapters.host.keepers import Keepers
+    from fleet.adapters.host.task_files import FolderFiles
     from fleet.config import Loaded
     from fleet.operations.catalogue import Context
     from fleet.ports import Checkout, Coder, Store
+    from fleet.supervisor.beads import Beads
     from fleet.supervisor.loop import Supervisor
+    from fleet.supervisor.notices import Notices, Notifier
 
-CODERS = {
-    "claude": "fleet.adapters.coders.claude:ClaudeCoder",
-    "codex": "fleet.adapters.coders.codex:CodexCoder",
-    "opencode": "fleet.adapters.coders.opencode:OpenCodeCoder",
-    "acp": "fleet.adapters.coders.acp:AcpCoder",
-    "command": "fleet.adapters.coders.command:CommandCoder",
-    "scripted": "fleet.adapters.coders.scripted:ScriptedCoder",
-}
+__all__ = ["CODERS", "App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
+
 # Of an outer agent, or of a git hook that called us; a coder drops its own marks itself.
 NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
@@ -83,7 +84,96 @@ class App:
     def keepers(self) -> Keepers:
         from fleet.adapters.host.keepers import Keepers
 
-        return Keepers(self.home.runs, bell=self.home.bell)
+        root = self.daemon.keep_code() if self.listening else None
+        return Keepers(self.home.runs, bell=self.home.bell, root=root)
+
+    @cached_property
+    def daemon(self) -> Daemon:
+        from fleet.adapters.host.daemon import Daemon
+
+        return Daemon(self.home)
+
+    @cached_property
+    def files(self) -> FolderFiles:
+        from fleet.adapters.host.clock import SystemClock
+        from fleet.adapters.host.task_files import FolderFiles
+        from fleet.operations import qa_file
+
+        return FolderFiles(
+            self.home.path, self.store, SystemClock(), coder=make_coder, qa=qa_file, env=self.env
+        )
+
+    @property
+    def shared(self) -> bool:
+        """Other hosts may use this store, so that keepers have leases."""
+        return self.loaded.settings.store.url.startswith("postgres")
+
+    def arrive(self) -> None:
+        """Before a supervisor starts here, for a while or for good."""
+        if self.shared:
+            from fleet.adapters.host.clock import SystemClock
+            from fleet.supervisor.leases import shorten
+
+            shorten(self.store, self.keepers, SystemClock(), self.home.host_id())
+
+    def leave(self) -> None:
+        """After it has: agents go on."""
+        if self.shared:
+            from fleet.adapters.host.clock import SystemClock
+            from fleet.supervisor.leases import extend
+
+            extend(self.store, self.keepers, SystemClock(), self.home.host_id())
+
+    def notifiers(self) -> list[Notifier]:
+        """As the settings are now."""
+        from fleet.adapters.host.notify import Desktop, Webhook
+
+        said = self.worlds("").settings.notify
+        found: list[Notifier] = [Desktop(self.env)] if said.desktop else []
+        return [*found, Webhook(said.webhook, self.env)] if said.webhook else found
+
+    def notices(self, warn: Callable[[str], None]) -> Notices:
+        from fleet.adapters.host.notify import NumberFile
+        from fleet.domain.redaction import Redactor, secret_values
+        from fleet.supervisor.notices import Notices
+
+        return Notices(
+            self.store,
+            host=self.home.host_id(),
+            settings=lambda: self.worlds("").settings,
+            notifiers=self.notifiers,
+            mark=NumberFile(self.home.path / "notified"),
+            warn=warn,
+            clean=Redactor(secret_values(self.env)).text,
+        )
+
+    def beads(self, warn: Callable[[str], None]) -> Beads:
+        """For `queue: beads`; it does nothing while that is not set."""
+        from fleet.adapters.beads import BdProgram
+        from fleet.adapters.host.jobs import ThreadJobs
+        from fleet.adapters.host.notify import NumberFile
+        from fleet.config import checkout_top, find_project
+        from fleet.operations.catalogue import perform
+        from fleet.supervisor.beads import Beads
+
+        name = f"fleet-{self.home.host_id()}"
+        actor = Actor(name, Role.COORDINATOR, self.loaded.settings.team)
+        context = self.context._replace(actor=actor)
+
+        def places(cwd: Path) -> dict[str, str]:
+            top = str(checkout_top(cwd) or "")
+            return {"project": str(find_project(cwd) or cwd), "checkout": top}
+
+        return Beads(
+            self.store,
+            BdProgram(self.home.path, self.env, actor=name, places=places),
+            name=name,
+            call=lambda request: perform(context, request),
+            jobs=ThreadJobs(self.bell),
+            mark=NumberFile(self.home.path / "beads-told"),
+            room=lambda: self.worlds("").settings.max_concurrent,
+            warn=warn,
+        )
 
     @cached_property
     def actor(self) -> Actor:
@@ -108,9 +198,12 @@ class App:
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
         """All that a coder starts with: ours, less what an outer agent left in it."""
+        from fleet.adapters.host.bd_program import bd_folder
+
         folder = self.home.task_dir(task_id)
         env = {k: v for k, v in self.env.items() if not k.startswith(NOT_INHERITED)}
-        path = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
+        ours = (bd_folder(self.home.path), Path(sys.executable).parent)
+        path = os.pathsep.join([*map(str, ours), env.get("PATH", os.defpath)])
         return env | {
             "PATH": path,
             "FLEET_HOME": str(self.home.path),
@@ -120,6 +213,10 @@ class App:
             "FLEET_RUN_ID": run_id,
             "FLEET_RUN_TOKEN": self.home.run_token(run_id),
         }
+
+    def coder(self, name: str, project: str = "") -> Coder:
+        """As this project declares it, if it is none of ours."""
+        return make_coder(name, None if name in CODERS else self.worlds(project).fleet)
 
     def checkout(self, project: str) -> Checkout:
         from fleet.adapters.host.git import GitCheckout, WorkspaceRules
@@ -137,6 +234,7 @@ class App:
     def supervisor(self, *, coder: str = "", max_concurrent: int = 0) -> Supervisor:
         import random
 
+        from fleet.adapters.backends.pulses import NodePulses
         from fleet.adapters.host.clock import SystemClock
         from fleet.adapters.host.home import boot
         from fleet.adapters.host.jobs import ThreadJobs
@@ -150,12 +248,14 @@ class App:
             transcripts=self.keepers,
             clock=SystemClock(),
             jobs=ThreadJobs(self.bell),
-            coder=make_coder,
+            coder=self.coder,
             world=self.worlds,
             checkout=self.checkout,
             task_dir=self.home.task_dir,
             env=self.coder_env,
             jitter=random.random,
+            files=self.files,
+            nodes=NodePulses(self.bell.ring_self),
         )
         here = Here(
             host=host,
@@ -164,91 +264,9 @@ class App:
             holder=os.urandom(8).hex(),
             coder=coder,
             max_concurrent=max_concurrent,
-            shared=self.loaded.settings.store.url.startswith("postgres"),
+            shared=self.shared,
         )
         return Supervisor(parts, here)
-
-
-class Worlds:
-    """What each project declares, read again when its files change.
-
-    A file that has become wrong leaves the last good one in force; `complaints` says so.
-    """
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._held: dict[str, tuple[tuple[int, ...], Loaded]] = {}
-        self.complaints: dict[str, str] = {}
-
-    def __call__(self, project: str) -> Loaded:
-        from fleet.config import load
-
-        app = self._app
-        stamp = self._stamp(project)
-        held = self._held.get(project)
-        if held is not None and held[0] == stamp:
-            return held[1]
-        try:
-            cwd = Path(project) if project else app.home.path
-            loaded = load(cwd, home=app.home.path, env=app.env, flags=app.flags)
-            self.complaints.pop(project, None)
-        except BadConfig as error:
-            if held is None:
-                raise
-            self.complaints[project] = error.message
-            loaded = held[1]
-        self._held[project] = (stamp, loaded)
-        return loaded
-
-    def _stamp(self, project: str) -> tuple[int, ...]:
-        home = self._app.home.path
-        files = [home / "config.yaml", home / "trusted.json"]
-        if project:
-            files.append(Path(project) / "fleet.yaml")
-        return tuple(_changed_at(f) for f in files)
-
-
-def _changed_at(file: Path) -> int:
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def open_store(url: str, bell: Bell | None = None) -> Store:
-    """`sqlite:///PATH` or `postgresql://…`."""
-    from fleet.adapters.stores.sql import SqlStore
-
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite":
-        from fleet.adapters.stores.sqlite import Sqlite
-
-        path = Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
-        return SqlStore(Sqlite(path, bell=bell))
-    if scheme in {"postgresql", "postgres"}:
-        try:
-            from fleet.adapters.stores.postgres import Postgres
-        except ImportError as error:
-            raise BadInput(
-                "The store is PostgreSQL, and its driver is not installed.",
-                fix="pip install 'agent-fleet[postgres]'",
-            ) from error
-        return SqlStore(Postgres(url, bell=bell))
-    raise BadInput(f"'{scheme}' is not a kind of store.", fix="Use sqlite:///… or postgresql://…")
-
-
-def make_coder(name: str) -> Coder:
-    from importlib import import_module
-
-    where = CODERS.get(name)
-    if where is None:
-        raise Refused(
-            f"'{name}' is not a coder that can be run.",
-            fix=nearest(name, CODERS) or f"There are: {', '.join(CODERS)}.",
-        )
-    module, _, attribute = where.partition(":")
-    made: Coder = getattr(import_module(module), attribute)()
-    return made
 
 
 def _user(env: Mapping[str, str]) -> str:

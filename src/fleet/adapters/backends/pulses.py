@@ -1,0 +1,75 @@
+"""Whether nodes answer. Each is looked at beside everything else, while somebody asks about it."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fleet.ports import Pulse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.domain.fleet import Node
+
+EVERY = 0.5  # seconds between looks: a task starts within a second of its node's return
+DEADLINE = 2.0
+FORGOTTEN = 10.0  # seconds after which nobody seems to ask any more
+UNSEEN = Pulse(None, "it has not answered yet")
+QUICK = {"ollama": "/api/version", "vllm": "/health", "llamacpp": "/health"}
+
+
+class NodePulses:
+    """`tell` is called when what is known of a node has changed."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._known: dict[str, Pulse] = {}
+        self._asked: dict[str, float] = {}
+
+    def pulse(self, node: Node) -> Pulse:
+        if not node.endpoint:
+            return Pulse(up=True)  # a hosted API: the gateway knows its address
+        with self._lock:
+            watched = node.endpoint in self._asked
+            self._asked[node.endpoint] = time.monotonic()
+            known = self._known.get(node.endpoint, UNSEEN)
+        if not watched:
+            threading.Thread(target=self._watch, args=(node,), daemon=True).start()
+        return known
+
+    def _watch(self, node: Node) -> None:
+        while True:
+            now = look(node.endpoint, node.kind)
+            with self._lock:
+                changed = self._known.get(node.endpoint) != now
+                self._known[node.endpoint] = now
+                if time.monotonic() - self._asked[node.endpoint] > FORGOTTEN:
+                    del self._asked[node.endpoint], self._known[node.endpoint]
+                    return
+            if changed:
+                self._tell()
+            time.sleep(EVERY)
+
+
+def look(endpoint: str, kind: str) -> Pulse:
+    """One question to it. No answer in time proves nothing; a refused connection does."""
+    parts = urlsplit(endpoint)
+    make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = make(parts.hostname or "", parts.port, timeout=DEADLINE)
+    try:
+        connection.request("GET", parts.path.rstrip("/") + QUICK.get(kind, "/v1/models"))
+        status = connection.getresponse().status
+    except TimeoutError:
+        return Pulse(None, f"no answer in {DEADLINE:g} s")
+    except (OSError, http.client.HTTPException) as error:
+        return Pulse(up=False, why=str(getattr(error, "strerror", None) or error).lower())
+    finally:
+        connection.close()
+    if status < http.client.INTERNAL_SERVER_ERROR:  # also one that asks for a key is there
+        return Pulse(up=True)
+    return Pulse(None, f"it answers with status {status}")

@@ -1,0 +1,81 @@
+"""Where a coder's program is on this machine, and which version of it answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fleet.ports import Coder
+
+DEADLINE = 3.0
+ALSO = 0.5  # for what it had printed, once it was killed
+NAMED_AS_ITSELF = frozenset({"claude", "codex", "opencode", "gemini", "agy", "aider"})
+VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
+
+
+class Found(NamedTuple):
+    """`path` is None when it is not there; `version` when it was not asked, or did not say."""
+
+    path: str | None = None
+    version: str | None = None
+    why: str = ""
+
+
+def executable(coder: Coder) -> str:
+    """Nothing, when each agent names its own."""
+    named = getattr(coder, "executable", None)
+    if isinstance(named, str):
+        return named
+    return coder.name if coder.name in NAMED_AS_ITSELF else ""
+
+
+def found(
+    executables: Iterable[str], env: Mapping[str, str], *, ask: bool, deadline: float = DEADLINE
+) -> dict[str, Found]:
+    """All side by side: the slowest decides how long it takes, and the deadline how long at most."""
+    there = {name: shutil.which(name, path=env.get("PATH", "")) for name in set(executables) - {""}}
+    paths = {name: path for name, path in there.items() if path}
+    if not ask or not paths:
+        return {name: Found(path) for name, path in there.items()}
+    with ThreadPoolExecutor(len(paths)) as pool:
+        asked = {n: pool.submit(_ask, path, env, deadline) for n, path in paths.items()}
+        answers = {name: future.result() for name, future in asked.items()}
+    return {name: answers.get(name, Found()) for name in there}
+
+
+def _ask(path: str, env: Mapping[str, str], deadline: float) -> Found:
+    """Away from any project, whose settings might have a say."""
+    try:
+        process = subprocess.Popen(
+            [path, "--version"],
+            cwd="/", env=dict(env), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    except OSError as error:
+        return Found(path, why=f"It cannot be started: {error.strerror}.")
+    try:
+        out, _ = process.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return Found(path, why=f"It did not say its version within {deadline:g} s.")
+    version = VERSION.search(out.decode("utf-8", "replace"))
+    if version is None:
+        return Found(path, why="It did not say its version.")
+    return Found(path, version[0])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With all that it started, which may hold its output open."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=ALSO)

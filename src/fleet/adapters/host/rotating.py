@@ -1,0 +1,158 @@
+"""Files that are only added to: whole lines, one writer at a time, never longer than a limit.
+
+Whoever writes holds the file's lock, so half a line at its end is of somebody who died in the
+middle of it, and is taken away. A file is opened for each write: hundreds of runs write at once,
+and one that was removed meanwhile is made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OLDER = ".1"  # what a file is called once it has been full
+PATIENCE = 0.25  # seconds for another writer; they need microseconds
+BLOCK = 1 << 16
+_ADD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+
+Stamp: TypeAlias = tuple[int, int]  # which file, and how long it is
+UNKNOWN: Stamp = (0, -1)
+
+
+class Limits(NamedTuple):
+    """In bytes: of a task's file, of the log of a day, of what waits for room on the disk."""
+
+    file: int = 50_000_000
+    day: int = 20_000_000
+    waiting: int = 1 << 20
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else of us changes the files of this folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _lock(fd, folder)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, path: Path) -> None:
+    """A writer that was stopped in the middle must not stop us too."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        until = time.monotonic() + PATIENCE
+    else:
+        return
+    while time.monotonic() < until:
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.002)
+    raise OSError(errno.EBUSY, "another process writes there", str(path))
+
+
+class Lines:
+    """One file, open for adding whole lines. `left` is how we left it: then it is whole."""
+
+    def __init__(self, path: Path, left: Stamp = UNKNOWN) -> None:
+        self._path = path
+        self.fd = _opened(path)
+        try:
+            _lock(self.fd, path)
+            found = os.fstat(self.fd)
+            self.stamp: Stamp = (found.st_ino, found.st_size)
+            if self.stamp != left:
+                self._heal()
+        except BaseException:
+            os.close(self.fd)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    def _heal(self) -> None:
+        inode, size = self.stamp
+        if not size or os.pread(self.fd, 1, size - 1) == b"\n":
+            return
+        end = 0
+        for start in range((size - 1) // BLOCK * BLOCK, -1, -BLOCK):
+            found = os.pread(self.fd, BLOCK, start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+        os.ftruncate(self.fd, end)
+        self.stamp = (inode, end)
+
+    def add(self, data: bytes, *, most: int) -> None:
+        """All of it or, raising `OSError`, nothing."""
+        if self.stamp[1] and self.stamp[1] + len(data) > most:
+            self._rotate()
+        inode, size = self.stamp
+        written = 0
+        try:
+            written = os.write(self.fd, data)
+        finally:
+            if written < len(data):
+                os.ftruncate(self.fd, size)
+        if written < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+        self.stamp = (inode, size + written)
+
+    def _rotate(self) -> None:
+        self._path.rename(self._older)
+        new = _opened(self._path)
+        os.close(self.fd)
+        self.fd = new
+        _lock(new, self._path)
+        self.stamp = (os.fstat(new).st_ino, os.fstat(new).st_size)
+
+    @property
+    def _older(self) -> Path:
+        return self._path.with_name(self._path.name + OLDER)
+
+    def last_with(self, words: bytes) -> bytes:
+        """The last line that has these words in it, here or in the older file; or nothing."""
+        found = _last_with(self.fd, self.stamp[1], words)
+        if found:
+            return found
+        try:
+            with self._older.open("rb") as file:
+                return _last_with(file.fileno(), os.fstat(file.fileno()).st_size, words)
+        except FileNotFoundError:
+            return b""
+
+
+def _last_with(fd: int, size: int, words: bytes) -> bytes:
+    import mmap  # noqa: PLC0415  # only for a run that somebody else may have written about
+
+    if not size:
+        return b""
+    with mmap.mmap(fd, size, access=mmap.ACCESS_READ) as whole:
+        at = whole.rfind(words)
+        if at < 0:
+            return b""
+        end = whole.find(b"\n", at)
+        return whole[whole.rfind(b"\n", 0, at) + 1 : end if end >= 0 else size]
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, _ADD, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, _ADD, 0o600)

@@ -1,0 +1,58 @@
+"""What projects declare, for a process that may outlive a change of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import BadConfig
+
+if TYPE_CHECKING:
+    from fleet.bootstrap import App
+    from fleet.config import Loaded
+
+
+class Worlds:
+    """What each project declares, read again when its files change.
+
+    A file that has become wrong leaves the last good one in force; `complaints` says so.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._held: dict[str, tuple[tuple[int, ...], Loaded]] = {}
+        self.complaints: dict[str, str] = {}
+
+    def __call__(self, project: str) -> Loaded:
+        from fleet.config import load
+
+        app = self._app
+        held = self._held.get(project)
+        stamp = self._stamp(project)
+        if held is not None and held[0] == stamp:
+            return held[1]
+        try:
+            cwd = Path(project) if project else app.home.path
+            loaded = load(cwd, home=app.home.path, env=app.env, flags=app.flags)
+            self.complaints.pop(project, None)
+        except BadConfig as error:
+            if held is None:
+                raise
+            self.complaints[project] = error.message
+            loaded = held[1]
+        self._held[project] = (stamp, loaded)
+        return loaded
+
+    def _stamp(self, project: str) -> tuple[int, ...]:
+        home = self._app.home.path
+        files = [home / "config.yaml", home / "trusted.json"]
+        if project:
+            files.append(Path(project) / "fleet.yaml")
+        return tuple(_changed_at(f) for f in files)
+
+
+def _changed_at(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,204 @@
+"""Being the supervisor, until a signal ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from fleet.cli.render import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.bootstrap import App
+    from fleet.domain.event import Event
+    from fleet.supervisor.loop import Supervisor
+
+ERRAND = 15.0  # seconds that we wait for a command that holds the lock to see to a run
+LAST_WORDS = 2.0  # seconds for notices that are under way
+
+
+class Given(NamedTuple):
+    """What `fleet run` was started with; a restart uses the same."""
+
+    coder: str = ""
+    most: int = 0
+    config: str = ""
+    cwd: str = ""
+    once: bool = False
+    detached: bool = False
+
+
+def supervise(app: App, given: Given) -> int:
+    from fleet.bootstrap import preload
+
+    preload()
+    _ = app.loaded  # what is relative is relative to where we were started
+    if given.detached:
+        os.chdir("/")  # else nobody could unmount or remove where we were started
+    with _alone(app):
+        stop = Stop(app)
+        app.arrive()
+        supervisor = app.supervisor(coder=given.coder, max_concurrent=given.most)
+        _loop(app, given, supervisor, stop)
+        stop.complain()
+        app.leave()
+        if supervisor.attempts:
+            count = len(supervisor.attempts)
+            say(f"Stopped. {count} still run; the next `fleet run` takes them up.")
+    return 0
+
+
+def _loop(app: App, given: Given, supervisor: Supervisor, stop: Stop) -> None:
+    from fleet.supervisor import forever
+
+    record = Record(app, given)
+    notices = app.notices(record.warn)
+    beads = app.beads(record.warn)
+
+    def trades() -> bool:
+        return app.worlds("").settings.queue == "beads"
+
+    def trade() -> None:
+        if trades():
+            beads.step(app.store.now())
+
+    hooks = forever.Hooks(
+        tell=tell,
+        warn=record.warn,
+        began=record.began,
+        files=app.files,
+        complaints=lambda: app.worlds.complaints,
+        also=(notices.step, record.step, stop.look, trade),
+        idle=lambda: beads.idle or not trades(),
+    )
+    try:
+        forever.run(supervisor, app.store, once=given.once, stopping=stop, hooks=hooks)
+    finally:
+        hooks.safely("notices", notices.close, LAST_WORDS)
+
+
+@contextmanager
+def _alone(app: App) -> Iterator[None]:
+    """Be the supervisor of this home, or say who is."""
+    from fleet.domain.errors import Refused
+
+    until = time.monotonic() + ERRAND
+    while True:
+        with app.home.alone() as mine:
+            if mine:
+                yield
+                return
+        if app.daemon.running() or time.monotonic() > until:
+            break
+        time.sleep(0.01)
+    raise Refused(
+        f"A supervisor runs here already (pid {app.home.supervisor_pid()}).",
+        fix="It takes new tasks by itself; `fleet tasks --watch` shows them.",
+        code="already_running",
+    )
+
+
+class Stop:
+    """True once a signal has asked for it; a second one ends us at once, as it ends anything.
+
+    A terminal that is closed asks too. Without one SIGHUP is a reason to look at the settings.
+    A home that was removed or replaced is no longer ours: another may supervise the new one.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._asked = self._homeless = False
+        self._lock = app.home.path / "supervisor.lock"
+        self._ours = self._lock.stat().st_ino
+        self._bell = app.bell
+        asking = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` leaves it
+            if has_terminal():
+                asking.append(signal.SIGHUP)
+            else:
+                signal.signal(signal.SIGHUP, self._wake)
+        self._asking = asking
+        for number in asking:
+            signal.signal(number, self._ask)
+
+    def _ask(self, _number: int, _frame: object) -> None:
+        self._asked = True
+        for number in self._asking:
+            signal.signal(number, signal.SIG_DFL)
+        self._bell.ring_self()
+
+    def _wake(self, _number: int, _frame: object) -> None:
+        self._bell.ring_self()
+
+    def __call__(self) -> bool:
+        return self._asked
+
+    def look(self) -> None:
+        try:
+            there = self._lock.stat().st_ino == self._ours
+        except FileNotFoundError:
+            there = False
+        self._homeless = self._homeless or not there
+        self._asked = self._asked or self._homeless
+
+    def complain(self) -> None:
+        if self._homeless:
+            from fleet.domain.errors import Unavailable
+
+            raise Unavailable(f"{self._lock.parent} is gone, or another one is in its place.")
+
+
+def has_terminal() -> bool:
+    """Whether there is one whose end would be told to us."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+class Record:
+    """What `fleet run status` and `restart` need to know, written when it changes."""
+
+    def __init__(self, app: App, given: Given) -> None:
+        self._app = app
+        self._written: object = None
+        self._now = app.daemon.standing(
+            detached=given.detached,
+            coder=given.coder,
+            most=given.most,
+            config=given.config,
+            cwd=given.cwd,
+        )
+        with suppress(OSError):  # a full disk: what runs already is to be looked after
+            self.step()
+
+    def began(self) -> None:
+        app = self._app
+        self._now = self._now._replace(supervising=True)
+        self.step()
+        say(f"Supervising {app.home.path} as {app.home.host_id()}. Ctrl-C stops; agents go on.")
+
+    def step(self) -> None:
+        from fleet.supervisor.forever import distinct
+
+        self._now = self._now._replace(complaints=distinct(self._app.worlds.complaints))
+        if self._now != self._written:
+            self._app.daemon.note(self._now)
+            self._written = self._now
+
+    def warn(self, text: str) -> None:
+        now = time.time_ns() // 1000
+        self._now = self._now._replace(error=text[:2000], error_at=now)
+        clock = time.strftime("%H:%M:%S", time.localtime(now / 1_000_000))
+        say(f"{clock} {text}", "yellow")
+
+
+def tell(event: Event) -> None:
+    about = event.run or event.task
+    rest = " ".join(str(v) for v in event.data.values() if v)
+    clock = time.strftime("%H:%M:%S", time.localtime(event.at / 1_000_000))
+    say(f"{clock} {about:<8} {event.type} {' '.join(rest.split())[:100]}".rstrip())

@@ -1,0 +1,42 @@
+"""What a task may cost, and the question when that is spent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.task import SECOND, Budget
+
+if TYPE_CHECKING:
+    from fleet.domain.run import Usage
+
+DOLLAR = 1_000_000  # a budget counts its millionths
+GO_ON, GIVE_UP = OPTIONS = ("Go on with as much again", "Cancel the task")
+
+
+def granted(own: Budget, default: Budget, grants: int) -> Budget:
+    """What a task has in all: its own limits, else those of the settings, as often as given."""
+    times = 1 + grants
+    return Budget(
+        (own.cost or default.cost) * times,
+        (own.tokens or default.tokens) * times,
+        (own.seconds or default.seconds) * times,
+    )
+
+
+def overdrawn(budget: Budget, spent: Usage, worked: int) -> str:
+    """What of it is spent, in words; empty while there is some left. `worked` in microseconds."""
+    cost, seconds = round(spent.usd * DOLLAR), worked // SECOND
+    if budget.cost and cost >= budget.cost:
+        return f"It has cost ${cost / DOLLAR:.2f} of ${budget.cost / DOLLAR:.2f}."
+    if budget.tokens and spent.tokens >= budget.tokens:
+        return f"It has used {spent.tokens:,} of {budget.tokens:,} tokens."
+    if budget.seconds and seconds >= budget.seconds:
+        return f"It has worked {seconds // 60} of {budget.seconds / 60:g} minutes."
+    return ""
+
+
+def left(budget: Budget, spent: Usage) -> float:
+    """Dollars that are left; 0 when they are not limited."""
+    if not budget.cost:
+        return 0.0
+    return max(0.01, budget.cost / DOLLAR - spent.usd)

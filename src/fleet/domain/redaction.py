@@ -1,0 +1,191 @@
+"""Secrets in what is written down: found by the key they stand under, or by their shape.
+
+Every line of every run passes here, so a text is first searched for the few words without which
+there is nothing to find: that is ten times cheaper than one regular expression with all shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+MASK = "[redacted]"
+SHORTEST = 9  # characters of a value in the environment that is worth hiding
+
+
+class Shape(NamedTuple):
+    """`marks`: one of them is in every such text, in lower case. Group 1 of the pattern stays."""
+
+    marks: tuple[str, ...]
+    pattern: str
+    flags: int = 0
+
+
+_KEY_BLOCK = r"[A-Z ]*PRIVATE KEY[A-Z ]*-----"
+_BASE64 = r"[A-Za-z0-9._~+/=-]"
+SHAPES = (
+    Shape(
+        ("private key",),
+        rf"()-----BEGIN {_KEY_BLOCK}.*?(?:-----END {_KEY_BLOCK}|\Z)",
+        re.DOTALL,
+    ),
+    Shape(("sk-",), r"()(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,}"),
+    Shape(tuple(f"gh{c}_" for c in "pousr"), r"()gh[pousr]_[A-Za-z0-9]{20,}"),
+    Shape(("hub_pat_",), r"()github_pat_[A-Za-z0-9_]{20,}"),
+    Shape(("xox",), r"()xox[a-z]-[A-Za-z0-9-]{10,}"),
+    Shape(("akia", "asia"), r"()(?<![A-Z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Z0-9])"),
+    Shape(("aiza",), r"()AIza[0-9A-Za-z_-]{30,}"),
+    Shape(("eyj",), r"()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"),
+    Shape(("://",), r"(://[^\s/:@\"']*:)[^\s/\"']+(?=@)"),
+    Shape(
+        ("bearer",),
+        rf"(\bbearer\s+)(?:(?=[^\s\"']*[\d_.-]){_BASE64}{{8,}}|{_BASE64}{{20,}})",
+        re.IGNORECASE,
+    ),
+    Shape(
+        ("authorization", "cookie"),
+        r"((?:authorization|cookie)\\*[\"']?\s{0,3}[:=]\s{0,3}\\*[\"']?)[^\n\"'\\]{4,}",
+        re.IGNORECASE,
+    ),
+)
+# A key is secret when its last words are these: `github_token` is; `token_count`, `tokens` are not.
+NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "key")
+ALSO = ("apikey", "authorization", "cookie", "cookies", "credential", "credentials")
+BEFORE_KEY = ("api", "access", "private", "secret", "signing", "encryption", "account", "master")
+BY_MARK = tuple((mark, shape) for shape in SHAPES for mark in shape.marks)
+MARKS = (*NAMES, "credential", *(mark for mark, _ in BY_MARK))
+AFTER_A_NAME = frozenset("=: \t\"'\\")
+# After a name: a quoted value (the quotes may be escaped), `=value`, `: value` that ends its line.
+VALUE = r"""(?x)
+    \\*["']?\s{0,3}[:=]\s{0,3} (?P<quote>["']) (?P<a> (?: (?!(?P=quote)) [^\\\n] | \\. )+ )
+  | \\*["']?\s{0,3}[:=]\s{0,3} (?P<escaped>\\+["']) (?P<b> [^\n]+? ) (?: (?=(?P=escaped)) | $ )
+  | = (?P<c> [^\s"'()\[\]{}<>$,;&|\\]{4,}+ ) (?![(\[])
+  | :[ \t]+ (?P<d> [^\s"'\\]{8,} ) (?=[ \t]*$)
+"""
+AFTER_OPTION = r"""[ \t]+([^\s"'-][^\s"']{3,})"""  # `--token value`
+
+
+class Redactor:
+    """`secrets` are values that are known, whatever they look like."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = tuple(sorted({s for s in secrets if s}, key=len, reverse=True))
+
+    def text(self, text: str) -> str:
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        low = text.lower()
+        for mark in MARKS:
+            if mark in low:
+                return self._searched(text, low)
+        return text
+
+    def _searched(self, text: str, low: str) -> str:
+        if text.lstrip()[:1] in {"{", "["} and (whole := self._nested(text)) is not None:
+            return whole
+        for mark, shape in BY_MARK:
+            if mark in low:
+                text = _compiled(shape.pattern, shape.flags).sub(rf"\1{MASK}", text)
+        return _without_named(text)
+
+    def _nested(self, text: str) -> str | None:
+        """JSON inside the text, redacted; None when it is none."""
+        try:
+            value = json.loads(text)
+            clean = self.value(value)
+        except (ValueError, RecursionError):
+            return None
+        return text if clean == value else json.dumps(clean, ensure_ascii=False)
+
+    def value(self, value: Any) -> Any:
+        """The same, with every text in it redacted, and all that stands under a secret key."""
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {
+                    key: _hidden(inner) if is_secret(str(key)) else self.value(inner)
+                    for key, inner in value.items()
+                }
+            case list() | tuple():
+                return [self.value(inner) for inner in value]
+        return value
+
+
+def _hidden(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _hidden(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_hidden(inner) for inner in value]
+        case None | bool() | "":
+            return value
+    return MASK
+
+
+def _without_named(text: str) -> str:
+    """Without the values that stand after a secret name, in whatever notation."""
+    low = text.lower()
+    if len(low) != len(text):  # a few letters are two in lower case
+        low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    kept, done = [], 0
+    for spot in sorted(_names_end(low)):
+        span = _value_after(text, low, spot) if spot >= done else None
+        if span is not None:
+            kept += [text[done : span[0]], MASK]
+            done = span[1]
+    return "".join([*kept, text[done:]]) if kept else text
+
+
+def _names_end(low: str) -> Iterator[int]:
+    for name in NAMES:
+        at = low.find(name)
+        while at >= 0:
+            end = at + len(name)
+            if low[end : end + 1] in AFTER_A_NAME and (
+                name != "key" or low[max(0, at - 11) : at].rstrip("-_ ").endswith(BEFORE_KEY)
+            ):
+                yield end
+            at = low.find(name, end)
+
+
+def _value_after(text: str, low: str, spot: int) -> tuple[int, int] | None:
+    if found := _compiled(VALUE, re.MULTILINE).match(text, spot):
+        return found.span(found.lastgroup or "")
+    if text[spot] not in " \t":
+        return None
+    start = max(low.rfind(c, 0, spot) for c in " \t\n") + 1
+    if low.startswith("-", start) and (found := _compiled(AFTER_OPTION).match(text, spot)):
+        return found.span(1)
+    return None
+
+
+@lru_cache(maxsize=2048)
+def is_secret(key: str) -> bool:
+    """Whether what stands under this key is nobody else's business."""
+    humps = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key)
+    words = [word.lower() for word in re.findall(r"[A-Za-z]+", humps)]
+    if words and words[-1] == "key":
+        return len(words) > 1 and words[-2] in BEFORE_KEY
+    return bool(words) and (words[-1] in NAMES or words[-1] in ALSO)
+
+
+def secret_values(env: Mapping[str, str]) -> list[str]:
+    """The values of variables whose names look secret. Where credentials lie is no secret."""
+    return [
+        value
+        for name, value in env.items()
+        if len(value) >= SHORTEST and is_secret(name) and not name.upper().endswith("CREDENTIALS")
+    ]
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """When it is first needed: most commands never need one."""
+    return re.compile(pattern, flags)

@@ -1,0 +1,95 @@
+"""One table between what we call a task's state, what bd calls it, and what claude-fleet does.
+
+The page `docs/reference/states.md` is made of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fleet.domain.errors import BadInput, nearest
+
+
+class Word(NamedTuple):
+    """`ours` is what a list shows; `team` is claude-fleet's word."""
+
+    ours: str
+    bd: str
+    team: str
+    meaning: str
+
+
+TABLE = (
+    Word("ready", "open", "pending", "Nothing holds it: it starts when there is room."),
+    Word("waiting", "open", "pending", "It waits for other tasks; `bd blocked` lists these."),
+    Word("children", "open", "pending", "It is made of other tasks."),
+    Word("postponed", "deferred", "pending", "It is tried again later, by itself."),
+    Word("assigned", "in_progress", "in_progress", "Somebody does it by hand."),
+    Word("starting", "in_progress", "in_progress", "Its workspace is being made ready."),
+    Word("running", "in_progress", "in_progress", "A coder works on it."),
+    Word("stopping", "in_progress", "in_progress", "Its coder is being ended."),
+    Word("asking", "blocked", "blocked", "It asks something, and waits for the answer."),
+    Word("paused", "blocked", "blocked", "A person, or its budget, holds it."),
+    Word("review", "blocked", "blocked", "Its agent is done; a person looks first."),
+    Word("failed", "blocked", "blocked", "Its attempts are spent: a person must act."),
+    Word("done", "closed", "resolved", "It is done, and its gate passed."),
+    Word("cancelled", "closed", "resolved", "It is not wanted any more."),
+)
+
+# What `bd update --status` does to a task, by bd's word.
+ASKED = {
+    "open": "reopens an ended task, resumes a paused one, gives the answer in Q&A.md, "
+    "lets go of one done by hand; a running one is left alone",
+    "in_progress": "claims it for you, to do by hand",
+    "blocked": "with --notes 'QUESTION: …' it asks; else it pauses",
+    "deferred": "pauses it",
+    "closed": "closes it",
+}
+NOT_OURS = {
+    "hooked": "Claim it instead: --claim",
+    "pinned": "A task is not pinned here; give it a label when you create it: --labels pinned",
+    "tombstone": "`fleet bd delete ID --force` cancels a task.",
+}
+
+_BD = {word.ours: word.bd for word in TABLE}
+_TEAM = {word.ours: word.team for word in TABLE}
+
+
+def to_bd(status: str) -> str:
+    """The word of bd for a status of ours."""
+    return _BD[status]
+
+
+def to_team(status: str) -> str:
+    """The word of claude-fleet for a status of ours."""
+    return _TEAM[status]
+
+
+def from_bd(word: str) -> tuple[str, ...]:
+    """The statuses of ours that bd has this word for. Raise `BadInput` when it is none of its."""
+    known = bd_word(word)
+    return tuple(ours for ours, bd in _BD.items() if bd == known)
+
+
+def from_team(word: str) -> tuple[str, ...]:
+    """The statuses of ours that claude-fleet has this word for."""
+    found = tuple(ours for ours, team in _TEAM.items() if team == word)
+    if not found:
+        raise _unknown(word, list(_TEAM.values()))
+    return found
+
+
+def bd_word(word: str) -> str:
+    """It, once it is known to be a status of bd's that we have."""
+    plain = word.strip().lower().replace("-", "_")
+    if plain in NOT_OURS:
+        raise BadInput(f"Nothing is '{plain}' in this queue.", fix=NOT_OURS[plain])
+    if plain not in ASKED:
+        raise _unknown(word, list(ASKED))
+    return plain
+
+
+def _unknown(word: str, known: list[str]) -> BadInput:
+    names = list(dict.fromkeys(known))
+    fix = nearest(word, names) or f"There are: {', '.join(names)}."
+    return BadInput(f"'{word}' is not a status.", fix=fix)

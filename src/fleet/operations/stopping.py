@@ -1,0 +1,38 @@
+"""Ending the agents of one host, which is no failure of any task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fleet.domain.access import Permission
+from fleet.domain.run import Wanted
+from fleet.operations.catalogue import Context, Operation, Request
+from fleet.ports import Put
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    run: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopRuns(Request[tuple[Stopping, ...]]):
+    """Every run of this host is to end; their tasks go on when there is a supervisor again."""
+
+    host: str
+
+
+def stop(context: Context, request: StopRuns) -> tuple[Stopping, ...]:
+    """All in one commit. One that somebody has cancelled stays so."""
+    live = context.store.live_runs(host=request.host)
+    fresh = [run for run in live if not run.wanted]
+    if fresh:
+        events = [context.event("run.stop_wanted", run.task, run=run.id) for run in fresh]
+        context.commit([Put(replace(run, wanted=Wanted.YIELD)) for run in fresh], *events)
+    return tuple(Stopping(run.id, run.task) for run in live)
+
+
+OPERATIONS = (
+    Operation("run.stop_all", StopRuns, Permission.ADMIN, stop, "End the runs of a host."),
+)

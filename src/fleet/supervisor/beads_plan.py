@@ -1,0 +1,106 @@
+"""What is taken from a beads database, and what it is told: decided from lists and events alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from fleet.domain.run import Ending
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from fleet.domain.event import Event
+
+LABEL = "beads:"
+MOST = 2000  # characters that are told
+UNLUCKY = frozenset({Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.LOST})
+
+
+class Bead(Protocol):
+    """An issue there."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+
+
+class Tracker(Protocol):
+    """The program `bd`. All raise `Unavailable` when it cannot be asked, or says no."""
+
+    def ready(self, limit: int) -> Sequence[Bead]: ...
+
+    def held(self) -> Sequence[Bead]:
+        """Those in progress that are ours."""
+
+    def claim(self, bead: str) -> bool:
+        """False: it was refused, most likely because somebody else has it."""
+
+    def tell(self, bead: str, act: str, text: str) -> None:
+        """`act`: comment, close, block, release or resume."""
+
+    def wanted(self, bead: str) -> Mapping[str, str]:
+        """Where it is to be done: cwd, project, and perhaps coder and model."""
+
+
+class Back(NamedTuple):
+    """One thing to tell; `number` is of the event that it comes from."""
+
+    number: int
+    bead: str
+    act: str
+    text: str = ""
+
+
+class Taking(NamedTuple):
+    """`claim` first; `adopt` were claimed already, by a supervisor that then died."""
+
+    claim: tuple[Bead, ...]
+    adopt: tuple[Bead, ...]
+
+
+def bead_of(labels: Collection[str]) -> str:
+    return next((name.removeprefix(LABEL) for name in labels if name.startswith(LABEL)), "")
+
+
+def what_to_take(
+    ready: Sequence[Bead],
+    held: Sequence[Bead],
+    known: Collection[str],
+    again: Collection[str],
+    room: int,
+) -> Taking:
+    """`known` are tasks already; of those, `again` have ended, so that ready means reopened."""
+    adopt = tuple(b for b in held if b.id not in known)
+    free = [b for b in ready if b.id not in known or b.id in again]
+    return Taking(tuple(free[: max(0, room - len(adopt))]), adopt)
+
+
+def what_to_tell(event: Event, bead: str, *, question: str, why: str) -> list[Back]:
+    """`question` is the text of the message that the event names, `why` how its task ended."""
+    told = [(act, text[:MOST]) for act, text in _tell(event, question, why)]
+    return [Back(event.number, bead, act, text) for act, text in told]
+
+
+def _tell(event: Event, question: str, why: str) -> list[tuple[str, str]]:
+    match event.type, str(event.data.get("state", "")):
+        case "message.asked", _:
+            number = event.data.get("message", "")
+            return [("comment", f"QUESTION ({number}): {question}\nfleet answer {number} TEXT")]
+        case "run.ended", _ if event.data.get("ending") in UNLUCKY:
+            return [("comment", f"{event.run} {event.data['ending']}: {event.data['detail']}")]
+        case ("task.settled", "done") | ("task.closed", _):
+            return [("close", why or "Done.")]
+        case "task.settled", "failed":
+            return [("block", why or "It failed.")]
+        case "task.settled", "review":
+            return [("comment", f"Done as far as its agent knows: fleet close {event.task}")]
+        case ("task.settled", "cancelled") | ("task.cancelled", _):
+            return [("comment", f"Cancelled in the fleet: {why}"), ("release", "")]
+        case "task.reopened", _:
+            return [("resume", "")]
+    return []

@@ -1,0 +1,80 @@
+"""The gate: a command that a run's work must pass before its task is done.
+
+It runs under a keeper of its own, so that it outlives the supervisor as the coder did.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.run import Ending, Outcome
+from fleet.ports import Launch, Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.supervisor.parts import Parts
+
+WORDS = 2000  # of what it printed, for whoever reads how the run ended
+
+
+def gate_name(run_id: str) -> str:
+    """What its keeper goes by."""
+    return f"{run_id}.gate"
+
+
+class Gate:
+    def __init__(self, parts: Parts, run_id: str, command: str, *, limit: float) -> None:
+        self._parts = parts
+        self._name = gate_name(run_id)
+        self._command = command
+        self._limit = limit
+        self._began: float | None = None
+        self._late = False
+        self._stopped = False
+
+    def pass_through(
+        self, outcome: Outcome, cwd: str, env: Mapping[str, str], *, stop: bool, grace: float
+    ) -> Outcome | None:
+        """The outcome once the gate has been passed or not; None while it is at work."""
+        launcher = self._parts.launcher
+        look = launcher.look(self._name)
+        match look.presence:
+            case Presence.NEVER:
+                if stop:
+                    return outcome
+                launcher.launch(self._name, self._launch(cwd, env))
+            case Presence.ALIVE:
+                self._mind(stop=stop, grace=grace)
+            case Presence.EXITED:
+                passed = look.code == 0 or stop
+                return outcome if passed else self._refused(outcome, look.code)
+            case Presence.GONE if launcher.end(self._name):
+                return Outcome(Ending.LOST, "The keeper of its gate vanished.", usage=outcome.usage)
+        return None
+
+    def _launch(self, cwd: str, env: Mapping[str, str]) -> Launch:
+        return Launch(("sh", "-c", 'exec 2>&1; eval "$1"', "sh", self._command), cwd, env)
+
+    def _mind(self, *, stop: bool, grace: float) -> None:
+        now = self._parts.clock.since_boot()
+        self._began = now if self._began is None else self._began
+        self._late = self._late or now - self._began > self._limit
+        if (stop or self._late) and not self._stopped:
+            self._parts.launcher.stop(self._name, grace=grace)
+            self._stopped = True
+
+    def _refused(self, outcome: Outcome, code: int | None) -> Outcome:
+        how = f"took more than {self._limit:g} s" if self._late else f"exit status {code}"
+        said = self._said()
+        why = f"The gate did not pass ({self._command}): {how}.\n{said}".strip()
+        return Outcome(Ending.FAILED, why, code, checkpoint=outcome.checkpoint, usage=outcome.usage)
+
+    def _said(self) -> str:
+        offset, tail = 0, ""
+        while True:
+            chunk = self._parts.transcripts.read(self._name, offset, final=True)
+            if chunk.offset == offset:
+                return tail.strip()
+            offset = chunk.offset
+            tail = (tail + "\n".join(chunk.lines) + "\n")[-WORDS:]

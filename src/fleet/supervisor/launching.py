@@ -1,0 +1,75 @@
+"""How a run's coder is started: who plays the role, what it is told, what it may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.budget import left
+from fleet.domain.choice import Defaults, choose
+from fleet.domain.errors import Refused
+from fleet.ports import Brief
+from fleet.supervisor.brief import compose, instructions, session_of
+from fleet.supervisor.limits import budget_of
+
+if TYPE_CHECKING:
+    from fleet.config import Settings
+    from fleet.domain.fleet import Agent, Fleet
+    from fleet.domain.run import Choice, Run, Workspace
+    from fleet.domain.task import Task
+    from fleet.ports import Coder, Launch
+    from fleet.supervisor.parts import Here, Parts
+
+
+def launch_of(
+    parts: Parts, here: Here, run: Run, task: Task, last: Run | None, workspace: Workspace
+) -> Launch:
+    there = parts.world(task.project)
+    defaults = Defaults(here.coder or there.settings.coder, there.settings.model)
+    agent, _ = choose(task.spec, there.fleet, defaults)
+    coder = parts.coder(run.choice.coder, task.project)
+    session = session_of(task, last, run) if coder.resumes else ""
+    said = parts.store.messages(task.id)
+    options = options_of(agent, there.fleet, run.choice)
+    options["budget_usd"] = _dollars(task, coder, there.settings)
+    brief = Brief(
+        run_id=run.id,
+        prompt=compose(task, last, said, run.claimed_at, resuming=bool(session)),
+        cwd=workspace.path,
+        task_dir=str(parts.task_dir(task.id)),
+        model=run.choice.model,
+        instructions=instructions(agent),
+        session=session,
+        env=parts.env(task.id, run.id),
+        options=options,
+    )
+    return coder.launch(brief)
+
+
+def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
+    """What it may still cost, for a program that keeps count itself; 0: any amount."""
+    budget = budget_of(task, settings)
+    if budget.cost and not coder.costs:
+        raise Refused(
+            f"{coder.name} does not say what it costs, so no budget in dollars can stop it.",
+            fix="Give the task a budget of tokens or minutes.",
+        )
+    return left(budget, task.tally.spent)
+
+
+def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
+    """What the agent's declaration says to its coder; the gateway, when a node of ours serves it."""
+    options: dict[str, object] = {
+        "command": agent.command,
+        "extra_args": agent.extra_args,
+        "permissions": agent.permissions,
+        "tools": agent.tools,
+    }
+    model = fleet.model(choice.model) if choice.model else None
+    if model is not None:
+        gateway = fleet.gateway
+        options["gateway"] = {
+            "base_url": f"http://{gateway.host}:{gateway.port}",
+            "key_env": gateway.master_key_env,
+            "context": model.context,
+        }
+    return options

@@ -1,0 +1,110 @@
+"""The queue knows the machines: a task starts when a node that is up has a free slot for its model."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from contract.launching import until
+from integration.nodes import NodeStandIn
+
+SETTINGS = """
+nodes:
+  left: {{kind: ollama, endpoint: "{left}"}}
+  right: {{kind: ollama, endpoint: "{right}"}}
+models:
+  coder:
+    servings: {{left: "qwen:7b", right: "qwen:7b"}}
+    context: 32768
+  only-left: {{node: left, upstream: "llama:3b"}}
+agents:
+  implementer: {{coder: scripted, model: coder}}
+  lefty: {{coder: scripted, model: only-left}}
+"""
+
+
+@pytest.fixture
+def nodes(yard):
+    left, right = NodeStandIn(), NodeStandIn()
+    yard.home.mkdir(exist_ok=True)
+    text = SETTINGS.format(left=left.url, right=right.url)
+    (yard.home / "config.yaml").write_text(text)
+    yield left, right
+    left.stop()
+    right.stop()
+
+
+def runs_at_once(yard, tasks) -> int:
+    """The most that ran at one moment, by when they were claimed and ended."""
+    moments = []
+    for task in tasks:
+        for run in yard.store.runs(task):
+            moments += [(run.claimed_at, 1), (run.ended_at, -1)]
+    most = now = 0
+    for _, change in sorted(moments):
+        now += change
+        most = max(most, now)
+    return most
+
+
+def test_six_tasks_on_two_nodes_of_one_slot_run_two_at_a_time(yard, nodes):
+    tasks = [yard.add("sleep 0.7", agent="implementer") for _ in range(6)]
+    yard.start("--max", "6")
+    yard.wait(*tasks)
+    assert runs_at_once(yard, tasks) == 2
+    assert {yard.run(t).choice.node for t in tasks} == {"left", "right"}
+
+
+def test_show_names_the_slot_that_a_task_waits_for(yard, nodes):
+    first, second = (yard.add("sleep 20", agent="lefty") for _ in range(2))
+    yard.start()
+    yard.running(first)
+    shown = yard.type("show", second).stdout
+    assert f"llama:3b@{nodes[0].url} on node left is full (1/1)" in " ".join(shown.split())
+
+
+def test_tasks_wait_for_a_node_that_is_down_and_start_within_a_second_of_its_return(yard, nodes):
+    left, _ = nodes
+    left.stop()
+    task, other = yard.add("say Hi.", agent="lefty"), yard.add("say Hi.", agent="implementer")
+    yard.start()
+    yard.wait(other)
+    assert yard.run(other).choice.node == "right"
+    until(lambda: "connection refused" in yard.type("show", task).stdout)
+    shown = " ".join(yard.type("show", task).stdout.split())
+    assert "on node left cannot be had (connection refused)" in shown
+    assert yard.store.runs(task) == []
+    left.start()
+    back = time.monotonic()
+    until(lambda: yard.store.runs(task), timeout=5)
+    assert time.monotonic() - back < 2  # a second, and one for a busy machine
+    yard.wait(task)
+
+
+def test_a_run_that_fails_because_its_node_went_down_costs_no_attempt(yard, nodes):
+    left, _ = nodes
+    task = yard.add("say Going.", "sleep 2", "fail 1 lost the model", agent="lefty", attempts=1)
+    yard.start()
+    yard.heard(task, "Going.")
+    left.stop()
+    until(lambda: yard.run(task, 1).outcome, timeout=15)
+    assert yard.endings(task)[0] == "lost"
+    assert "Its node left is down" in yard.run(task, 1).outcome.detail
+    left.start()
+    yard.wait(task)
+    assert yard.task(task).tally.failures == 0
+
+
+def test_a_node_takes_no_more_at_once_than_it_says_over_all_its_models(yard, nodes):
+    config = yard.home / "config.yaml"
+    text = config.read_text().replace(
+        "left: {kind: ollama,", "left: {kind: ollama, max_parallel: 1,"
+    )
+    config.write_text(
+        text.replace('servings: {left: "qwen:7b", right: "qwen:7b"}', "node: left\n    upstream: q")
+    )
+    tasks = [yard.add("sleep 0.5", agent=a) for a in ("lefty", "implementer", "lefty")]
+    yard.start("--max", "3")
+    yard.wait(*tasks)
+    assert runs_at_once(yard, tasks) == 1

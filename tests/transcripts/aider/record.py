@@ -1,0 +1,67 @@
+"""Record what the real Aider says: `record.py [CASE…]`, all of them when none is named."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "real"))
+
+from aider_place import AiderPlace, edit  # noqa: E402  # the path comes first
+from driver import record  # noqa: E402
+
+from fleet.domain.transcript import SaidKind  # noqa: E402
+from fleet.testing.model_server import Fail, Reply, fail, hang, say  # noqa: E402
+
+LONG = Fail(
+    400,
+    body={
+        "error": {
+            "message": "This model's maximum context length is 65536 tokens.",
+            "type": "invalid_request_error",
+            "code": "context_length_exceeded",
+        }
+    },
+)
+SCRIPTS = {
+    "simple-edit": [edit("Hello, fleet."), say("Done.")],
+    "no-edit": [say("There is nothing to do.", input=1200, output=9)],
+    "resume": [say("I shall remember 7."), say("It was 7.")],
+    "read": [say("I only look.")],
+    "edit-outside": [edit("x", file="../../out.txt")],
+    "401": [fail(401, "Bad key.")],
+    "429-final": [fail(429, "Slow down.", retry_after=0)],  # it takes a minute
+    "too-long": [Reply(fail=LONG)],
+    "killed": [hang()],
+}
+
+
+def act(case: str, place: AiderPlace):
+    granted = {"permissions": "read"} if case == "read" else {}
+    run = place.drive(SCRIPTS[case], prompt=f"Please do: {case}, in hello.txt.", **granted)
+    match case:
+        case "resume":
+            run.run()
+            run = place.again(run, prompt="What was it?")
+            run.run()
+        case "killed":
+            run.start().until_said(SaidKind.TURN)
+            run.stop(0).over()
+        case _:
+            run.start().over(timeout=120)
+    return run
+
+
+def main(cases: list[str]) -> None:
+    for case in cases:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            place = AiderPlace(Path(folder))
+            record(act(case, place), place, HERE / case)
+            place.close()
+        print(case)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(SCRIPTS))

@@ -19,7 +19,7 @@ from fleet.domain.errors import FleetError
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.schedule import waits
-from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
+from fleet.domain.task import ENDED, Join, Limits, Spec, Task, TaskState
 from fleet.operations.catalogue import Context, perform
 from fleet.operations.messages import Answer, SendWords
 from fleet.operations.parents import parent_changes
@@ -284,7 +284,7 @@ class Simulation:
             priority=self.rng.randint(0, 4),
             in_place=self.rng.random() < 0.2,
             cwd="/project",
-            attempts=self.rng.choice([0, 0, 4]),
+            limits=Limits(attempts=self.rng.choice([0, 0, 4])),
             gate=self.rng.choice(["", "", "make test"]),
         )
         made = self.rng.random() < 0.15 and not parent

@@ -24,7 +24,7 @@ from fleet.domain.run import (
     Usage,
     Workspace,
 )  # fmt: skip
-from fleet.domain.task import Join, Spec, Tally, Task, TaskState, claim
+from fleet.domain.task import Join, Limits, Spec, Tally, Task, TaskState, claim
 from fleet.ports import Put, Same, TaskQuery
 from fleet.testing.memory_store import MemoryStore
 
@@ -71,7 +71,9 @@ def ready(store) -> list[str]:
 
 
 def test_a_task_comes_back_as_it_was_put(store):
-    spec = Spec(agent="a", labels=("x", "y"), priority=0, cwd="/p/ü ", in_place=True, attempts=3)
+    spec = Spec(
+        agent="a", labels=("x", "y"), priority=0, cwd="/p/ü ", in_place=True, limits=Limits(3)
+    )
     tally = Tally(runs=2, failures=1, why="no\nidea", checkpoint=Checkpoint("c", "s", "sum"))
     task = a_task(store, spec=spec, tally=tally, after=("t-9",), parent="t-8", join=Join.ANY)
     assert store.commit([Put(task)], []) == [replace(task, version=1)]

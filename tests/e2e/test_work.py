@@ -51,11 +51,15 @@ def test_every_option_of_add_is_kept(desk):
         "base": "main",
         "branch": "fix/login",
         "review": True,
-        "attempts": 3,
-        "time_limit": 90,
-        "budget": {"cost": 2_500_000, "tokens": 200_000, "seconds": 5400},
+        "limits": {
+            "attempts": 3,
+            "time_limit": 90,
+            "budget": {"cost": 2_500_000, "tokens": 200_000, "seconds": 5400},
+        },
         "gate": "make test",
         "assignee": "",
+        "terminal": False,
+        "quick": False,
     }
     assert (found["task"]["team"], found["task"]["project"]) == ("red", str(desk.repo))
     shown = desk("show", task)
@@ -149,7 +153,7 @@ def test_a_pipe_gets_every_column_whole(desk):
     title = "A title that is far longer than any terminal is wide, " * 3
     desk.add(title)
     head, row = desk("tasks", env={"COLUMNS": "40"}).splitlines()
-    columns = "TASK STATUS ELAPSED IDLE CONTEXT LINES CODER MODEL COST TITLE CWD"
+    columns = "TASK STATUS STARTED ELAPSED IDLE CONTEXT LINES CODER MODEL COST TITLE CWD"
     assert head.split() == columns.split()
     assert title.strip() in row
     assert row.endswith(str(desk.repo))
@@ -303,7 +307,7 @@ def test_a_list_fits_the_terminal_and_says_what_matters_most(desk):
             assert "A title that is rather " in rows[1]
             heads[columns] = head.split()
     assert heads[50] == ["TASK", "STATUS", "ELAPSED", "TITLE"]
-    assert heads[160][:7] == ["TASK", "STATUS", "ELAPSED", "IDLE", "CONTEXT", "LINES", "CODER"]
+    assert heads[160][:7] == ["TASK", "STATUS", "STARTED", "ELAPSED", "IDLE", "CONTEXT", "LINES"]
     assert heads[160][-2:] == ["TITLE", "CWD"]
 
 

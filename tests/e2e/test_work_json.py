@@ -24,8 +24,9 @@ RUN = {
 }
 SPEC = {
     *("agent", "coder", "model", "priority", "labels", "cwd", "in_place", "base", "branch"),
-    *("review", "attempts", "time_limit", "gate", "assignee"),
-    *(f"budget.{key}" for key in ("cost", "tokens", "seconds")),
+    *("review", "gate", "assignee", "terminal", "quick"),
+    *("limits.attempts", "limits.time_limit"),
+    *(f"limits.budget.{key}" for key in ("cost", "tokens", "seconds")),
 }
 MESSAGE = {"id", "task", "author", "kind", "text", "state", "at", "options", "reply_to", "status"}
 DETAIL = {

@@ -16,7 +16,7 @@ from fleet.adapters.host import machine
 from fleet.bootstrap import App
 from fleet.client import Client
 from fleet.domain.run import RunState
-from fleet.domain.task import Spec
+from fleet.domain.task import Limits, Spec
 from fleet.operations.tasks import AddTask
 
 BIN = Path(sys.executable).parent
@@ -46,11 +46,12 @@ class Yard:
     def add(self, *script: str, after=(), project: Path | None = None, **spec) -> str:
         """A task whose coder does this; its id."""
         where = str(project or self.repo)
+        limits = {n: spec.pop(n) for n in ("attempts", "time_limit", "budget") if n in spec}
         wanted = AddTask(
             title=(script or ("Nothing",))[0][:80],
             prompt="\n".join(script),
             project=where,
-            spec=Spec(**({"cwd": where} | spec)),
+            spec=Spec(**({"cwd": where, "limits": Limits(**limits)} | spec)),
             after=tuple(after),
         )
         return self.client.call(wanted).id

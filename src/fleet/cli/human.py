@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
@@ -44,6 +46,11 @@ def moment(micros: int | None) -> str:
 
     when = datetime.fromtimestamp(micros // SECOND, UTC).astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock(micros: int) -> str:
+    """The local time of day of a moment."""
+    return time.strftime("%H:%M:%S", time.localtime(micros // SECOND))
 
 
 def tokens(count: int | None) -> str:

@@ -11,7 +11,7 @@ from fleet.cli.measure import fit
 from fleet.client import here
 from fleet.config import checkout_top
 from fleet.domain.errors import BadInput
-from fleet.domain.task import Budget, Spec
+from fleet.domain.task import Budget, Limits, Spec
 from fleet.operations.tasks import MOST_PROMPT, AddTask
 
 if TYPE_CHECKING:
@@ -74,9 +74,11 @@ def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
         base=str(given["base"]),
         branch=str(given["branch"]),
         review=bool(given["review"]),
-        attempts=int(str(given["attempts"] or 0)),
-        time_limit=int(str(given["time_limit"] or 0)),
-        budget=_budget(_words(given["budget"])),
+        limits=Limits(
+            attempts=int(str(given["attempts"] or 0)),
+            time_limit=int(str(given["time_limit"] or 0)),
+            budget=_budget(_words(given["budget"])),
+        ),
         gate=str(given["gate"]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleet.cli.human import SECOND, ago, duration, money, tokens
+from fleet.cli.human import SECOND, ago, clock, duration, money, tokens
 from fleet.cli.measure import width
 from fleet.cli.render import Cell, Column, Pairs, Stack, Table, Text
 
@@ -51,6 +51,10 @@ def elapsed(task: TaskRow, now: int) -> Value:
     return _seconds((run.ended_at or now) - run.started_at) if run and run.started_at else None
 
 
+def _clock(task: TaskRow) -> Value:
+    return clock(task.run.started_at) if task.run and task.run.started_at else None
+
+
 def _idle(task: TaskRow, now: int) -> Value:
     run = task.run
     return _seconds(now - run.heard_at) if run and run.heard_at and not run.ended_at else None
@@ -86,6 +90,7 @@ def _chosen(task: TaskRow, what: str) -> Value:
 LIST = (
     Shown(Column("task"), lambda t, _: t.id),
     Shown(Column("status"), lambda t, _: status(t.status)),
+    Shown(Column("started"), lambda t, _: _clock(t), rank=9),
     Shown(Column("elapsed", right=True), elapsed, rank=1),
     Shown(Column("idle", right=True), _idle, rank=4),
     Shown(Column("context", right=True), peak_context, rank=3),
@@ -160,10 +165,11 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("base", spec.base),
         ("branch", spec.branch),
         ("review", "done only when you close it" if spec.review else ""),
-        ("attempts", spec.attempts),
-        ("time limit", duration(spec.time_limit * SECOND) if spec.time_limit else ""),
-        ("budget", _budget(spec.budget)),
+        ("attempts", spec.limits.attempts),
+        ("time limit", _seconds(spec.limits.time_limit * SECOND) if spec.limits.time_limit else ""),
+        ("budget", _budget(spec.limits.budget)),
         ("gate", spec.gate),
+        ("runs", _place(found)),
         ("part of", found.parent),
         ("made of", ", ".join(found.children)),
         ("after", ", ".join(found.after)),
@@ -172,6 +178,15 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("last words", "" if _why(found) else found.why),
     ]
     return facts + [(name, value) for name, value in given if value]
+
+
+def _place(found: TaskDetail) -> str:
+    """Where it is being done now."""
+    run = next((r for r in found.runs if not r.ending), None)
+    if run is None:
+        return ""
+    served = f", {run.model} on node {run.node}" if run.node else ""
+    return f"{run.id} on host {run.host}{served}"
 
 
 def _budget(budget: Budget) -> str:

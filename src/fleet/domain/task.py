@@ -48,6 +48,13 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    attempts: int = 0
+    time_limit: int = 0  # seconds of one run
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """What was asked for. Empty and zero mean: as the settings say."""
 
@@ -61,11 +68,11 @@ class Spec:
     base: str = ""
     branch: str = ""
     review: bool = False
-    attempts: int = 0
-    time_limit: int = 0
-    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
     gate: str = ""  # a command that must pass before it is done
     assignee: str = ""  # somebody does it by hand, so no run is started
+    terminal: bool = False  # its program runs in a terminal that people can attach to
+    quick: bool = False  # its workspace is not set up first
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +206,7 @@ def _failed(
 ) -> Task:
     failures = tally.failures + 1
     tally = replace(tally, failures=failures)
-    if failures >= (task.spec.attempts or retry.attempts):
+    if failures >= (task.spec.limits.attempts or retry.attempts):
         return _ended(task, TaskState.FAILED, tally, outcome.detail, now)
     tally = replace(tally, not_before=now + retry.pause(failures, jitter), why=outcome.detail)
     return replace(task, state=TaskState.OPEN, tally=tally)

@@ -23,7 +23,7 @@ ASLEEP = 30.0  # a gap between two looks in which nobody could have heard anythi
 def budget_of(task: Task, settings: Settings) -> Budget:
     said = settings.budget
     default = Budget(round(said.usd * DOLLAR), said.tokens, round(said.minutes * 60))
-    return granted(task.spec.budget, default, task.tally.grants)
+    return granted(task.spec.limits.budget, default, task.tally.grants)
 
 
 def window_of(run: Run, fleet: Fleet, coder: Coder, heard: Conversation) -> int:
@@ -45,7 +45,7 @@ def spent_up(run: Run, task: Task, heard: Conversation, settings: Settings, now:
 
 
 def out_of_time(run: Run, task: Task, settings: Settings, now: int) -> Cut | None:
-    limit = task.spec.time_limit or settings.run.time_limit
+    limit = task.spec.limits.time_limit or settings.run.time_limit
     over = limit and run.started_at and now - run.started_at > limit * SECOND
     return Cut(Ending.TIMED_OUT) if over else None
 

@@ -3,8 +3,9 @@
     say TEXT            print it                 write PATH TEXT    make a file
     think TEXT          print it as thinking     append PATH TEXT   add a line to a file
     usage IN OUT [USD]  report tokens            commit MESSAGE     commit everything
-    sleep SECONDS       work for a while         run COMMAND        run it (no shell)
-    lines N             print N lines            spawn SECONDS      leave a process behind
+    run COMMAND         run it (no shell)
+    lines N             print N lines            speak PACE SECONDS  print lines steadily
+    sleep SECONDS       work for a while         spawn SECONDS      leave a process behind
     ask QUESTION        park until it is answered; later steps may use {answer}
     hear SECONDS        wait so long for words that are sent to it, and repeat them
     fail N MESSAGE      exit 1 in the first N runs of the task
@@ -156,6 +157,17 @@ def _spawn(seconds: str) -> None:
     subprocess.Popen(["sleep", seconds], stdin=subprocess.DEVNULL, start_new_session=True)
 
 
+def _speak(rest: str) -> None:
+    pace, seconds = map(float, rest.split())
+    begun, said = time.monotonic(), 0
+    while (now := time.monotonic() - begun) < seconds:
+        for number in range(said, int(now * pace)):
+            emit("text", text=f"line {number + 1}")
+        said = max(said, int(now * pace))
+        time.sleep(0.1)
+    emit("text", text=f"said {said}")
+
+
 def _lines(count: str) -> None:
     for number in range(int(count)):
         emit("text", text=f"line {number + 1}")
@@ -200,6 +212,7 @@ ACTS: dict[str, Callable[[str], object]] = {
     "run": lambda rest: _run(shlex.split(rest), "run"),
     "sleep": lambda rest: time.sleep(float(rest)),
     "lines": _lines,
+    "speak": _speak,
     "spawn": _spawn,
     "hear": _hear,
     "ignore-term": lambda _: signal.signal(signal.SIGTERM, signal.SIG_IGN),

@@ -11,6 +11,7 @@ from fleet.domain.task import (
     MAX_LOSSES,
     SECOND,
     Join,
+    Limits,
     Retry,
     Spec,
     Tally,
@@ -76,7 +77,7 @@ def test_a_failure_is_tried_again_after_a_pause_until_its_attempts_are_spent(end
 
 
 def test_a_task_may_have_its_own_number_of_attempts():
-    assert settled(Ending.FAILED, running(spec=Spec(attempts=1))).state is TaskState.FAILED
+    assert settled(Ending.FAILED, running(spec=Spec(limits=Limits(1)))).state is TaskState.FAILED
 
 
 def test_pauses_double_and_never_exceed_an_hour():
@@ -152,7 +153,7 @@ def test_a_run_ends_once():
 
 
 def test_reopening_gives_the_attempts_back_and_only_what_has_ended_can_be():
-    failed = settled(Ending.FAILED, running(spec=Spec(attempts=1)))
+    failed = settled(Ending.FAILED, running(spec=Spec(limits=Limits(1))))
     assert (reopen(failed).state, reopen(failed).tally.failures) == (TaskState.OPEN, 0)
     with pytest.raises(Refused):
         reopen(a_task())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.domain.task import Spec
+from fleet.domain.task import Limits, Spec
 from fleet.operations.assigning import AssignTask
 from fleet.operations.catalogue import operations
 from fleet.operations.dependencies import AddDependency, RemoveDependency
@@ -83,7 +83,7 @@ def _listed(office, team: str, request):
     return request
 
 
-SPEC = Spec(agent="implementer", priority=1, labels=("red",), branch="fix/login", attempts=3)
+SPEC = Spec(agent="implementer", priority=1, labels=("red",), branch="fix/login", limits=Limits(3))
 SAMPLES = {
     "task.add": lambda office, team: AddTask(SECRET, "Do it.", "/repo", SPEC, team=team),
     "task.list": lambda office, team: _listed(office, team, ListTasks(all=True)),

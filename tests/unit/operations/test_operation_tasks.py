@@ -6,7 +6,7 @@ import pytest
 
 from fleet.domain.errors import BadConfig, BadInput, NotFound
 from fleet.domain.run import Ending, Host, Slots, Wanted
-from fleet.domain.task import Spec
+from fleet.domain.task import Limits, Spec
 from fleet.operations.dependencies import AddDependency, RemoveDependency
 from fleet.operations.listing import ListTasks, ReadyTasks
 from fleet.operations.tasks import AddTask, CancelTask, CloseTask, PauseTask, ResumeTask, RetryTask
@@ -42,7 +42,7 @@ def test_a_task_is_added_as_it_was_asked_for(office):
         (AddTask("x", "x" * 1_000_001), "1000001 characters"),
         (AddTask("x", spec=Spec(priority=5)), "Priority 5"),
         (AddTask("x", spec=Spec(priority=-1)), "Priority -1"),
-        (AddTask("x", spec=Spec(attempts=-1)), "negative"),
+        (AddTask("x", spec=Spec(limits=Limits(-1))), "negative"),
         (AddTask("x", spec=Spec(agent="implementor")), "There is no agent 'implementor'"),
         (AddTask("x", spec=Spec(coder="claud")), "There is no coder 'claud'"),
         (AddTask("x", spec=Spec(agent="implementer", coder="nope")), "There is no coder 'nope'"),

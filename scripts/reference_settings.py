@@ -39,6 +39,7 @@ KINDS = {
     "inside": "a list of paths inside the project",
     "path": "a path",
     "branch": "what git allows in a branch's name",
+    "pattern": "a regular expression, as Python reads it",
     "host": "a host name or address",
     "url": "an `http` or `https` address",
     "store": "a store's address",
@@ -52,6 +53,13 @@ SECTIONS = {
     "workspace": ("workspace", "Where runs change files."),
     "budget": ("budget", "What all runs of a task may come to; when it is spent, the task asks."),
     "notify": ("notify", "How a person is told that something needs them."),
+    "tmux": (
+        "tmux",
+        (
+            "The terminals that agents run in. They are on a tmux server of Fleet's own, so `tmux ls` does "
+            "not show them."
+        ),
+    ),
     "store": ("store", "Where tasks, runs and events are kept."),
     "project": ("project", "The fleet itself. `gateway` may also stand at the top of the file."),
     "nodes": ("nodes", "The places that serve models."),

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.bootstrap import App
 from fleet.domain.errors import BadInput, Unavailable
+from fleet.domain.run import RunState
+from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Request, find, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fleet.domain.run import Run
+    from fleet.operations.agents import AgentRow
     from fleet.operations.stopping import Stopping
 
 Reply = TypeVar("Reply")
 
+LOOKS = 20  # steps in which a supervisor has settled what there is to settle
 PATIENCE = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
 
@@ -53,6 +58,86 @@ class Client:
                 self.app.store.wait(0.1)
         return asked
 
+    def start(self, tasks: Sequence[str], *, patience: float) -> list[str]:
+        """Until each of them has begun its first turn, or has ended; those that have not, yet."""
+        until = time.monotonic() + patience
+        while left := [task for task in tasks if not self._has_begun(task)]:
+            if time.monotonic() > until:
+                return left
+            if not self._work_on(left, until):
+                self.app.store.wait(0.05)
+        return []
+
+    def _has_begun(self, task_id: str) -> bool:
+        """It works on what it was told, or waits for the first word, or it is over."""
+        store = self.app.store
+        task = store.task(task_id)
+        if task.state is not TaskState.RUNNING:
+            return bool(task.run_id)
+        run = store.run(task.run_id)
+        if not task.prompt:
+            return run.state is not RunState.CLAIMED
+        facts = store.events(task=task_id, limit=50, newest=True)
+        return any(e.type == "run.prompted" and e.run == run.id for e in facts)
+
+    def _work_on(self, tasks: list[str], until: float) -> bool:
+        return self._supervise(lambda: all(map(self._has_begun, tasks)), until, only=tasks)
+
+    def deliver(self, message: str, *, patience: float) -> None:
+        """Until the words were heard, or that does not happen: the supervisor here sees to it."""
+        until = time.monotonic() + patience
+        store = self.app.store
+
+        def settled() -> bool:
+            words = store.message(message)
+            return words.state != "open" or store.task(words.task).state is not TaskState.RUNNING
+
+        while not settled() and time.monotonic() < until:
+            if not self._supervise(settled, until):
+                store.wait(0.1)
+
+    def _supervise(
+        self, enough: Callable[[], bool], until: float, *, only: Sequence[str] = ()
+    ) -> bool:
+        """Under the host's lock, as its supervisor would. False: there is one, and it does it."""
+        with self.app.home.alone() as mine:
+            if not mine:
+                return False
+            self.app.arrive()
+            try:
+                supervisor = self.app.supervisor()
+                supervisor.claiming, supervisor.only = bool(only), frozenset(only)
+                supervisor.start()
+                while not enough() and time.monotonic() < until:
+                    if not supervisor.step():
+                        time.sleep(0.01)
+            finally:
+                self.app.leave()
+            return True
+
+    def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
+        """Each with what is seen of it here: what it does and why we think so, what it uses."""
+        from fleet.bootstrap.observing import Sight, Subject, observe  # noqa: PLC0415  # start-up
+
+        here = self.app.home.host_id()
+        subjects = [
+            Subject(r.run, r.coder, r.project, r.terminal, r.host == here, r.ended_at is None)
+            for r in rows
+            if r.run and r.ended_at is None
+        ]
+        sights = observe(self.app, subjects)
+        nothing = Sight("", "")
+        fields = [f.name for f in dataclasses.fields(rows[0])] if rows else []
+        return [
+            {name: getattr(row, name) for name in fields} | sights.get(row.run, nothing)._asdict()
+            for row in rows
+        ]
+
+    def reconcile(self) -> None:
+        """What a supervisor sees when it starts, if none runs here: who is gone, what has ended."""
+        looks = iter(range(LOOKS))
+        self._supervise(lambda: next(looks, None) is None, time.monotonic() + PATIENCE)
+
     def _see_to(self, task_id: str) -> None:
         """Wait until each run's host has done it; with no supervisor here, do it ourselves."""
         until = time.monotonic() + PATIENCE
@@ -80,23 +165,7 @@ class Client:
         ours = [run.id for run in runs if run.host == host]
         if not ours:
             return False
-        with self.app.home.alone() as mine:
-            if not mine:
-                return False
-            self.app.arrive()
-            try:
-                self._end(ours, until)
-            finally:
-                self.app.leave()
-            return True
-
-    def _end(self, ours: list[str], until: float) -> None:
-        supervisor = self.app.supervisor()
-        supervisor.claiming = False
-        supervisor.start()
-        while any(self.app.store.run(i).live for i in ours) and time.monotonic() < until:
-            supervisor.step()
-            time.sleep(0.02)
+        return self._supervise(lambda: not any(self.app.store.run(i).live for i in ours), until)
 
 
 def _not_yet(run: Run) -> Unavailable:

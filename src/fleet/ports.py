@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from fleet.domain.message import Message
 from fleet.domain.run import Host, Progress, Run, Slots
@@ -127,6 +127,8 @@ class Launch(NamedTuple):
     stdin: str | None = None  # the first thing it hears; None: nothing at all
     keep_stdin: bool = False  # more may follow; else its standard input ends there
     opening: str = ""  # what whoever adopts the run needs to follow the conversation
+    terminal: bool = False  # in a terminal of its own: what its hooks write is its transcript
+    title: str = ""  # what people know it by, such as its branch: in the name of its terminal
 
 
 class Presence(StrEnum):
@@ -152,7 +154,10 @@ class Launcher(Protocol):
     def look(self, run_id: str) -> Look: ...
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
-        """Put text on the coder's standard input, once for every key however often it is called."""
+        """Put text on the coder's standard input, once for every key however often it is called.
+
+        Raise `Unavailable` when it is in a terminal: there, people and `Terminal` speak to it.
+        """
 
     def told(self, run_id: str) -> list[str]:
         """The keys of all that it was told, in order."""
@@ -162,6 +167,9 @@ class Launcher(Protocol):
 
     def opening(self, run_id: str) -> str:
         """The `opening` that this run was launched with."""
+
+    def first(self, run_id: str) -> str:
+        """The `stdin` that it was launched with, or nothing. In a terminal it is to be pasted."""
 
     def stop(self, run_id: str, *, grace: float) -> None:
         """Ask the keeper to end its coder: politely, then after `grace` seconds not."""
@@ -174,6 +182,50 @@ class Launcher(Protocol):
 
     def renew(self, run_ids: Sequence[str], *, until: float) -> None:
         """Let their keepers end themselves then (by `Clock.since_boot`), unless renewed again."""
+
+
+class ScreenState(StrEnum):
+    """What a screen shows, by rules that are data. One that no rule knows asserts nothing."""
+
+    WORKING = "working"
+    READY = "ready"  # it waits for a prompt
+    TYPING = "typing"  # there are words in its prompt box that nobody has sent
+    WANTS = "wants"  # a permission: keys would answer it
+    UNKNOWN = "unknown"
+
+
+class Screen(NamedTuple):
+    """What a run's terminal shows now; `rule` is what its state was told by."""
+
+    text: str
+    cursor: tuple[int, int] = (0, 0)  # column and line, from the upper left
+    alive: bool = True
+    status: int | None = None  # how it ended; not known at once
+    state: ScreenState = ScreenState.UNKNOWN
+    rule: str = ""
+    watchers: int = 0  # people who are attached
+
+
+class Terminal(Protocol):
+    """The terminals that coders run in. All raise `Unavailable` when the run has none now."""
+
+    def screen(self, run_id: str, *, history: int = 0) -> Screen:
+        """With so many lines from before what is visible."""
+
+    def is_ready(self, run_id: str) -> bool:
+        """Whether one may paste: its screen shows that it waits for a prompt, and nobody types."""
+
+    def paste(self, run_id: str, text: str) -> None:
+        """Type this, byte for byte, and then Enter; nobody else's text comes in between.
+
+        That it was taken is not proven by this. Raise `Refused`, having typed nothing, when its
+        program has ended (`exited`), shows a dialog, which the keys would answer
+        (`wants_permission`), or has somebody's words in its prompt box (`typing`); `BadInput` when
+        it is nothing that can be typed.
+        """
+
+    def press(self, run_id: str, key: str) -> None:
+        """One of `Enter`, `Escape`, `C-c` and `C-u`."""
 
 
 class Chunk(NamedTuple):
@@ -259,6 +311,16 @@ class Coder(Protocol):
 
     def listen(self, opening: str) -> Listener:
         """From the first line; `opening` is the launch's."""
+
+
+@runtime_checkable
+class InTerminal(Protocol):
+    """A coder with a screen, which people can attach to. The prompt is delivered once it is ready."""
+
+    def launch_in_terminal(self, brief: Brief) -> Launch: ...
+
+    def watch(self, opening: str) -> Listener:
+        """Over the lines that its hooks wrote; `opening` is the launch's."""
 
 
 class Pulse(NamedTuple):

@@ -7,6 +7,7 @@ must never happen did. `crash_at=N` crashes at the Nth moment (before or after a
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from fleet.testing.fakes import (
     FakeCoder,
     FakeMachine,
     FakeNodes,
+    FakeTerminal,
     InlineJobs,
     NoFiles,
 )
@@ -143,7 +145,9 @@ class Simulation:
         self.story: list[str] = []
         self.shared = hosts > 1
         self.hosts = [self._host(f"h{n}") for n in range(hosts)]
-        self.world = SimpleNamespace(settings=Settings(coder="fake"), fleet=_fleet())
+        self.world = SimpleNamespace(
+            settings=Settings(coder="fake"), fleet=_fleet(), withheld=frozenset()
+        )
         for _ in range(tasks):
             self._add_task()
 
@@ -223,9 +227,11 @@ class Simulation:
             checkout=lambda _: checkout,
             task_dir=lambda task: Path("/tasks") / task,
             env=lambda task, run: {"FLEET_TASK_ID": task, "FLEET_RUN_ID": run},
+            place_env=lambda _project, _place: {},
             jitter=lambda: 0.0,
             files=NoFiles(),
             nodes=host.nodes,
+            terminal=FakeTerminal(host.machine),
         )
         holder = f"{host.name}#{host.incarnations}"
         return Supervisor(
@@ -328,7 +334,8 @@ class Simulation:
 
     def _answer(self) -> None:
         for question in self.store.open_messages(MessageKind.QUESTION):
-            self._ask_for(Answer(question.id, "This."))
+            with suppress(FleetError):  # its task has ended
+                self._ask_for(Answer(question.id, "This."))
 
     def _send(self) -> None:
         task = self.rng.choice(self._tasks())

@@ -11,7 +11,8 @@ from checkouts import checkout_in, commit, git, make_repo, prepared, site
 from launching import is_alive, until
 
 from fleet.adapters.host import machine
-from fleet.adapters.host.git import Making, Repo
+from fleet.adapters.host.git_making import Making
+from fleet.adapters.host.git_repo import Repo
 
 FILES = {f"d{n % 20}__f{n}": f"{n}\n" * 40 for n in range(400)}
 ROUNDS = int(os.environ.get("ROUNDS", "10"))

@@ -58,7 +58,7 @@ def test_every_option_of_add_is_kept(desk):
         },
         "gate": "make test",
         "assignee": "",
-        "terminal": False,
+        "mode": "",
         "quick": False,
     }
     assert (found["task"]["team"], found["task"]["project"]) == ("red", str(desk.repo))

@@ -24,7 +24,7 @@ RUN = {
 }
 SPEC = {
     *("agent", "coder", "model", "priority", "labels", "cwd", "in_place", "base", "branch"),
-    *("review", "gate", "assignee", "terminal", "quick"),
+    *("review", "gate", "assignee", "mode", "quick"),
     *("limits.attempts", "limits.time_limit"),
     *(f"limits.budget.{key}" for key in ("cost", "tokens", "seconds")),
 }

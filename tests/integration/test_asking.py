@@ -123,3 +123,12 @@ def test_an_agent_that_waits_for_its_answer_hears_it_in_the_same_run(yard):
     yard.wait(task)
     assert yard.endings(task) == ["succeeded"]
     assert "This one" in yard.transcript(task)
+
+
+def test_a_question_whose_asker_gave_up_waiting_holds_the_task_and_is_answered(yard):
+    task = yard.add("run fleet ask Colour? --timeout 0.5", "say I go on.", "say {answer}")
+    yard.start()
+    until(lambda: yard.endings(task) == ["asked"], why=lambda: yard.story(task))
+    assert "Colour?" in yard.type("questions").stdout
+    yard.type("answer", task, "Red")
+    yard.wait(task)

@@ -59,3 +59,13 @@ def test_cancelling_ends_the_gate(yard):
     assert cancelled.returncode == 0, cancelled.stderr
     assert yard.endings(task) == ["cancelled"]
     until(lambda: not yard.strays())
+
+
+def test_a_gate_that_an_earlier_supervisor_began_ends_with_its_run(yard):
+    task = yard.add("say Done.", gate="sleep 60")
+    yard.start()
+    until((yard.home / "runs" / "t-1.1.gate" / "keeper.json").exists, why=yard.said)
+    yard.end(signal.SIGKILL)
+    assert yard.type("run", "stop", "--agents").returncode == 0
+    until(lambda: not yard.strays())
+    assert yard.endings(task) == ["yielded"]

@@ -108,3 +108,13 @@ def test_a_node_takes_no_more_at_once_than_it_says_over_all_its_models(yard, nod
     yard.start("--max", "3")
     yard.wait(*tasks)
     assert runs_at_once(yard, tasks) == 1
+
+
+def test_tasks_that_wait_for_a_node_starve_nobody_behind_them(yard, nodes):
+    for node in nodes:
+        node.stop()
+    for _ in range(90):
+        yard.add("say Never.", agent="lefty")
+    free = yard.add("say Free.")
+    yard.start()
+    yard.wait(free)

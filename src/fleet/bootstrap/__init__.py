@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
     from fleet.adapters.host.bell import Bell
     from fleet.adapters.host.daemon import Daemon
+    from fleet.adapters.host.git import GitCheckout
+    from fleet.adapters.host.installation import Installation
     from fleet.adapters.host.keepers import Keepers
     from fleet.adapters.host.task_files import FolderFiles
+    from fleet.adapters.host.terminals import Terminals
+    from fleet.bootstrap.workspaces import Cleared, Workspaces
     from fleet.config import Loaded
+    from fleet.domain.run import Workspace
     from fleet.operations.catalogue import Context
-    from fleet.ports import Checkout, Coder, Store
+    from fleet.ports import Coder, Store
     from fleet.supervisor.beads import Beads
     from fleet.supervisor.loop import Supervisor
     from fleet.supervisor.notices import Notices, Notifier
@@ -85,7 +90,24 @@ class App:
         from fleet.adapters.host.keepers import Keepers
 
         root = self.daemon.keep_code() if self.listening else None
-        return Keepers(self.home.runs, bell=self.home.bell, root=root)
+        return Keepers(self.home.runs, bell=self.home.bell, root=root, terminals=self.terminals)
+
+    @cached_property
+    def terminals(self) -> Terminals:
+        from fleet.adapters.host.terminals import Terminals
+        from fleet.adapters.host.tmux import Tmux
+
+        tmux = Tmux(self.home.path, prefix=self.loaded.settings.tmux.prefix)
+        return Terminals(self.home.runs, tmux)
+
+    def attach_argv(self, run_id: str) -> list[str]:
+        """What to become, to sit at this run's terminal; raise `Unavailable` when it has none."""
+        return self.terminals.attach_argv(run_id, self.env)
+
+    def close_terminals(self, task_id: str) -> None:
+        """What is left of the sessions of its runs, which have ended; their screens are kept."""
+        for run in self.store.runs(task_id):
+            self.terminals.kill(run.id)
 
     @cached_property
     def daemon(self) -> Daemon:
@@ -175,6 +197,22 @@ class App:
             warn=warn,
         )
 
+    def installation(self) -> Installation:
+        from fleet.adapters.host.installation import installation
+
+        return installation()
+
+    def newest_release(self) -> str:
+        """Raise `Unavailable` when the index cannot be asked."""
+        from fleet.adapters.host.installation import newest
+
+        return newest(self.env)
+
+    def is_newer(self, one: str, other: str) -> bool:
+        from fleet.adapters.host.installation import order
+
+        return order(one) > order(other)
+
     @cached_property
     def actor(self) -> Actor:
         """Inside a run the run, else the person."""
@@ -194,7 +232,15 @@ class App:
     def context(self) -> Context:
         from fleet.operations.catalogue import Context
 
-        return Context(self.actor, self.store, lambda: self.keepers, self.worlds)
+        project = str(self.loaded.project or "")
+        return Context(
+            self.actor,
+            self.store,
+            lambda: self.keepers,
+            self.worlds,
+            project=project,
+            edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is asked
+        )
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
         """All that a coder starts with: ours, less what an outer agent left in it."""
@@ -218,7 +264,7 @@ class App:
         """As this project declares it, if it is none of ours."""
         return make_coder(name, None if name in CODERS else self.worlds(project).fleet)
 
-    def checkout(self, project: str) -> Checkout:
+    def checkout(self, project: str) -> GitCheckout:
         from fleet.adapters.host.git import GitCheckout, WorkspaceRules
 
         said = self.worlds(project).settings.workspace
@@ -228,8 +274,34 @@ class App:
             credential_files=said.credential_files,
             setup=() if said.quick else said.setup,
             setup_timeout=said.setup_timeout,
+            branch_pattern=said.branch_pattern,
+            teardown=said.teardown,
+            ports=said.ports,
+            pool=said.pool,
+            pool_ignored=said.pool_ignored,
         )
-        return GitCheckout(self.home.worktrees, rules)
+        home = self.home
+        return GitCheckout(
+            home.worktrees,
+            rules,
+            ports=home.path / "ports.json",
+            log=lambda task: home.path / "tasks" / task / "setup.log",
+        )
+
+    def workspace_env(self, project: str, workspace: Workspace) -> dict[str, str]:
+        """What a workspace adds to the environment of its coder and of its gate."""
+        return self.checkout(project).env(workspace)
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """What is done with workspaces besides making them."""
+        from fleet.bootstrap.workspaces import Workspaces
+
+        return Workspaces(self)
+
+    def remove_workspaces(self, task_id: str, *, delete_branch: bool = False) -> Cleared:
+        """Of a task whose processes are gone; what is only there is kept first."""
+        return self.workspaces.remove(self.store.task(task_id), delete_branch=delete_branch)
 
     def supervisor(self, *, coder: str = "", max_concurrent: int = 0) -> Supervisor:
         import random
@@ -253,9 +325,11 @@ class App:
             checkout=self.checkout,
             task_dir=self.home.task_dir,
             env=self.coder_env,
+            place_env=self.workspace_env,
             jitter=random.random,
             files=self.files,
             nodes=NodePulses(self.bell.ring_self),
+            terminal=self.terminals,
         )
         here = Here(
             host=host,

@@ -149,7 +149,7 @@ def _take_first(client: Client, ids: tuple[str, ...]) -> tuple[Issue, ...]:
 
     for task in ids:
         try:
-            client.call(AssignTask(task, claim=True))
+            client.call(AssignTask(task, claim=True, fresh=True))
         except Refused as error:
             if error.code not in {"claimed", "ended"}:
                 raise

@@ -181,9 +181,13 @@ def _qa_file(client: Client, issue: Issue, *, own: bool) -> Path:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
+        if not file.is_file():  # nothing, or what would make us wait for ever
+            return ""
+        return file.read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise Refused(
+            f"{file} cannot be read: {error.strerror}.", fix="Mend that first."
+        ) from error
 
 
 def _append(file: Path, wanted: str, before: str) -> None:

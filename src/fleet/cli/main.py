@@ -33,12 +33,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "task": ("fleet.cli.files:task", "Show one of a task's files: its log, its plan, its result."),
     "log": ("fleet.cli.files:log", "Show the supervisor's log."),
     "notify": ("fleet.cli.notify:notify", "Send a test notice to what is configured."),
+    "create": ("fleet.cli.agents:create", "Start an agent on a branch of its own."),
+    "fanout": ("fleet.cli.agents:fanout", "Start several agents with the same prompt."),
+    "multi": ("fleet.cli.agents:multi", "Start several agents, each with its own prompt."),
+    "list": ("fleet.cli.agents:list_", "List the agents at work."),
+    "prompt": ("fleet.cli.agents:prompt", "Tell an agent what to do next."),
+    "attach": ("fleet.cli.agents:attach", "Sit down at an agent's terminal."),
+    "explain": ("fleet.cli.agents:explain", "Say what an agent is doing, and how we know."),
+    "kill": ("fleet.cli.agents:kill", "End agents, keep their work, remove their worktrees."),
+    "diff": ("fleet.cli.workspaces:diff", "Show what a task has changed."),
+    "merge": ("fleet.cli.workspaces:merge", "Merge a task's branch onto its base."),
+    "kept": ("fleet.cli.workspaces:kept", "List, restore or drop work that was kept."),
+    "gc": ("fleet.cli.workspaces:gc", "Remove the worktrees that ended tasks left."),
     "init": ("fleet.cli.setup:init", "Set up the home and the project's fleet.yaml."),
     "validate": ("fleet.cli.setup:validate", "Check fleet.yaml."),
     "config": ("fleet.cli.setup:config", "Show, set, edit or check the settings."),
     "trust": ("fleet.cli.setup:trust", "Let this project's settings run commands."),
     "coders": ("fleet.cli.coders:coders", "List the coders and what each can do."),
     "completion": ("fleet.cli.completion:completion", "Print a shell's completion script."),
+    "update": ("fleet.cli.update:update", "Get the newest release."),
     "demo": ("fleet.cli.demo:demo", "Run the whole path in a scratch repository."),
 }
 
@@ -48,10 +61,33 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         *("cancel", "retry", "reopen", "close", "pause", "resume", "dep", "comment"),
         *("send", "ask", "answer", "questions", "bd"),
     ),
-    "Workspaces": (),
+    "Workspaces": (
+        "create",
+        "fanout",
+        "multi",
+        "list",
+        "prompt",
+        "attach",
+        "explain",
+        "kill",
+        "diff",
+        "merge",
+        "kept",
+        "gc",
+    ),
     "Compute": (),
     "Team": (),
-    "Setup": ("init", "validate", "config", "trust", "coders", "notify", "completion", "demo"),
+    "Setup": (
+        "init",
+        "validate",
+        "config",
+        "trust",
+        "coders",
+        "notify",
+        "completion",
+        "update",
+        "demo",
+    ),
 }
 
 ALIASES = {"l": "list"}
@@ -59,7 +95,7 @@ ALIASES = {"l": "list"}
 # Local by nature: they act on this machine's files or terminal, and are no operation.
 LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
-    | {"coders"}
+    | {"coders", "update", "diff", "merge", "kept", "gc"}
 )
 
 # Executables promise these; until they are built they say so.

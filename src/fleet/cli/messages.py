@@ -10,7 +10,7 @@ import click
 from fleet.cli.completion import complete_tasks
 from fleet.cli.frame import command, wants_json
 from fleet.cli.render import Column, Result, Table, Text, say
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,28 +86,28 @@ def send(
     starts when this one has ended.
     """
     from fleet.cli.connect import connect
+
+    return tell(connect(config=config), task, text, file, wait=wait)
+
+
+def tell(
+    client: Client, name: str, text: tuple[str, ...], file: str | None, *, wait: float
+) -> Result:
+    """Send it, wait a while until it was heard, and say which of the three it came to."""
     from fleet.cli.new_task import read_text
-    from fleet.operations.messages import SendWords
+    from fleet.operations.messages import ReadMessage, SendWords
 
     if (file is None) == (not text):
         raise BadInput("Say what to send once.", fix='fleet send t-1 "Add tests too"')
-    client = connect(config=config)
     words = read_text(file, "message") if file is not None else " ".join(text)
-    sent = _await_hearing(client, client.call(SendWords(task, words)), wait)
+    sent = client.call(SendWords(name, words))
+    client.deliver(sent.id, patience=wait)
+    sent = client.call(ReadMessage(sent.id))
+    if sent.status == "refused":
+        raise Refused(
+            f"{sent.task} ended before it heard {sent.id}.", fix=f"fleet show {sent.task}"
+        )
     return Result("message", sent, Text(_delivery(client, sent)))
-
-
-def _await_hearing(client: Client, sent: MessageRow, seconds: float) -> MessageRow:
-    """Until it was heard, or refused, or there is nobody who could hear it now."""
-    from fleet.operations.messages import ReadMessage
-
-    until = time.monotonic() + seconds
-    while sent.status == "queued" and time.monotonic() < until:
-        if client.app.store.task(sent.task).state != "running" or not client.supervised():
-            break
-        client.app.store.wait(0.1)
-        sent = client.call(ReadMessage(sent.id))
-    return sent
 
 
 def _delivery(client: Client, sent: MessageRow) -> str:

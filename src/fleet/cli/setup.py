@@ -173,6 +173,8 @@ def config_set(
     file = config or above
     changes = [parsed(each) for each in assignments]
     layer = table.PROJECT if project or file else table.USER
+    if layer == table.USER:
+        _only_people("set a person's own settings")
     target = _existing(context.cwd / file) if file else context.file(layer)
     loaded = apply(changes, file=target, layer=layer, context=context)
     values = {".".join(c.path): shown(c.key, c.value) for c in changes}
@@ -198,6 +200,7 @@ def _overridden(loaded: Loaded, layer: str, paths: list[str]) -> list[str]:
 @click.pass_obj
 def config_edit(above: Path | None, *, project: bool, config: Path | None) -> Result:
     """Open the project's fleet.yaml, or your own config.yaml, in your editor."""
+    _only_people("edit a person's own settings")
     return _edit(config or above, project=project)
 
 
@@ -215,14 +218,14 @@ def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
     """Let this project's settings run commands, send data out and choose the store."""
     from fleet.config import trust as trusting
     from fleet.config.files import only_writer
-    from fleet.domain.errors import Forbidden, NotFound
+    from fleet.domain.errors import NotFound
 
     context, loaded = _context(), _load(config)
     file = loaded.project_file
     if file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
-    if os.environ.get("FLEET_RUN_ID") and not (show or revoke):
-        raise Forbidden("A run may not trust the settings of its own project.", fix="Ask a person.")
+    if not (show or revoke):
+        _only_people("trust the settings of its own project")
     if revoke:
         with only_writer(context.home):
             done = trusting.revoke(context.home, file)
@@ -251,6 +254,14 @@ def _trust_result(loaded: Loaded, file: Path, *, trusted: bool) -> Result:
     columns = [Column("setting"), Column("value", flexible=True), Column("why it needs trust")]
     word = "Trusted" if trusted else "Not trusted yet"
     return Result("trust", data, Stack([(f"{word}: {file}", Table(columns, rows))]))
+
+
+def _only_people(what: str) -> None:
+    """What decides over runs is not for a run to decide."""
+    from fleet.domain.errors import Forbidden
+
+    if os.environ.get("FLEET_RUN_ID"):
+        raise Forbidden(f"A run may not {what}.", fix="Ask a person.")
 
 
 def _context() -> Context:

@@ -70,6 +70,11 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
     place = directory(cwd)
     client = _client(config, cwd=place)
     project = str(client.app.loaded.project or place)
+    if client.app.actor.run and cwd is None:  # not in its own worktree, which will be gone
+        from fleet.operations.showing import ShowTask
+
+        own = client.call(ShowTask("")).task
+        place, project = directory(own.cwd), own.project
     row = client.call(request(title, given, project=project, cwd=place))
     client.app.files.refresh(row.id)
     text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {row.cwd}]"

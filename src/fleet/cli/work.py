@@ -85,7 +85,8 @@ def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
     def read(line: str) -> dict[str, Any]:
         shown = []
         for said in listener.hear(line):
-            text = " ".join(p for p in (said.name, said.text) if p)
+            named = "" if said.kind is SaidKind.HEARD else said.name  # an id of its protocol
+            text = " ".join(p for p in (named, said.text) if p)
             if text and said.kind not in quiet:
                 shown.append(text if said.kind is SaidKind.TEXT else f"[{said.kind}] {text}")
         return {"line": line, "text": "\n".join(shown) or None}

@@ -140,6 +140,9 @@ def _texts(key: Key, raw: Any) -> tuple[str, ...]:
             raise Wrong(wrong.message, wrong.fix, index) from None
         if not text.strip():
             raise Wrong("is empty.", index=index)
+        if key.choices and text not in key.choices:
+            fix = nearest(text, key.choices) or f"There are: {_or(key.choices)}."
+            raise Wrong(f"{described(text)} is not one of them.", fix, index)
         found.append(text)
     return tuple(found)
 
@@ -167,6 +170,15 @@ def _branch(key: Key, raw: Any) -> str:
     text = _text(key, raw)
     if re.search(NOT_IN_BRANCH, text):
         raise Wrong(f"{described(text)} cannot begin a branch's name in git.", "Try 'fleet/'.")
+    return text
+
+
+def _pattern(key: Key, raw: Any) -> str:
+    text = _line(key, raw)
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Wrong(f"{described(text)} is not a regular expression: {error}.") from None
     return text
 
 
@@ -268,6 +280,7 @@ KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "inside": _inside,
     "path": _path,
     "branch": _branch,
+    "pattern": _pattern,
     "host": _host,
     "url": _url,
     "address": _address,

@@ -28,6 +28,7 @@ PROJECT = {
     "setup.credential_files": "workspace.credential_files",
     "setup.commands": "workspace.setup",
     "setup.quick": "workspace.quick",
+    "tmux.prefix": "tmux.prefix",
 }
 GLOBAL = {
     "worktree_root": "workspace.root",
@@ -36,6 +37,7 @@ GLOBAL = {
     "credential_files": "workspace.credential_files",
     "setup_commands": "workspace.setup",
     "quick_setup": "workspace.quick",
+    "tmux_prefix": "tmux.prefix",
 }
 
 

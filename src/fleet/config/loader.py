@@ -44,6 +44,11 @@ class Loaded(NamedTuple):
     asked: Mapping[table.Path, Leaf]  # what the project's file says that needs trust
     trusted: bool
 
+    @property
+    def withheld(self) -> frozenset[str]:
+        """What the project's file says and does not count, for want of trust."""
+        return frozenset() if self.trusted else frozenset(".".join(path) for path in self.asked)
+
 
 def load(
     cwd: Path,

@@ -38,6 +38,15 @@ class WorkspaceSettings(NamedTuple):
     setup: tuple[str, ...] = ()
     setup_timeout: float = 600
     quick: bool = False
+    branch_pattern: str = ""
+    teardown: tuple[str, ...] = ()
+    ports: int = 0
+    pool: int = 4
+    pool_ignored: str = "keep"
+
+
+class TmuxSettings(NamedTuple):
+    prefix: str = "fleet_"
 
 
 class StoreSettings(NamedTuple):
@@ -56,6 +65,7 @@ class Settings(NamedTuple):
     store: StoreSettings = StoreSettings()
     budget: BudgetSettings = BudgetSettings()
     notify: NotifySettings = NotifySettings()
+    tmux: TmuxSettings = TmuxSettings()
 
 
 GROUPS = {
@@ -64,6 +74,7 @@ GROUPS = {
     "store": StoreSettings,
     "budget": BudgetSettings,
     "notify": NotifySettings,
+    "tmux": TmuxSettings,
 }
 
 

@@ -28,6 +28,7 @@ from fleet.config.key import (
     Path,
 )
 from fleet.config.key import in_files as _in_files
+from fleet.config.workspace_keys import WORKSPACE_KEYS
 from fleet.domain.fleet import NODE_KINDS, PERMISSIONS
 
 __all__ = [
@@ -110,6 +111,7 @@ SETTINGS = (
         "texts",
         ("asked", "failed", "done"),
         "What a person is told of: `asked`, `failed`, `done`.",
+        choices=("asked", "failed", "done"),
         layers=NOT_PROJECT,
     ),
     Key(
@@ -158,6 +160,13 @@ SETTINGS = (
     ),
     Key(
         "workspace.quick", "flag", False, "Copy the credential files but skip the set-up commands."
+    ),
+    *WORKSPACE_KEYS,
+    Key(
+        "tmux.prefix",
+        "word",
+        "fleet_",
+        "What the name of every tmux session begins with; a `.` in it becomes `-`.",
     ),
     Key(
         "store.url",

@@ -159,6 +159,7 @@ class Host:
     boot: str
     lease_until: int
     down: tuple[str, ...] = ()  # nodes that it cannot reach: `ADDRESS why`
+    room: int = 0  # runs at once; 0: as the settings say
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,12 @@ class Join(StrEnum):
     ANY = "any"
 
 
+class Mode(StrEnum):
+    QUEUED = ""  # started when there is room
+    NOW = "now"  # started at once, whatever else runs
+    TERMINAL = "terminal"  # likewise, in a terminal that people can attach to
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What all runs of a task may come to; zero is no limit."""
@@ -71,7 +77,7 @@ class Spec:
     limits: Limits = field(default_factory=Limits)
     gate: str = ""  # a command that must pass before it is done
     assignee: str = ""  # somebody does it by hand, so no run is started
-    terminal: bool = False  # its program runs in a terminal that people can attach to
+    mode: str = ""  # one of `Mode`
     quick: bool = False  # its workspace is not set up first
 
 

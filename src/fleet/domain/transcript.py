@@ -16,6 +16,7 @@ class SaidKind(StrEnum):
     THINKING = "thinking"
     TOOL = "tool"
     TOOL_RESULT = "tool_result"
+    WANTS = "wants"  # it shows a person what it wants to do, and does nothing until they say
     USAGE = "usage"
     LIMIT = "limit"  # turned away by a rate limit; a retry of its own is not one
     SPENT = "spent"  # it ended because the money it was given has run out
@@ -49,6 +50,7 @@ class Conversation:
     ended_turns: int = 0
     heard_words: int = 0
     open_tools: int = 0
+    wants: str = ""  # the permission that it waits for
     session: str = ""
     last: str = ""
     error: str = ""
@@ -72,7 +74,9 @@ def hear(so_far: Conversation, said: Said) -> Conversation:
         case SaidKind.SESSION:
             return replace(so_far, session=said.text or so_far.session)
         case SaidKind.TURN:
-            return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False)
+            return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False, wants="")
+        case SaidKind.WANTS:
+            return replace(so_far, wants=said.text or said.name or "something")
         case SaidKind.TEXT:
             return replace(so_far, last=said.text)
         case SaidKind.THINKING | SaidKind.REPLY:
@@ -82,7 +86,7 @@ def hear(so_far: Conversation, said: Said) -> Conversation:
         case SaidKind.TOOL:
             return replace(so_far, open_tools=so_far.open_tools + 1, last=said.name or said.text)
         case SaidKind.TOOL_RESULT:
-            return replace(so_far, open_tools=max(0, so_far.open_tools - 1))
+            return replace(so_far, open_tools=max(0, so_far.open_tools - 1), wants="")
         case SaidKind.USAGE:
             return _count(so_far, said)
         case SaidKind.SPENT:
@@ -99,6 +103,7 @@ def hear(so_far: Conversation, said: Said) -> Conversation:
                 heard,
                 ended_turns=heard.ended_turns + 1,
                 open_tools=0,
+                wants="",
                 failed=said.failed,
                 last=said.text or heard.last,
                 error=said.text if said.failed and said.text else heard.error,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import BadInput
+from fleet.domain.task import Mode
 from fleet.operations.naming import clean_text, some_text
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ def check_spec(spec: Spec, world: World) -> None:
     if "\0" in spec.cwd:
         raise BadInput("The directory's name is not one.", fix="Give it without NUL.")
     _check_labels(spec.labels)
+    if spec.mode not in set(Mode):
+        known = ", ".join(mode for mode in Mode if mode)
+        raise BadInput(f"'{spec.mode}' is not a way to start.", fix=f"There are: {known}.")
     if spec.branch and NO_BRANCH.search(spec.branch):
         raise BadInput(
             f"'{spec.branch}' cannot be the name of a branch.",

@@ -21,11 +21,15 @@ MOST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class AssignTask(Request[TaskRow]):
-    """Empty `assignee`: nobody; with `claim`: whoever asks, if nobody else has it."""
+    """Empty `assignee`: nobody; with `claim`: whoever asks, if nobody else has it.
+
+    `fresh`: not if they have it already, either: of two that ask under one name, one gets it.
+    """
 
     task: str
     assignee: str = ""
     claim: bool = False
+    fresh: bool = False
 
 
 def assign(context: Context, request: AssignTask) -> TaskRow:
@@ -51,7 +55,7 @@ def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
             fix=f"Leave {task.id} in the queue: it gets a run of its own.",
         )
     _must_be_open(task)
-    if task.spec.assignee not in {"", name}:
+    if task.spec.assignee not in {"", "" if request.fresh else name}:
         raise Refused(
             f"{task.id} is {task.spec.assignee}'s already.",
             fix=f"`fleet bd update {task.id} --assignee ''` lets go of it.",

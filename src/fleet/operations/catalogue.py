@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fleet.domain.fleet import Fleet
+    from fleet.domain.task import Spec, Task
     from fleet.ports import Change, Record, Store, Transcripts
 
 MODULES = (
@@ -28,6 +29,7 @@ MODULES = (
     "assigning",
     "editing",
     "issues",
+    "agents",
     "stopping",
 )
 TRIES = 50  # decisions are pure: on a conflict we read and decide again
@@ -64,14 +66,23 @@ class World(Protocol):
     def fleet(self) -> Fleet: ...
 
 
+def _as_asked(task: Task) -> Spec:
+    return task.spec
+
+
 class Context(NamedTuple):
-    """Whom a handler acts for, and what it may use. `run` is the actor's own, as it was read."""
+    """Whom a handler acts for, and what it may use. `run` is the actor's own, as it was read.
+
+    `project` is where whoever asks is: of two branches of one name, its own is meant.
+    """
 
     actor: Actor
     store: Store
     transcripts: Callable[[], Transcripts]
     world: Callable[[str], World]
     run: Run | None = None
+    project: str = ""
+    edited: Callable[[Task], Spec] = _as_asked  # with what a person wrote into its `task.json`
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """What a run writes is written only while that run is as it was read."""

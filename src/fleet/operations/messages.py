@@ -11,7 +11,7 @@ from fleet.domain.access import SUPERVISOR, Permission
 from fleet.domain.budget import GIVE_UP, OPTIONS
 from fleet.domain.errors import BadInput, Forbidden, Refused
 from fleet.domain.message import Message, MessageKind, MessageState
-from fleet.domain.task import ENDED, Task
+from fleet.domain.task import ENDED, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.message_rows import MessageRow, message_row
 from fleet.operations.naming import (
@@ -109,7 +109,10 @@ def send(context: Context, request: SendWords) -> MessageRow:
         claimed_at = context.store.run(task.run_id).claimed_at
         words = replace(words, at=max(words.at, claimed_at + 1))
     event = context.event("message.sent", task.id, message=words.id)
-    context.commit([Put(words), Put(task)], event)
+    if task.state is TaskState.REVIEW:  # there is more to do
+        task = tasks.reopen(task)
+    parents = parent_changes(context.store, task, now=words.at)
+    context.commit([Put(words), Put(task), *parents], event)
     return message_row(words)
 
 
@@ -174,8 +177,15 @@ def _options(given: tuple[str, ...]) -> tuple[str, ...]:
 
 def answer(context: Context, request: Answer) -> MessageRow:
     question = the_question(context, request.name, Permission.ANSWER)
+    task = context.store.task(question.task)
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}: nobody waits for the answer.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+            code="ended",
+        )
     text = _chosen(question, some_text("answer", request.text, most=MOST))
-    with decided(context.store.task(question.task)):
+    with decided(task):
         closed, reply = rules.answer(
             question,
             text,

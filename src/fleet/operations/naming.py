@@ -22,13 +22,17 @@ _MESSAGE = re.compile(r"m-[0-9]{1,18}")
 
 
 def the_task(context: Context, name: str, permission: Permission) -> Task:
-    """By id (`t-31`, `31`) or by one of its runs (`t-31.2`); the actor's own when empty."""
+    """By id (`t-31`, `31`), by one of its runs (`t-31.2`) or its branch; the actor's own if empty."""
     wanted = name.strip() or context.actor.task
     if not wanted:
         raise BadInput("Which task?", fix=LIST)
     found = _TASK.fullmatch(wanted)
+    if found is None:
+        from fleet.operations.resolving import resolve  # noqa: PLC0415  # it needs this module
+
+        return resolve(context, wanted, permission, project=context.project)
     try:
-        task = context.store.task(f"t-{int(found[1])}" if found else "")
+        task = context.store.task(f"t-{int(found[1])}")
     except NotFound as error:
         raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST) from error
     allow(context.actor, permission, team=task.team)

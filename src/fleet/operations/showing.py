@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.choice import model_slots
 from fleet.domain.errors import FleetError
 from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits
-from fleet.domain.task import Spec  # noqa: TC001  # whoever decodes a reply reads its types
+from fleet.domain.task import Mode, Spec  # whoever decodes a reply reads its types
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.message_rows import MessageRow, message_row
 from fleet.operations.naming import the_task
@@ -122,13 +122,15 @@ def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
     """What keeps a task that nothing holds from starting on the hosts that there are."""
     try:
         world = context.world(task.project)
+        task = replace(task, spec=context.edited(task))
         choice = choice_of(task, world)
     except FleetError as error:
         return (Wait(task.id, error.code, error.message, error.fix),)
     store = context.store
     limit = context.world("").settings.max_concurrent
     hosts = store.hosts()
-    rooms = tuple(Slot(f"host {host}", limit) for host in hosts)
+    queued = task.spec.mode == Mode.QUEUED
+    rooms = tuple(Slot(f"host {h.id}", h.room or limit) for h in hosts.values() if queued)
     alone = (Slot(f"directory {task.spec.cwd}", 1),) if task.spec.in_place else ()
     servings = model_slots(choice, world.fleet, _down(hosts.values(), store.now()))
     needs = tuple(group for group in (rooms, servings, alone) if group)

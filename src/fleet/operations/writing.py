@@ -9,6 +9,7 @@ from fleet.domain.errors import Refused
 from fleet.domain.task import Task
 from fleet.operations.parents import parent_changes
 from fleet.operations.rows import rows
+from fleet.operations.unheard import refused_words
 from fleet.ports import Put
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def write_task(
     """The task, its parents and the fact, in one commit; the task as people see it then."""
     event = context.event(kind, task.id, **data)
     parents = parent_changes(context.store, task, now=event.at)
-    written = context.commit([Put(task), *more, *parents], event)[0]
+    unheard = refused_words(context.store, task, now=event.at)
+    written = context.commit([Put(task), *more, *parents, *unheard], event)[0]
     assert isinstance(written, Task)
     return rows(context, [written])[0]
 

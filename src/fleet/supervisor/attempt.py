@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event
-from fleet.domain.message import MessageKind, delivered
-from fleet.domain.run import Ending, Outcome, Run, RunState, Wanted
+from fleet.domain.message import delivered
+from fleet.domain.run import Ending, Outcome, Run, RunState
 from fleet.domain.task import SECOND, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
 from fleet.ports import Look, Presence, Put
-from fleet.supervisor.brief import news_for, session_of
-from fleet.supervisor.gate import Gate
+from fleet.supervisor.blame import blame, wished
+from fleet.supervisor.brief import has_asked, news_for, session_of
+from fleet.supervisor.gate import Gate, gate_name
 from fleet.supervisor.launching import launch_of
-from fleet.supervisor.limits import Silence, is_full, out_of_time, spent_up, window_of
+from fleet.supervisor.limits import Silence, Steady, is_full, out_of_time, spent_up, window_of
 from fleet.supervisor.reporting import Reporting
-from fleet.supervisor.settling import end_run
+from fleet.supervisor.settling import end_run, is_recorded
 from fleet.supervisor.site import last_started, site_of
 from fleet.supervisor.speaking import Speaking
 
@@ -69,6 +70,7 @@ class Attempt:
         self._world: World
         self.waiting: Sequence[Message] = ()  # words for it that it has not heard
         self._speaking = Speaking(parts, run.id)
+        self._steady: Steady | None = None
         self._silence = Silence(parts.clock.since_boot())
         self._gate: Gate | None = None
         self._tip: str | None = None  # the commit that its branch was at when its coder had ended
@@ -155,6 +157,7 @@ class Attempt:
     def _started(self) -> None:
         store = self._parts.store
         now = store.now()
+        self._steady = Steady(now, self._parts.clock)
         running = replace(self.run, state=RunState.RUNNING, started_at=now)
         event = self._event("run.started", now)
         self.run = store.commit([Put(running)], [event])[0]  # type: ignore[assignment]
@@ -165,9 +168,10 @@ class Attempt:
             store = self._parts.store
             now, said = store.now(), store.messages(self.run.task)
             told = news_for(said, self.run.claimed_at)
-            if told:
-                facts = [self._event("message.heard", now, message=m.id) for m in told]
-                store.commit([Put(delivered(m, at=now)) for m in told], facts)
+            facts = [self._event("message.heard", now, message=m.id) for m in told]
+            if not is_recorded(store, self.run, "run.prompted"):
+                facts.append(self._event("run.prompted", now))
+            store.commit([Put(delivered(m, at=now)) for m in told], facts)
             self._delivered = True
 
     def _event(self, kind: str, at: int, **data: str) -> Event:
@@ -176,7 +180,7 @@ class Attempt:
     def _give_up(self, outcome: Outcome) -> None:
         """It never started, and never will."""
         if self._parts.launcher.end(self.run.id):
-            self._end(lambda run: replace(outcome, ending=_wished(run, outcome.ending)))
+            self._end(lambda run: replace(outcome, ending=wished(run, outcome.ending)))
 
     def _watch(self) -> None:
         self._listen(final=False)
@@ -225,12 +229,19 @@ class Attempt:
                 else:
                     told.append((number, said))
         self._heard = replace(heard, lines=first + len(lines) - 1)
+        self._noticed(told)
         self._parts.files.said(self.run, told)
 
     def _ear(self) -> Listener:
         if self._listener is None:
-            self._listener = self._coder.listen(self._opening)
+            self._listener = self._listener_of(self._opening)
         return self._listener
+
+    def _listener_of(self, opening: str) -> Listener:
+        return self._coder.listen(opening)
+
+    def _noticed(self, said: Sequence[tuple[int, Said]]) -> None:
+        """What has just been heard, for whoever must know more than what it comes to."""
 
     @cached_property
     def _coder(self) -> Coder:
@@ -252,14 +263,21 @@ class Attempt:
             return
         if self._heard.at_rest:
             self._parts.launcher.close(self.run.id)
-            self._closed_at = self._parts.store.now()
+            self._closed_at = self._now()
 
     @property
     def _lingers(self) -> bool:
         """It has said its result, has been told that nothing comes, and is still there."""
         if not self._closed_at or not self._heard.at_rest:
             return False
-        return self._parts.store.now() - self._closed_at > LINGER
+        return self._now() - self._closed_at > LINGER
+
+    def _now(self) -> int:
+        """While it runs: for durations, which a wall clock that is set must not change."""
+        if self._steady is None:
+            at = max(self.run.started_at, self._parts.store.now())
+            self._steady = Steady(at, self._parts.clock)
+        return self._steady.now()
 
     def _mind(self) -> None:
         """Stop it when somebody wants that, when its time is up, or its context full."""
@@ -270,7 +288,7 @@ class Attempt:
             self._told_to_stop = True
 
     def _reason_to_cut(self) -> Cut | None:
-        settings, now = self._settings, self._parts.store.now()
+        settings, now = self._settings, self._now()
         if over := out_of_time(self.run, self._task, settings, now):
             return over
         if self._is_full():
@@ -290,7 +308,7 @@ class Attempt:
 
     def _lost(self, look: Look) -> None:
         """The keeper is dead. Its processes are ended before anyone else starts, if they can be."""
-        now = self._parts.store.now()
+        now = self._now()
         self._lost_at = self._lost_at or now
         self._traceless = self._traceless or look.presence is Presence.NEVER
         gone = self._parts.launcher.end(self.run.id) and not self._traceless
@@ -312,13 +330,15 @@ class Attempt:
                 heard,
                 Exit(0 if self._let_go and heard.at_rest else look.code, look.stderr),
                 in_turns=bool(self._opening),
-                asked=self._asked(run),
+                asked=has_asked(self._parts.store.messages(run.task), run),
                 wanted=run.wanted,
                 cut=self._cut,
                 commit=commit,
                 closed=run.closed,
             )
-            return replace(self._blame(outcome), gone=gone)
+            return replace(
+                blame(outcome, self.run, self._world.fleet, self._parts.nodes), gone=gone
+            )
 
         outcome = self._gated(judged(self.run))
         if outcome is not None:
@@ -331,28 +351,26 @@ class Attempt:
         command = self._task.spec.gate or settings.gate
         place = self.run.workspace
         if self._gate is None:
-            if not command or place is None or outcome.ending is not Ending.SUCCEEDED:
+            due = command and outcome.ending is Ending.SUCCEEDED
+            if place is None or not (due or self._gate_began()):
                 return outcome
             self._gate = Gate(self._parts, self.run.id, command, limit=settings.gate_limit)
         assert place is not None
         return self._gate.pass_through(
             outcome,
             place.path,
-            self._parts.env(self.run.task, self.run.id),
+            {
+                **self._parts.env(self.run.task, self.run.id),
+                **self._parts.place_env(self._known, place),
+            },
             stop=outcome.ending is not Ending.SUCCEEDED,
             grace=settings.grace,
         )
 
-    def _blame(self, outcome: Outcome) -> Outcome:
-        """A run whose node went down did not fail: it costs no attempt."""
-        node = self._world.fleet.nodes.get(self.run.choice.node)
-        if node is None or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
-            return outcome
-        pulse = self._parts.nodes.pulse(node)
-        if pulse.up is not False:
-            return outcome
-        why = f"Its node {node.name} is down ({pulse.why}). {outcome.detail}"
-        return replace(outcome, ending=Ending.LOST, detail=why)
+    def _gate_began(self) -> bool:
+        """Under an earlier supervisor: whatever this run comes to, its gate must not go on."""
+        look = self._parts.launcher.look(gate_name(self.run.id))
+        return look.presence is not Presence.NEVER
 
     def _session(self) -> str:
         """Its conversation, once it has taken what it was told; else the one it was to go on with.
@@ -365,13 +383,6 @@ class Attempt:
         last = last_started(store, self.run)
         return session_of(store.task(self.run.task), last, self.run) if last else ""
 
-    def _asked(self, run: Run) -> bool:
-        """It parked on a question: also when the answer came before it had ended."""
-        return any(
-            m.kind is MessageKind.QUESTION and m.parked and m.author == run.id
-            for m in self._parts.store.messages(run.task)
-        )
-
     def _end(self, judged: Callable[[Run], Outcome]) -> None:
         settings = self._settings.run
         retry = Retry(settings.attempts, int(settings.backoff * SECOND))
@@ -379,14 +390,3 @@ class Attempt:
         end_run(self._parts.store, self.run.id, judged, retry, jitter=jitter)
         self._parts.files.ended(self._parts.store.run(self.run.id))
         self.over = True
-
-
-def _wished(run: Run, otherwise: Ending) -> Ending:
-    match run.wanted:
-        case Wanted.CANCEL:
-            return Ending.CANCELLED
-        case Wanted.STOP:
-            return Ending.STOPPED
-        case Wanted.YIELD:
-            return Ending.YIELDED
-    return otherwise

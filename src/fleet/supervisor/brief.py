@@ -50,6 +50,19 @@ def news_for(said: Sequence[Message], claimed_at: int) -> list[Message]:
     ]
 
 
+def has_asked(said: Sequence[Message], run: Run) -> bool:
+    """It parked on a question, or gave up waiting for an answer that is still to come.
+
+    Also when the answer to the first came before it had ended.
+    """
+    return any(
+        m.kind is MessageKind.QUESTION
+        and m.author == run.id
+        and (m.parked or (m.state is MessageState.OPEN and not run.closed))
+        for m in said
+    )
+
+
 def instructions(agent: Agent) -> str:
     """The role's own, and how every agent works here."""
     return "\n\n".join(part for part in (agent.prompt, PROTOCOL) if part)

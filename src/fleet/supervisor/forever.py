@@ -146,6 +146,7 @@ def _tell(store: Store, seen: int, hooks: Hooks) -> int:
 
 def _round(supervisor: Supervisor, hooks: Hooks) -> None:
     hooks.say("runs", _joined(supervisor.trouble.items()))
+    hooks.say("tasks", _joined(supervisor.stuck.items()))
     hooks.say("files", hooks.files.trouble if hooks.files is not None else "")
     hooks.settings()
     for number, act in enumerate(hooks.also):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.domain.errors import Unavailable
 from fleet.domain.run import Ending, Outcome
 from fleet.ports import Launch, Presence
 
@@ -43,7 +44,7 @@ class Gate:
             case Presence.NEVER:
                 if stop:
                     return outcome
-                launcher.launch(self._name, self._launch(cwd, env))
+                return self._begin(outcome, self._launch(cwd, env))
             case Presence.ALIVE:
                 self._mind(stop=stop, grace=grace)
             case Presence.EXITED:
@@ -51,6 +52,16 @@ class Gate:
                 return outcome if passed else self._refused(outcome, look.code)
             case Presence.GONE if launcher.end(self._name):
                 return Outcome(Ending.LOST, "The keeper of its gate vanished.", usage=outcome.usage)
+        return None
+
+    def _begin(self, outcome: Outcome, launch: Launch) -> Outcome | None:
+        """A keeper that died before it had taken the gate never comes: the run is done again."""
+        launcher = self._parts.launcher
+        try:
+            launcher.launch(self._name, launch)
+        except Unavailable as error:
+            if launcher.end(self._name):
+                return Outcome(Ending.LOST, str(error), usage=outcome.usage)
         return None
 
     def _launch(self, cwd: str, env: Mapping[str, str]) -> Launch:

@@ -17,6 +17,10 @@ Its folder is all it knows (format 1):
     keeper.log    what went wrong with the keeper itself
 
 Two processes of one run can both be asked to keep it: one wins `keeper.json`, the other leaves.
+
+In a terminal the keeper is the pane's command, and its coder has the pane for itself: it is in the
+foreground, and reads and writes there. Then `transcript` is what the coder's hooks append, and
+`stderr` holds only why it could not be started.
 """
 
 from __future__ import annotations
@@ -41,6 +45,8 @@ FORMAT = 1
 SWEEP_GRACE = 2.0  # for what a coder leaves behind; it had its own time to end it
 RESERVE = 4096  # bytes set aside for exit.json, so that a full disk cannot swallow an ending
 LOOK = 1.0  # seconds between looks when nobody rings
+HANGUP_GRACE = 5.0  # for a coder whose terminal is gone
+TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 FORSAKEN = 60.0  # seconds without our folder after which nobody can reach us: an agent for nobody
 
 
@@ -49,6 +55,7 @@ class Keeper:
         self.folder = folder
         self.launch = json.loads(self._read("launch.json"))
         self.mark: str = self.launch["mark"]
+        self.terminal: bool = self.launch.get("terminal", False)
         self.child = 0
         self.status: int | None = None
         self.stdin = -1
@@ -79,6 +86,8 @@ class Keeper:
         else:
             return False
         me = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id(), "mark": self.mark}
+        if self.terminal:
+            me["pane"] = os.environ.get("TMUX_PANE", "")
         return write_once(self.path("keeper.json"), json.dumps(me))
 
     def start(self) -> None:
@@ -90,9 +99,13 @@ class Keeper:
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self.stop(5.0))
+        if self.terminal:
+            signal.signal(signal.SIGHUP, lambda *_: self.hang_up())
         self.adopts = machine.adopt_orphans()
         if self.lease_is_over():  # it was long before we got here
             self.status = -signal.SIGKILL
+        elif self.terminal and not _has_terminal():  # it was gone before we got here
+            self.status = -signal.SIGHUP
         else:
             self._spawn()
 
@@ -101,12 +114,12 @@ class Keeper:
         out = os.open(self.path("transcript"), flags, 0o600)
         err = os.open(self.path("stderr"), flags, 0o600)
         feed, self.stdin = os.pipe() if self.launch["input"] else (os.open(os.devnull, 0), -1)
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])
         pid = os.fork()
         if pid == 0:
             self._become_coder(feed, out, err)
         self.child = pid
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGHUP])
         for fd in (feed, out, err):
             os.close(fd)
         if self.stdin >= 0:
@@ -116,22 +129,30 @@ class Keeper:
         what = self.launch["argv"][0]
         try:
             os.setpgid(0, 0)
-            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
+            if self.terminal:
+                os.tcsetpgrp(0, os.getpid())  # SIGTTOU is ignored until here
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, *TYPED):
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; a program expects it
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # one may have come by now
-            for target, fd in enumerate((feed, out, err)):
-                os.dup2(fd, target)
+            # One may have come by now.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGHUP])
             if not os.path.isdir(self.launch["cwd"]):
                 what = self.launch["cwd"]
             os.chdir(self.launch["cwd"])
-            argv, env = self.launch["argv"], self.launch["env"]
+            argv, env = self.launch["argv"], self._environment()
             os.environ["PATH"] = env.get("PATH", os.defpath)
+            for target, fd in enumerate((0, 0, 0) if self.terminal else (feed, out, err)):
+                os.dup2(fd, target)
             os.execvpe(argv[0], argv, env)  # noqa: S606  # argv is a list; there is no shell
         except BaseException as error:  # noqa: BLE001  # this is a copy of the keeper: it ends here
             why = (isinstance(error, OSError) and error.strerror) or error
-            os.write(2, f"fleet: {what}: {why}\n".encode("utf-8", "replace"))
+            os.write(err, f"fleet: {what}: {why}\n".encode("utf-8", "replace"))
             os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+    def _environment(self) -> dict[str, str]:
+        """The launch's, and what kind of terminal this is, which only tmux knows."""
+        env: dict[str, str] = self.launch["env"]
+        return env | {"TERM": os.environ.get("TERM", "screen")} if self.terminal else env
 
     def run(self) -> None:
         while self.status is None:
@@ -202,6 +223,13 @@ class Keeper:
             self._signal_group(signal.SIGTERM)
         self.kill_at = min(self.kill_at or 1e18, time.monotonic() + grace)
 
+    def hang_up(self) -> None:
+        """Our terminal is gone. The kernel tells only us, who lead the session: we pass it on."""
+        if not self.kill_at:
+            self._signal_group(signal.SIGHUP)
+            self._signal_group(signal.SIGCONT)
+        self.kill_at = min(self.kill_at or 1e18, time.monotonic() + HANGUP_GRACE)
+
     def _mind_deadlines(self) -> None:
         if self.kill_at and time.monotonic() >= self.kill_at:
             self._signal_group(signal.SIGKILL)
@@ -239,13 +267,23 @@ class Keeper:
         """Whether there is no child left at all."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if self.terminal else 0))
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
-            if pid == self.child:
+            if os.WIFSTOPPED(status):
+                self._resume(pid)
+            elif pid == self.child:
                 self.status = os.waitstatus_to_exitcode(status)
+
+    def _resume(self, pid: int) -> None:
+        """There is no shell here that could bring a stopped coder back."""
+        if pid == self.child:
+            time.sleep(0.05)  # one that stops again and again must not keep us busy
+            with contextlib.suppress(OSError):
+                os.tcsetpgrp(0, self.child)
+            self._signal_group(signal.SIGCONT)
 
     def sweep(self) -> None:
         """End what the coder left behind: in our session, with our mark, or fallen to us."""
@@ -282,6 +320,14 @@ class Keeper:
         _ring(self.launch.get("bell", ""))
 
 
+def _has_terminal() -> bool:
+    try:
+        os.tcgetpgrp(0)
+    except OSError:
+        return False
+    return True
+
+
 def replace_file(path: str, text: str) -> None:
     mine = f"{path}.tmp"
     with _open_private(mine) as file:
@@ -313,7 +359,7 @@ def _ring(path: str) -> None:
 
 
 def main() -> None:
-    for number in (signal.SIGHUP, signal.SIGINT):
+    for number in (signal.SIGHUP, *TYPED):
         signal.signal(number, signal.SIG_IGN)  # before anyone can see us
     keeper = Keeper(sys.argv[1])
     if keeper.claim():
@@ -322,6 +368,8 @@ def main() -> None:
         keeper.run()
         keeper.sweep()
         keeper.finish()
+        if keeper.terminal:  # its pane shows how it ended
+            sys.exit(keeper.status if (keeper.status or 0) >= 0 else 128 - (keeper.status or 0))
 
 
 if __name__ == "__main__":

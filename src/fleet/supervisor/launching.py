@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from fleet.domain.budget import left
 from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import Refused
-from fleet.ports import Brief
-from fleet.supervisor.brief import compose, instructions, session_of
+from fleet.domain.task import Mode
+from fleet.ports import Brief, InTerminal
+from fleet.supervisor.brief import compose, instructions, news_for, session_of
 from fleet.supervisor.limits import budget_of
 
 if TYPE_CHECKING:
@@ -31,18 +32,30 @@ def launch_of(
     said = parts.store.messages(task.id)
     options = options_of(agent, there.fleet, run.choice)
     options["budget_usd"] = _dollars(task, coder, there.settings)
+    prompt = compose(task, last, said, run.claimed_at, resuming=bool(session))
+    if task.spec.mode == Mode.TERMINAL and not (
+        task.prompt or last or news_for(said, run.claimed_at)
+    ):
+        prompt = ""  # a person will say what is wanted
     brief = Brief(
         run_id=run.id,
-        prompt=compose(task, last, said, run.claimed_at, resuming=bool(session)),
+        prompt=prompt,
         cwd=workspace.path,
         task_dir=str(parts.task_dir(task.id)),
         model=run.choice.model,
         instructions=instructions(agent),
         session=session,
-        env=parts.env(task.id, run.id),
+        env={**parts.env(task.id, run.id), **parts.place_env(task.project, workspace)},
         options=options,
     )
-    return coder.launch(brief)
+    if task.spec.mode != Mode.TERMINAL:
+        return coder.launch(brief)
+    if not isinstance(coder, InTerminal):
+        raise Refused(
+            f"{coder.name} has no screen that can be driven.",
+            fix="Leave the terminal out: fleet create --headless, or fleet add.",
+        )
+    return coder.launch_in_terminal(brief)._replace(title=workspace.branch or task.title)
 
 
 def _dollars(task: Task, coder: Coder, settings: Settings) -> float:

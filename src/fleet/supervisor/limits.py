@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
     from fleet.domain.run import Run
     from fleet.domain.task import Task
-    from fleet.ports import Coder
+    from fleet.ports import Clock, Coder
 
 FIRST_LINE = 90.0  # every program that speaks in turns says something at once, or never does
 ASLEEP = 30.0  # a gap between two looks in which nobody could have heard anything
@@ -48,6 +48,17 @@ def out_of_time(run: Run, task: Task, settings: Settings, now: int) -> Cut | Non
     limit = task.spec.limits.time_limit or settings.run.time_limit
     over = limit and run.started_at and now - run.started_at > limit * SECOND
     return Cut(Ending.TIMED_OUT) if over else None
+
+
+class Steady:
+    """The store's time as it was once, and what has passed since: nobody can set that."""
+
+    def __init__(self, at: int, clock: Clock) -> None:
+        self._clock = clock
+        self._at, self._from = at, clock.since_boot()
+
+    def now(self) -> int:
+        return self._at + int((self._clock.since_boot() - self._from) * SECOND)
 
 
 class Silence:

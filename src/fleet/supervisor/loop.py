@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.choice import Defaults, choose, model_slots
-from fleet.domain.errors import Conflict, FleetError
+from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
 from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule
-from fleet.domain.task import SECOND, Retry, claim
+from fleet.domain.schedule import waits as reasons
+from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.ports import Put, Same
-from fleet.supervisor.attempt import Attempt
 from fleet.supervisor.gate import gate_name
 from fleet.supervisor.settling import end_run
+from fleet.supervisor.terminal import begin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from fleet.domain.run import Choice
     from fleet.domain.task import Task
     from fleet.ports import Change
+    from fleet.supervisor.attempt import Attempt
     from fleet.supervisor.parts import Here, Parts
 
 LEASE = 90 * SECOND
 MARGIN = 15 * SECOND  # a keeper ends its coder so much before anyone else may start it
 NEVER = 1 << 62
 MOST_WORDS = 10_000
+MOST_CANDIDATES = 5_000
+FAR = 1.0  # seconds between two looks at all of those
 LOOK_AHEAD = 64  # candidates beyond the free slots: some need what others hold
 
 
@@ -47,7 +51,10 @@ class Supervisor:
         self.waits: tuple[Wait, ...] = ()
         self.trouble: dict[str, str] = {}  # by run: what keeps it from going on
         self.claiming = True
+        self.only: frozenset[str] = frozenset()  # the tasks to start; empty: all
         self._keeper_lease = 0.0
+        self._looked_far = 0.0
+        self._stuck: dict[str, str] = {}  # tasks that wait for a person to set something right
         self._down: dict[str, str] = {}  # by their addresses, why nodes cannot be used
 
     def start(self) -> None:
@@ -69,9 +76,17 @@ class Supervisor:
         return before != set(self.attempts)
 
     @property
+    def stuck(self) -> dict[str, str]:
+        """By task, what a person has to set right before it can start."""
+        return self._stuck
+
+    @property
     def idle(self) -> bool:
         """Nothing runs here, and nothing could start now or by itself later."""
-        return not self.attempts and not self._parts.store.candidates(now=NEVER, limit=1)
+        if self.attempts:
+            return False
+        left = self._parts.store.candidates(now=NEVER, limit=len(self._stuck) + 1)
+        return all(task.id in self._stuck for task in left)
 
     def _renew(self) -> None:
         """One row for all our runs. Asleep past the lease and not taken over: we carry on."""
@@ -80,7 +95,7 @@ class Supervisor:
         news = down != self._host.down
         if self._host.version and self._host.lease_until - now > LEASE // 2 and not news:
             return
-        mine = replace(self._host, lease_until=now + LEASE, down=down)
+        mine = replace(self._host, lease_until=now + LEASE, down=down, room=self._room())
         until = self._parts.clock.since_boot() + (LEASE - MARGIN) / SECOND  # from before the commit
         try:
             (self._host,) = self._parts.store.commit([Put(mine)], [])  # type: ignore[assignment]
@@ -112,7 +127,7 @@ class Supervisor:
                 self._renew_keepers([run])
             attempt = self.attempts.get(run.id)
             if attempt is None:
-                attempt = self.attempts[run.id] = Attempt(self._parts, self._here, run)
+                attempt = self.attempts[run.id] = begin(self._parts, self._here, run)
             attempt.run = run
             attempt.waiting = words.get(run.task, ())
             if run.holder == self._here.holder or self._adopt(attempt):
@@ -179,16 +194,42 @@ class Supervisor:
     def _start_ready(self) -> None:
         store = self._parts.store
         room = self._room() - len(self.attempts)
-        candidates = store.candidates(now=store.now(), limit=max(0, room) + LOOK_AHEAD)
-        if not candidates:
-            self.waits = ()
-            return
-        asks, waits = self._asks(candidates)
-        rows = store.slots(sorted({name for ask in asks for name in ask.names}))
-        plan = schedule(asks, rows, now=store.now())
+        limit = max(0, room) + LOOK_AHEAD
+        while True:
+            candidates = self._candidates(limit)
+            asks, waits = self._asks(candidates)
+            rows = store.slots(sorted({name for ask in asks for name in ask.names})) if asks else {}
+            plan = schedule(asks, rows, now=store.now())
+            found = len(plan.starts) >= room or len(candidates) < limit
+            if found or limit >= MOST_CANDIDATES or not self._may_look_far():
+                break
+            limit = MOST_CANDIDATES  # all of the first ones wait for something that others do not
         self.waits = (*waits, *plan.waits)
+        self._stuck = {wait.task: wait.why for wait in waits}
         for start in plan.starts:
             self._claim(start, rows)
+
+    def _may_look_far(self) -> bool:
+        """Now and then: thousands of tasks that wait for a node are not gone through all the time."""
+        now = self._parts.clock.since_boot()
+        if now - self._looked_far < FAR:
+            return False
+        self._looked_far = now
+        return True
+
+    def _candidates(self, limit: int) -> list[Task]:
+        """What could start; of a supervisor that is there for some tasks only, those."""
+        store = self._parts.store
+        now = store.now()
+        if not self.only:
+            return store.candidates(now=now, limit=limit)
+        asked = store.tasks_by_id(sorted(self.only)).values()
+        return [t for t in asked if t.state is TaskState.OPEN and not self._held(t, now)]
+
+    def _held(self, task: Task, now: int) -> bool:
+        needs = self._parts.store.tasks_by_id(task.after)
+        messages = self._parts.store.messages(task.id)
+        return bool(reasons(task, list(needs.values()), messages, now=now))
 
     def _room(self) -> int:
         return self._here.max_concurrent or self._parts.world("").settings.max_concurrent
@@ -206,9 +247,19 @@ class Supervisor:
     def _ask(self, task: Task) -> Ask:
         task = replace(task, spec=self._parts.files.edited(task))
         world = self._parts.world(task.project)
+        if "run.gate" in world.withheld and not task.spec.gate:
+            raise Refused(  # without it the task would be done unchecked
+                "Its project's gate does not count until somebody trusts it.",
+                fix=f"In {task.project}: fleet trust",
+                code="untrusted",
+            )
         defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
         _, choice = choose(task.spec, world.fleet, defaults)
-        needs: list[tuple[Slot, ...]] = [(Slot(f"host {self._here.host}", self._room()),)]
+        needs: list[tuple[Slot, ...]] = []
+        if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it holds no capacity
+            return Ask(task, choice, credential=credential(choice))
+        if task.spec.mode == Mode.QUEUED:
+            needs.append((Slot(f"host {self._here.host}", self._room()),))
         servings = model_slots(choice, world.fleet, self._pulses(choice, world.fleet))
         if servings:
             needs.append(servings)
@@ -231,7 +282,8 @@ class Supervisor:
     def _claim(self, start: Start, rows: dict[str, Slots]) -> None:
         """One commit: the task, its run, the capacity. Taken by another: the next one is tried."""
         store = self._parts.store
-        now = store.now()
+        said = store.messages(start.task.id)  # which it has heard of, wherever the clock was then
+        now = max([store.now(), *(message.at for message in said)])
         here = self._here
         task, run = claim(
             start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=now
@@ -246,7 +298,7 @@ class Supervisor:
         except Conflict:
             return  # no rows are read anew here: a limit is judged on the very row that is written
         rows |= {r.id: r for r in done if isinstance(r, Slots)}
-        self.attempts[run.id] = Attempt(self._parts, here, replace(run, version=1))
+        self.attempts[run.id] = begin(self._parts, here, replace(run, version=1))
 
 
 def _as_it_is(outcome: Outcome, _run: Run) -> Outcome:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from fleet.config import Settings
     from fleet.domain.fleet import Fleet
+    from fleet.domain.run import Workspace
     from fleet.ports import (
         Checkout,
         Clock,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         Nodes,
         Store,
         TaskFiles,
+        Terminal,
         Transcripts,
     )
 
@@ -32,6 +34,10 @@ class World(Protocol):
 
     @property
     def fleet(self) -> Fleet: ...
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Settings of the project that do not count, because nobody trusts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +54,11 @@ class Parts:
     checkout: Callable[[str], Checkout]  # of a project
     task_dir: Callable[[str], Path]
     env: Callable[[str, str], Mapping[str, str]]  # of (task, run): all a coder starts with
+    place_env: Callable[[str, Workspace], Mapping[str, str]]  # what its workspace adds to that
     jitter: Callable[[], float]
     files: TaskFiles
     nodes: Nodes
+    terminal: Terminal
 
 
 @dataclass(frozen=True, slots=True)

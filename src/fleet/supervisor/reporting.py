@@ -24,7 +24,7 @@ class Reporting:
 
     def report(self, heard: Conversation, *, last_time: bool = False) -> None:
         now, last = self._store.now(), self._written
-        if heard.lines == last.lines or (now - last.at < SECOND and not last_time):
+        if heard.lines == last.lines or (0 <= now - last.at < SECOND and not last_time):
             return
         if last.version == UNREAD:
             held = self._store.progress([last.id])

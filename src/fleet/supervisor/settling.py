@@ -14,6 +14,7 @@ from fleet.domain.run import Ending, Outcome, Run, Slots, end, release
 from fleet.domain.schedule import credential
 from fleet.domain.task import RATE_LIMIT_PAUSE, Retry, TaskState, settle
 from fleet.operations.parents import parent_changes
+from fleet.operations.unheard import refused_words
 from fleet.ports import Change, Put, Store
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def end_run(
                 took=now - run.started_at if run.started_at else 0,
             )
             changes += [Put(settled), *parent_changes(store, settled, now=now)]
+            changes += refused_words(store, settled, now=now)
             events.append(_event("task.settled", run, now, state=settled.state))
             more, facts = _follow_up(store, run, outcome, now)
             changes += more
@@ -70,6 +72,12 @@ def end_run(
             continue
         return
     raise Unavailable(f"{run_id} could not be settled: its records keep changing.")
+
+
+def is_recorded(store: Store, run: Run, kind: str) -> bool:
+    """Whether such a fact about the run is known, perhaps by an earlier supervisor."""
+    facts = store.events(task=run.task, limit=200, newest=True)
+    return any(e.type == kind and e.run == run.id for e in facts)
 
 
 def _waits(store: Store, task: Task) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.event import Event
 from fleet.domain.message import delivered
-from fleet.domain.task import SECOND
 from fleet.ports import Put
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Parts
 
 KEY = "words "
-UNHEARD = 60 * SECOND  # a program at rest that does not take words up never will
+UNHEARD = 60.0  # seconds: a program at rest that does not take words up never will
 
 
 class Speaking:
@@ -30,7 +29,7 @@ class Speaking:
         self._parts = parts
         self._run = run_id
         self._told: list[str] | None = None
-        self._told_at = 0
+        self._told_at = 0.0
 
     def confirm(self, run: Run, waiting: Sequence[Message], heard: Conversation) -> None:
         """Those that have entered the conversation are delivered."""
@@ -48,7 +47,7 @@ class Speaking:
         self, run: Run, waiting: Sequence[Message], heard: Conversation, listener: Listener
     ) -> bool:
         """Say what is next. True while something is still to be heard, so that nothing ends yet."""
-        now = self._parts.store.now()
+        now = self._parts.clock.since_boot()
         told = self._keys()
         if len(told) > heard.heard_words:
             self._told_at = self._told_at or now

@@ -5,14 +5,15 @@ A `FakeMachine` is the world outside the supervisor: its coders go on when the s
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.run import Workspace
 from fleet.domain.transcript import Said, SaidKind
-from fleet.ports import Brief, Chunk, Launch, Look, Presence, Pulse
+from fleet.ports import Brief, Chunk, Launch, Look, Presence, Pulse, Screen, ScreenState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,14 +93,18 @@ class FakeMachine:
         return Look(Presence.ALIVE if process.keeper else Presence.GONE)
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
-        self._started(run_id).told.setdefault(key, text)
+        self._piped(run_id).told.setdefault(key, text)
 
     def told(self, run_id: str) -> list[str]:
         process = self.processes.get(run_id)
         return list(process.told) if process else []
 
     def close(self, run_id: str) -> None:
-        self._started(run_id).closed = True
+        self._piped(run_id).closed = True
+
+    def first(self, run_id: str) -> str:
+        process = self.processes.get(run_id)
+        return (process.launch.stdin or "") if process else ""
 
     def opening(self, run_id: str) -> str:
         process = self.processes.get(run_id)
@@ -116,6 +121,12 @@ class FakeMachine:
         if run_id not in self.processes:
             raise Unavailable(f"{run_id} never started here.")
         return self.processes[run_id]
+
+    def _piped(self, run_id: str) -> FakeProcess:
+        process = self._started(run_id)
+        if process.launch.terminal:
+            raise Unavailable(f"{run_id} is in a terminal, and has no other input.")
+        return process
 
     def end(self, run_id: str) -> bool:
         process = self.processes.get(run_id)
@@ -140,6 +151,47 @@ class FakeMachine:
     def stderr(self, run_id: str, *, tail: int = 4096) -> str:
         del run_id, tail
         return ""
+
+
+class FakeTerminal:
+    """The screens of a `FakeMachine`'s coders. `typed` is what was typed, in order, by run."""
+
+    def __init__(self, machine: FakeMachine) -> None:
+        self._machine = machine
+        self.screens: dict[str, Screen] = {}  # what they show; nothing: ready for a prompt
+        self.typed: dict[str, list[str]] = {}
+
+    def screen(self, run_id: str, *, history: int = 0) -> Screen:
+        del history
+        process = self._machine.processes.get(run_id)
+        if process is None or not process.launch.terminal:
+            raise Unavailable(f"{run_id} has no terminal.")
+        shown = self.screens.get(run_id, Screen("> ", state=ScreenState.READY, rule="fake.box"))
+        ended = process.ended
+        return shown._replace(alive=process.running, status=ended.code if ended else None)
+
+    def is_ready(self, run_id: str) -> bool:
+        with suppress(Unavailable):
+            screen = self.screen(run_id)
+            return screen.alive and screen.state is ScreenState.READY
+        return False
+
+    def paste(self, run_id: str, text: str) -> None:
+        screen = self.screen(run_id)
+        if not text.strip() or "\0" in text:
+            raise BadInput("That cannot be typed.")
+        if not screen.alive:
+            raise Refused(f"The program of {run_id} has ended.", code="exited")
+        if screen.state is ScreenState.WANTS:
+            raise Refused(f"{run_id} asks for permission.", code="wants_permission")
+        self.typed.setdefault(run_id, []).append(text)
+
+    def press(self, run_id: str, key: str) -> None:
+        if key not in {"Enter", "Escape", "C-c", "C-u"}:
+            raise BadInput(f"'{key}' is not a key.")
+        if not self.screen(run_id).alive:
+            raise Refused(f"The program of {run_id} has ended.", code="exited")
+        self.typed.setdefault(run_id, []).append(key)
 
 
 class FakeCheckout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -56,6 +57,7 @@ class Sandbox:
         editor.write_text('#!/bin/sh\nls "$@" >"$HOME/edited"\n')
         editor.chmod(0o755)
         self.task = self.newer = ""
+        self.examples = STANDS_FOR_A_TASK
         self.env = {
             "PATH": f"{BIN}:{bd_folder(place)}:/usr/local/bin:/usr/bin:/bin",  # `bd` as in a run
             "HOME": str(self.user),
@@ -70,23 +72,37 @@ class Sandbox:
 
     def given(self, world: str) -> None:
         self.must("git init -q -b main && git commit -q --allow-empty -m 'Begin'")
-        WORLDS[world](self)
+        kind, _, name = world.partition(" ")
+        if kind in NAMED:
+            NAMED[kind](self, name)
+        else:
+            WORLDS[world](self)
+
+    def clear(self) -> None:
+        """No agent goes on, and no server of its terminals."""
+        if (self.home / "runs").exists():
+            self.type("fleet kill '*' --force")
 
     def fill(self, text: str) -> str:
         return text.format(home=self.home, cwd=self.cwd, task=self.task)
 
     def line(self, typed: str) -> str:
         typed = typed.replace("fleet-newtask", self.newer or "fleet-newtask")
-        for example in STANDS_FOR_A_TASK:
+        for example in self.examples:
             typed = typed.replace(example, self.task or example)
         return typed
 
     def type(self, typed: str) -> subprocess.CompletedProcess[str]:
         """Run one line in the shell; what it wrote to stderr is in its output too."""
+        argv = ["bash", "-c", self.line(typed)]
+        sits = typed.startswith("fleet attach")  # at a terminal, until Ctrl-B and D are pressed
+        if sits:
+            keys = r"(sleep 2; printf '\002d'; sleep 1)"
+            argv = ["bash", "-c", f"{keys} | script -qec {shlex.quote(self.line(typed))} /dev/null"]
         return subprocess.run(
-            ["bash", "-c", self.line(typed)],
+            argv,
             cwd=self.cwd,
-            env=self.env,
+            env=self.env | ({"TERM": "xterm"} if sits else {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -191,6 +207,21 @@ def _answered(sandbox: Sandbox) -> None:
         out.write("\n## A: 2026-01-31 17:05\n\nPostgreSQL.\n")
 
 
+def _agent(sandbox: Sandbox, branch: str) -> None:
+    sandbox.must(f"fleet create {branch} --prompt 'say Begun.'")
+
+
+def _fan_out(sandbox: Sandbox, prefix: str) -> None:
+    sandbox.must(f"fleet fanout 3 {prefix} --prompt 'say Begun.'")
+
+
+def _batch(sandbox: Sandbox, name: str) -> None:
+    """The document's example id stands for the one that the store gave."""
+    _fan_out(sandbox, "some")
+    sandbox.task = json.loads(sandbox.must("fleet list --json"))["data"][0]["batch"]
+    sandbox.examples = (*sandbox.examples, name)
+
+
 def _set_config(sandbox: Sandbox) -> None:
     sandbox.must("fleet config set max_concurrent=4")
 
@@ -198,6 +229,8 @@ def _set_config(sandbox: Sandbox) -> None:
 def _own_coder(sandbox: Sandbox) -> None:
     sandbox.must("""fleet config set 'coders.mycoder.command=["true", "{prompt}"]'""")
 
+
+NAMED = {"agent": _agent, "batch": _batch, "fan-out": _fan_out}
 
 # A name that is not here belongs to a part that is not built.
 WORLDS = {

@@ -259,7 +259,7 @@ def test_the_launchers_older_file_becomes_the_projects_settings(world, context):
     loaded = world.load()
     assert loaded.fleet.name == "my-awesome-project"
     assert loaded.settings.workspace.credential_files == ("config/master.key", ".env")
-    assert "tmux.prefix: there is no such setting here" in done.left
+    assert loaded.settings.tmux.prefix == "ai_"
     assert set(done.taken) >= {"workspace.setup", "workspace.root", "agents.claude.extra_args"}
 
 
@@ -288,6 +288,7 @@ def test_the_oldest_global_file_becomes_the_projects_settings_too(world, context
     imported(context)
     settings = world.load().settings
     assert (settings.coder, settings.workspace.setup) == ("codex", ("make",))
+    assert settings.tmux.prefix == "ai_"
 
 
 def test_the_projects_older_file_wins_over_the_global_one(world, context):

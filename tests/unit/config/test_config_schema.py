@@ -36,6 +36,12 @@ VALUES = {
     "workspace.setup": ["make deps"],
     "workspace.setup_timeout": 30,
     "workspace.quick": True,
+    "workspace.branch_pattern": "(fix|feature)/.+",
+    "workspace.teardown": ["make down"],
+    "workspace.ports": 10,
+    "workspace.pool": 0,
+    "workspace.pool_ignored": "clean",
+    "tmux.prefix": "ai_",
     "store.url": "sqlite:////tmp/other.db",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleet.domain.task import Limits, Spec
+from fleet.operations.agents import ListAgents
 from fleet.operations.assigning import AssignTask
 from fleet.operations.catalogue import operations
 from fleet.operations.dependencies import AddDependency, RemoveDependency
@@ -86,6 +87,7 @@ def _listed(office, team: str, request):
 SPEC = Spec(agent="implementer", priority=1, labels=("red",), branch="fix/login", limits=Limits(3))
 SAMPLES = {
     "task.add": lambda office, team: AddTask(SECRET, "Do it.", "/repo", SPEC, team=team),
+    "agent.list": lambda office, team: _listed(office, team, ListAgents(all=True)),
     "task.list": lambda office, team: _listed(office, team, ListTasks(all=True)),
     "task.ready": lambda office, team: _listed(office, team, ReadyTasks()),
     "task.show": lambda office, team: ShowTask(_rich(office, team)),

@@ -61,7 +61,7 @@ def test_a_task_is_added_as_it_was_asked_for(office):
         (ListTasks(statuses=("runing",)), "'runing' is not a state"),
         (ListTasks(limit=0), "limit of 0"),
         (ListTasks(limit=10_001), "limit of 10001"),
-        (ListTasks(before="zzz"), "There is no task 'zzz'"),
+        (ListTasks(before="zzz"), "There is no task or branch 'zzz'"),
         (ReadyTasks(limit=-1), "limit of -1"),
     ],
 )

@@ -153,3 +153,25 @@ def test_capacity_that_another_task_holds_is_named_with_its_node(office):
         [],
     )
     assert "on node big is full (1/1)" in office.show(task).waits[0].why
+
+
+def test_words_to_a_task_in_review_open_it_again(office):
+    task = office.add(spec=Spec(review=True))
+    office.finish(task)
+    assert office.show(task).task.status == "review"
+    office.call(SendWords(task, "One more thing."))
+    assert office.show(task).task.status == "ready"
+
+
+def test_words_that_nobody_heard_are_refused_when_their_task_is_cancelled(office):
+    task = office.add()
+    sent = office.call(SendWords(task, "Hello?"))
+    office.call(CancelTask(task))
+    assert office.call(ReadMessage(sent.id)).status == "refused"
+
+
+def test_an_answer_to_a_task_that_has_ended_is_refused(office):
+    task = office.add()
+    question = office.ask(task)
+    office.call(CancelTask(task))
+    assert office.refused(Answer(question, "Left.")).code == "ended"

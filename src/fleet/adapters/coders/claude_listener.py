@@ -6,21 +6,31 @@ Whatever a later release prints, a line that is not understood says nothing and 
 from __future__ import annotations
 
 import json
-import math
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fleet.adapters.coders.claude_shapes import (
+    Json,
+    added,
+    amount,
+    gist,
+    mapping,
+    mappings,
+    model_tokens,
+    number,
+    string,
+    text_of,
+    tokens,
+)
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-TELLING = ("file_path", "notebook_path", "command", "pattern", "url", "query", "description")
 SECOND = 1_000_000
 TOO_MANY = 429
-Json = dict[str, Any]
 
 
 def message(text: str, name: str) -> str:
@@ -70,54 +80,54 @@ class ClaudeListener:
             case "rate_limit_event":
                 self._limit(said)
             case "control_request":
-                return (_unanswerable(_string(said.get("request_id"))),)
+                return (_unanswerable(string(said.get("request_id"))),)
         return ()
 
     def _system(self, said: Json) -> Iterable[Said]:
         match said.get("subtype"):
             case "init":
-                yield Said(SaidKind.SESSION, _string(said.get("session_id")))
+                yield Said(SaidKind.SESSION, string(said.get("session_id")))
                 if not self._awaited:
                     yield Said(SaidKind.TURN)
                 self._awaited = False
             case "background_tasks_changed":
-                yield from self._beside(_maps(said.get("tasks")))
+                yield from self._beside(mappings(said.get("tasks")))
 
     def _beside(self, tasks: list[Json]) -> Iterable[Said]:
-        now = {_string(t.get("task_id")): _string(t.get("task_type")) for t in tasks}
+        now = {string(t.get("task_id")): string(t.get("task_type")) for t in tasks}
         for ended in sorted(self._tasks.keys() - now.keys()):
             yield Said(SaidKind.TOOL_RESULT, name=self._tasks[ended])
         for task in tasks:
-            if (name := _string(task.get("task_id"))) not in self._tasks:
-                yield Said(SaidKind.TOOL, _string(task.get("description")), name=now[name])
+            if (name := string(task.get("task_id"))) not in self._tasks:
+                yield Said(SaidKind.TOOL, string(task.get("description")), name=now[name])
         self._tasks = now
 
     def _assistant(self, said: Json) -> Iterable[Said]:
         main = not said.get("parent_tool_use_id")
-        spoken = _map(said.get("message"))
-        self._limit(_map(said.get("api_error_params")))
-        for block in _maps(spoken.get("content")):
+        spoken = mapping(said.get("message"))
+        self._limit(mapping(said.get("api_error_params")))
+        for block in mappings(spoken.get("content")):
             match block.get("type"):
                 case "text" if said.get("error"):
-                    yield Said(SaidKind.ERROR, _string(block.get("text")))
+                    yield Said(SaidKind.ERROR, string(block.get("text")))
                 case "text" if main:
-                    yield Said(SaidKind.TEXT, _string(block.get("text")))
+                    yield Said(SaidKind.TEXT, string(block.get("text")))
                 case "thinking" if main:
-                    yield Said(SaidKind.THINKING, _string(block.get("thinking")))
+                    yield Said(SaidKind.THINKING, string(block.get("thinking")))
                 case "tool_use":
-                    name = _string(block.get("name"))
-                    self._tools[_string(block.get("id"))] = name
-                    yield Said(SaidKind.TOOL, _gist(_map(block.get("input"))), name=name)
-        reply = _string(spoken.get("id"))
+                    name = string(block.get("name"))
+                    self._tools[string(block.get("id"))] = name
+                    yield Said(SaidKind.TOOL, gist(mapping(block.get("input"))), name=name)
+        reply = string(spoken.get("id"))
         if not said.get("error") and reply not in self._counted:
             self._counted.add(reply)
-            yield self._count(_map(spoken.get("usage")), main=main)
+            yield self._count(mapping(spoken.get("usage")), main=main)
 
     def _count(self, told: Json, *, main: bool) -> Said:
         """Its output is counted at the end of the turn: here it is only what it began with."""
-        reply = _tokens(told)
-        self._since = _sum(self._since, reply)
-        total = _sum(self._before, self._since)
+        reply = tokens(told)
+        self._since = added(self._since, reply)
+        total = added(self._before, self._since)
         context = reply.input + reply.cached if main else 0
         return Said(SaidKind.USAGE, usage=replace(total, context=context), total=True)
 
@@ -125,32 +135,32 @@ class ClaudeListener:
         if said.get("isReplay"):
             yield from self._take(said.get("uuid"))
             return
-        for block in _maps(_map(said.get("message")).get("content")):
+        for block in mappings(mapping(said.get("message")).get("content")):
             if block.get("type") == "tool_result":
-                name = self._tools.pop(_string(block.get("tool_use_id")), "")
-                text, failed = _text(block.get("content")), bool(block.get("is_error"))
+                name = self._tools.pop(string(block.get("tool_use_id")), "")
+                text, failed = text_of(block.get("content")), bool(block.get("is_error"))
                 yield Said(SaidKind.TOOL_RESULT, text, name=name, failed=failed)
 
     def _take(self, name: object) -> Iterable[Said]:
         """Echoes come merged or twice, and an older release sends nothing else: count ids."""
-        taken = _string(name)
+        taken = string(name)
         if taken in self._taken:
             return ()
         self._taken.add(taken)
         return (Said(SaidKind.HEARD, name=taken),)
 
     def _limit(self, said: Json) -> None:
-        info = _map(said.get("rate_limit_info"))
+        info = mapping(said.get("rate_limit_info"))
         if info.get("status") == "rejected":
-            self._resets_at = _number(info.get("resetsAt")) * SECOND
+            self._resets_at = number(info.get("resetsAt")) * SECOND
 
     def _result(self, said: Json) -> Iterable[Said]:
         failed = bool(said.get("is_error", said.get("subtype") != "success"))
         errors = said.get("errors")
-        text = _string(said.get("result"))
+        text = string(said.get("result"))
         if not text and failed:
             told = map(str, errors) if isinstance(errors, list) else ()
-            text = "; ".join(told) or _string(said.get("subtype"))
+            text = "; ".join(told) or string(said.get("subtype"))
         if failed and said.get("api_error_status") == TOO_MANY:
             yield Said(SaidKind.LIMIT, text, resume_at=self._resets_at)
         match said.get("terminal_reason"):
@@ -160,7 +170,7 @@ class ClaudeListener:
                 yield Said(SaidKind.FULL, text)
         self._settle(said)
         self._tools.clear()
-        window = _window(_map(said.get("modelUsage")))
+        window = _window(mapping(said.get("modelUsage")))
         yield Said(
             SaidKind.RESULT, text, usage=self._before, total=True, failed=failed, window=window
         )
@@ -173,16 +183,18 @@ class ClaudeListener:
 
         The total cost is of the session, earlier runs included: only the difference is ours.
         """
-        charged = _amount(said.get("total_cost_usd"))
+        charged = amount(said.get("total_cost_usd"))
         models = said.get("model_usage_since_last_result")
         turn = Usage()
         if isinstance(models, dict):
-            for told in map(_map, models.values()):
-                turn = _sum(turn, _model_tokens(told))
+            for told in map(mapping, models.values()):
+                turn = added(turn, model_tokens(told))
         else:
-            turn = replace(_tokens(_map(said.get("usage"))), usd=max(0.0, charged - self._charged))
+            turn = replace(
+                tokens(mapping(said.get("usage"))), usd=max(0.0, charged - self._charged)
+            )
         self._charged = charged
-        self._before = _sum(self._before, turn)
+        self._before = added(self._before, turn)
         self._since = Usage()
         self._counted.clear()
 
@@ -194,64 +206,6 @@ def _unanswerable(request: str) -> Said:
     return Said(SaidKind.REPLY, line, name=request)
 
 
-def _tokens(told: Json) -> Usage:
-    return Usage(
-        _number(told.get("input_tokens")) + _number(told.get("cache_creation_input_tokens")),
-        _number(told.get("output_tokens")),
-        _number(told.get("cache_read_input_tokens")),
-    )
-
-
-def _model_tokens(told: Json) -> Usage:
-    return Usage(
-        _number(told.get("inputTokens")) + _number(told.get("cacheCreationInputTokens")),
-        _number(told.get("outputTokens")),
-        _number(told.get("cacheReadInputTokens")),
-        usd=0.0 if told.get("costBasis") == "unknown" else _amount(told.get("costUSD")),
-    )
-
-
 def _window(models: Json) -> int:
     """Of the largest of its models: the small ones are for titles and the like."""
-    return max((_number(_map(m).get("contextWindow")) for m in models.values()), default=0)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input + other.input,
-        one.output + other.output,
-        one.cached + other.cached,
-        usd=one.usd + other.usd,
-    )
-
-
-def _gist(given: Json) -> str:
-    """The one argument that tells what a tool call is about."""
-    telling = next((given[key] for key in TELLING if given.get(key)), None)
-    return str(telling) if telling is not None else json.dumps(given, ensure_ascii=False)[:500]
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(_string(b.get("text")) for b in _maps(content) if b.get("type") == "text")
-
-
-def _map(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _maps(value: object) -> list[Json]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _number(value: object) -> int:
-    return int(_amount(value))
-
-
-def _amount(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    return max((number(mapping(m).get("contextWindow")) for m in models.values()), default=0)

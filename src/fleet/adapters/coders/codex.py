@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.coders import rpc
+from fleet.adapters.coders import codex_terminal, rpc
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.codex_listener import CodexListener
 from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings
@@ -23,7 +23,7 @@ from fleet.domain.errors import Refused
 from fleet.ports import Brief, Launch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PROFILE = "fleet-run"
 BESIDE_STORE = ("worktrees", "tasks", "runs", "logs", "config.yaml", "key", "host")
@@ -71,8 +71,6 @@ class CodexCoder:
         for setting in (*_settings(brief), *_provider(brief)):
             argv += ["-c", setting]
         argv += ["app-server", *_extra(brief)]
-        home = brief.options.get("home")
-        env = {**brief.env, "CODEX_HOME": str(home)} if home else brief.env
         opening = _opening(brief)
         ours = {"clientInfo": {"name": "fleet", "title": "Fleet", "version": "1"}}
         able = {"experimentalApi": True, "optOutNotificationMethods": list(QUIET)}
@@ -84,7 +82,7 @@ class CodexCoder:
         return Launch(
             tuple(argv),
             brief.cwd,
-            env,
+            _environment(brief),
             stdin="".join(first),
             keep_stdin=True,
             opening=json.dumps(opening),
@@ -92,6 +90,35 @@ class CodexCoder:
 
     def listen(self, opening: str) -> CodexListener:
         return CodexListener(json.loads(opening or "{}"))
+
+    def launch_in_terminal(self, brief: Brief) -> Launch:
+        """Its standard input is the prompt only where that is too long for an argument."""
+        program = strings(brief, "command") or ("codex",)
+        argv = [*program, *(("resume",) if brief.session else ()), "--no-daemon"]
+        argv += ["--disable", "plugins"]
+        ours = codex_terminal.settings(permissions(brief), brief.instructions)
+        for setting in (*_settings(brief), *_provider(brief), *ours):
+            argv += ["-c", setting]
+        argv += ["-m", brief.model] if brief.model else []
+        fits = 0 < len(brief.prompt.encode()) <= codex_terminal.LONGEST
+        words = (*((brief.session,) if brief.session else ()), *((brief.prompt,) if fits else ()))
+        paste = None if fits or not brief.prompt else brief.prompt
+        return Launch(
+            (*argv, *_extra(brief), *(("--", *words) if words else ())),
+            brief.cwd,
+            _environment(brief),
+            stdin=paste,
+            opening=brief.session,
+            terminal=True,
+        )
+
+    def watch(self, opening: str) -> codex_terminal.CodexWatcher:
+        return codex_terminal.CodexWatcher(opening)
+
+
+def _environment(brief: Brief) -> Mapping[str, str]:
+    home = brief.options.get("home")
+    return {**brief.env, "CODEX_HOME": str(home)} if home else brief.env
 
 
 def _opening(brief: Brief) -> dict[str, Any]:

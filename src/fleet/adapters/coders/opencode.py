@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.coders import opencode_bridge
+from fleet.adapters.coders import opencode_bridge, opencode_terminal
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.opencode_listener import OpenCodeListener, order
 from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings
@@ -82,6 +82,34 @@ class OpenCodeCoder:
 
     def listen(self, opening: str) -> OpenCodeListener:
         return OpenCodeListener(json.loads(opening or "{}"))
+
+    def launch_in_terminal(self, brief: Brief) -> Launch:
+        """Its standard input is the prompt, to be pasted, where that can be no argument.
+
+        It can not when it is too long, nor in a session that is continued: there it is dropped.
+        """
+        argv = [*(strings(brief, "command") or ("opencode",)), "--agent", AGENT]
+        if name := _model(brief):
+            argv += ["--model", name]
+        if brief.session:
+            argv += ["--session", brief.session]
+        fits = 0 < len(brief.prompt.encode()) <= opencode_terminal.LONGEST and not brief.session
+        argv += [f"--prompt={brief.prompt}"] if fits else []
+        config = _config(brief)
+        config["plugin"] = [opencode_terminal.plugin(brief.instructions)]
+        agent = config["agent"][AGENT]
+        agent["permission"] = opencode_terminal.rules(_rules(brief), permissions(brief))
+        return Launch(
+            (*argv, *strings(brief, "extra_args")),
+            brief.cwd,
+            {**brief.env, **QUIET, "OPENCODE_CONFIG_CONTENT": json.dumps(config)},
+            stdin=None if fits or not brief.prompt else brief.prompt,
+            opening=json.dumps({"session": brief.session}),
+            terminal=True,
+        )
+
+    def watch(self, opening: str) -> opencode_terminal.OpenCodeWatcher:
+        return opencode_terminal.OpenCodeWatcher(json.loads(opening or "{}"))
 
 
 def _opening(brief: Brief) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The built-in coder whose prompt is its script: for demos and tests, with no model behind it.
 
-The program is `fleet.testing.scripted`; it prints one JSON object per line.
+The program is `fleet.testing.scripted`; it prints one JSON object per line. In a terminal it is
+`fleet.testing.full_screen`, whose hooks write such lines.
 """
 
 from __future__ import annotations
@@ -34,6 +35,23 @@ def _usage(told: dict[str, Any]) -> Usage:
     return Usage(read, written, context=context, usd=float(told.get("usd", 0.0)))
 
 
+class OnScreen:
+    """What the hooks of `fleet.testing.full_screen` wrote; words are typed to it."""
+
+    def hear(self, line: str) -> Sequence[Said]:
+        try:
+            said = _said(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return ()
+        if said.kind is SaidKind.TURN:  # a prompt that it took
+            return Said(SaidKind.HEARD, said.text), said
+        return (said,)
+
+    def words(self, text: str) -> str | None:
+        del text
+        return None
+
+
 class ScriptedCoder:
     name = "scripted"
     resumes = True
@@ -60,6 +78,17 @@ class ScriptedCoder:
             argv += ["--resume", brief.session]
         prompt = json.dumps({"prompt": brief.prompt}) + "\n"
         return Launch(tuple(argv), brief.cwd, brief.env, stdin=prompt, keep_stdin=True)
+
+    def launch_in_terminal(self, brief: Brief) -> Launch:
+        argv = [sys.executable, "-m", "fleet.testing.full_screen"]
+        if brief.session:
+            argv += ["--resume", brief.session]
+        first = brief.prompt or None
+        return Launch(tuple(argv), brief.cwd, brief.env, stdin=first, terminal=True)
+
+    def watch(self, opening: str) -> OnScreen:
+        del opening
+        return OnScreen()
 
     def listen(self, opening: str) -> ScriptedCoder:
         del opening  # every line stands for itself

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from fleet.adapters.host.files import read_regular
 from fleet.adapters.host.rotating import locked
 from fleet.adapters.host.task_json import replace_file
 from fleet.domain.message import MessageKind
@@ -95,7 +96,7 @@ class Artifacts:
     def _written(self, path: Path, messages: Sequence[Message]) -> bool:
         """False when somebody wrote to it meanwhile."""
         before = _stamp(path)
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        text = read_regular(path).decode("utf-8", "surrogateescape")
         wanted = self._told(text, messages)
         if wanted == text:
             return True
@@ -146,7 +147,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 def _add(path: Path, text: str) -> None:
     data = text.encode("utf-8", "surrogateescape")
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
         if os.write(fd, data) < len(data):

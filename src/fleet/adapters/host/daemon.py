@@ -188,7 +188,22 @@ def _copy(into: Path) -> None:
         target = into / "fleet" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, (PACKAGE / name).read_text("utf-8"))
+        _compile(target)
     write_atomically(into / "whole", "")
+
+
+def _compile(file: Path) -> None:
+    """Here, and not by keepers: on a full disk Python leaves half a file, which none could load."""
+    import importlib.util  # noqa: PLC0415  # once in a version's life
+    import marshal  # noqa: PLC0415
+
+    source = file.read_bytes()
+    code = compile(source, str(file), "exec", dont_inherit=True)
+    unchecked = (1).to_bytes(4, "little")  # it counts whatever the times of the files are
+    head = importlib.util.MAGIC_NUMBER + unchecked + importlib.util.source_hash(source)
+    target = Path(importlib.util.cache_from_source(str(file)))
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(head + marshal.dumps(code))
 
 
 def _within(seconds: float, seen: Callable[[], bool]) -> bool:

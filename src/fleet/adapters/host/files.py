@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +24,15 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     except BaseException:
         mine.unlink(missing_ok=True)
         raise
+
+
+def read_regular(path: Path, *, most: int = 64 << 20) -> bytes:
+    """What an agent put there may be anything: a FIFO would make us wait for ever."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
+        return file.read(most)
 
 
 def write_once(path: str, text: str) -> bool:

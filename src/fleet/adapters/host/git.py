@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
-import shutil
-import time
-from contextlib import contextmanager, suppress
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host import process
-from fleet.domain.errors import FleetError, Refused, Unavailable
+from fleet.adapters.host.git_making import Making
+from fleet.adapters.host.git_repo import QUIET, Repo, digest, identity, names_of, run_git
+from fleet.adapters.host.pool import Pool
+from fleet.adapters.host.ports_block import Ports
+from fleet.adapters.host.workspace_setup import Commands, bring_files, workspace_env
+from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
 from fleet.domain.run import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
+    from fleet.adapters.host.removing import Removed
     from fleet.ports import Merge, Site
-
-DEADLINE = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
-STALE = 1.0  # seconds after which a lock in a workspace that no process of ours uses is nobody's
-QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +29,32 @@ class WorkspaceRules:
 
     root: str = ""  # empty: `worktrees` in the home
     branch_prefix: str = "fleet/"
+    branch_pattern: str = ""  # that the name of a new branch must match as a whole
     credential_files: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     setup_timeout: float = 600.0
+    teardown: tuple[str, ...] = ()
+    ports: int = 0
+    pool: int = 0
+    pool_ignored: str = "keep"
 
 
 class GitCheckout:
-    def __init__(self, worktrees: Path, rules: WorkspaceRules | None = None) -> None:
+    """`ports` is the file that records them; `log(task)` where its set-up is written down."""
+
+    def __init__(
+        self,
+        worktrees: Path,
+        rules: WorkspaceRules | None = None,
+        *,
+        ports: Path | None = None,
+        log: Callable[[str], Path] | None = None,
+    ) -> None:
         self._rules = rules or WorkspaceRules()
         self._worktrees = Path(self._rules.root).expanduser() if self._rules.root else worktrees
+        self._places = (self._worktrees, worktrees)
+        self._ports = ports
+        self._log = log
 
     def plan(self, site: Site) -> Workspace:
         cwd = Path(site.task.spec.cwd or site.task.project)
@@ -52,9 +66,9 @@ class GitCheckout:
             return site.previous
         repo = Repo.of(cwd)
         branch = self._free_branch(repo, site)
-        home = self._worktrees / f"{repo.top.name}-{_digest(str(repo.common))}"
-        root = home / f"{site.task.id}-{_digest(branch)}"
-        within = cwd.resolve().relative_to(repo.top)
+        home = self._worktrees / f"{repo.top.name[:100]}-{digest(str(repo.common))}"
+        root = home / f"{site.task.id}-{digest(branch)}"
+        within = "" if repo.top == repo.common else cwd.resolve().relative_to(repo.top)
         start = site.start if site.start and repo.has_commit(site.start) else ""
         base = repo.commit(start or site.task.spec.base or "HEAD")
         return Workspace(str(root / within), str(root), branch, base, made=True)
@@ -62,6 +76,7 @@ class GitCheckout:
     def _free_branch(self, repo: Repo, site: Site) -> str:
         """A name that no branch has: another store may have numbered its tasks alike."""
         wanted = site.task.spec.branch or self._rules.branch_prefix + site.task.id
+        self.check_branch(repo, wanted)
         if site.run.number > 1:
             wanted = f"{wanted}-a{site.run.number}"
         name, tries = wanted, 1
@@ -70,190 +85,98 @@ class GitCheckout:
             name = f"{wanted}-{tries}"
         return name
 
+    def check_branch(self, repo: Repo, name: str) -> None:
+        """That a task may have this branch, before anything is made."""
+        pattern = self._rules.branch_pattern
+        if pattern and not re.fullmatch(pattern, name):
+            raise BadInput(
+                f"The branch '{name[:80]}' does not match workspace.branch_pattern ({pattern}).",
+                fix="Choose a name that does.",
+                code="branch_pattern",
+            )
+        repo.check_name(name)
+
     def prepare(self, workspace: Workspace, site: Site) -> None:
         if not workspace.made:
             return
         repo = Repo.of(Path(site.task.spec.cwd or site.task.project))
-        making = Making(repo, workspace, fresh=site.previous is None)
+        making = Making(repo, workspace, fresh=site.previous is None, pool=self._pool(repo))
         try:
             if making.begin():
                 self._complete(repo, workspace, site, making)
+        except (FleetError, OSError):
+            making.undo()
+            raise
         finally:
             making.close()
         _check_path(workspace)
 
     def _complete(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
-        try:
-            for merge in site.merges if making.fresh else ():
-                _merge(repo, Path(workspace.root), merge, site.task.id, making.mark)
-            _check_path(workspace)
-            self._furnish(repo, Path(workspace.root), making.mark)
-        except (FleetError, OSError):
-            making.undo()
-            raise
+        for merge in site.merges if making.fresh else ():
+            _merge(repo, Path(workspace.root), merge, site.task.id, making.mark)
+        _check_path(workspace)
+        self._furnish(repo, workspace, site, making)
         making.finish()
 
-    def _furnish(self, repo: Repo, root: Path, mark: str) -> None:
-        for name in self._rules.credential_files:
-            source, target = repo.top / name, root / name
-            if source.is_file() and not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
-        for command in self._rules.setup:
-            _set_up(command, root, self._rules.setup_timeout, mark)
+    def _furnish(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
+        root = Path(workspace.root)
+        bring_files(repo, root, self._rules.credential_files, replace=making.pooled)
+        if site.task.spec.quick or not self._rules.setup:
+            return
+        commands = self._commands(workspace, site.task.id, "Set-up", making.mark)
+        commands.run(self._rules.setup)
+
+    def _commands(self, workspace: Workspace, task: str, title: str, mark: str = "") -> Commands:
+        log = self._log(task) if self._log else None
+        limit = self._rules.setup_timeout
+        return Commands(Path(workspace.root), self.env(workspace), limit, log, mark, title)
+
+    def env(self, workspace: Workspace) -> dict[str, str]:
+        """What its programs find in their environment, besides everything else."""
+        return workspace_env(workspace, self._ports, self._rules.ports)
 
     def commit(self, workspace: Workspace) -> str:
         with suppress(Unavailable, OSError):
-            done = _git(Path(workspace.path), "rev-parse", "--verify", "--quiet", "HEAD")
+            done = run_git(Path(workspace.path), "rev-parse", "--verify", "--quiet", "HEAD")
             return done.out.strip() if done.status == 0 else ""
         return ""  # its directory is gone
 
+    def remove(
+        self, workspace: Workspace, *, task: str, project: str = "", delete_branch: bool = False
+    ) -> Removed:
+        """Keep what is only there, then remove the worktree, or park it for the next start.
 
-class Making:
-    """A worktree while it is made. A file beside it says so, until it is whole.
+        Its processes are gone already. Said again after a crash, it goes on where it was.
+        """
+        from fleet.adapters.host.removing import Removing  # noqa: PLC0415  # few commands remove
 
-    Only a worktree with that file is ever made again or removed here: nobody has worked in it.
-    `fresh`: with a branch of its own; else it is for a branch that has been worked on.
-    The file is locked: by us, and by a child that we forked until it is the program with our mark.
-    """
+        removing = Removing(workspace, task, self._places)
+        said = self._tear_down(workspace, task)
+        repo = None
+        with suppress(FleetError, OSError):
+            repo = Repo.of(Path(project)) if project else None
+        removed = removing.remove(repo, self._pool, delete_branch=delete_branch, said=said)
+        if self._ports is not None:
+            Ports(self._ports).release(workspace.root)
+        return removed
 
-    def __init__(self, repo: Repo, workspace: Workspace, *, fresh: bool) -> None:
-        self._repo = repo
-        self._workspace = workspace
-        self._root = Path(workspace.root)
-        self._begun = self._root.with_name(f"{self._root.name}.making")
-        self._lock = -1
-        self.fresh = fresh
-        self.mark = hashlib.sha256(os.fsencode(self._root)).hexdigest()
+    def _tear_down(self, workspace: Workspace, task: str) -> list[str]:
+        """A command that fails is told of; the worktree goes all the same."""
+        begun = Path(f"{workspace.root}.removing")
+        if not self._rules.teardown or not Path(workspace.root).is_dir() or begun.exists():
+            return []
+        said = []
+        commands = self._commands(workspace, task, "Tear-down")
+        for command in self._rules.teardown:
+            try:
+                commands.one(command)
+            except FleetError as error:
+                said.append(error.message)
+        return said
 
-    def begin(self) -> bool:
-        """False when it is there already, whole."""
-        branch = self._workspace.branch
-        with self._repo.alone():
-            crashed = self._begun.exists()
-            if not crashed:
-                if self._root.exists():
-                    self._check_ours()
-                    self._unlock()
-                    return False
-                if self.fresh and self._repo.has_branch(branch):
-                    raise Refused(f"Somebody else has made the branch {branch} meanwhile.")
-                self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._take()
-            if crashed or not self.fresh:
-                self._clear()
-            how = (
-                [str(self._root), branch]
-                if self._repo.has_branch(branch)
-                else ["--no-track", "-b", branch, str(self._root), self._workspace.base]
-            )
-            self._repo.git("worktree", "add", "--quiet", *how, mark=self.mark)
-        return True
-
-    def _take(self) -> None:
-        """Be the only one who makes it."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._lock = os.open(self._begun, flags, 0o600)
-        for _ in range(500):  # a child that is about to be git takes milliseconds at most
-            with suppress(BlockingIOError):
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            time.sleep(0.01)
-        raise Unavailable(f"Somebody else is making {self._root}.")
-
-    def _check_ours(self) -> None:
-        asked = _git(self._root, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        if asked.status or Path(asked.out.strip()).resolve() != self._repo.common:
-            raise Refused(
-                f"{self._root} is not a worktree of {self._repo.top} any more.",
-                fix=f"git -C {self._repo.top} worktree repair {self._root}, or move it away.",
-            )
-
-    def _unlock(self) -> None:
-        """Remove the locks of a git that was killed with the run before: they would stay for ever."""
-        names = ("index.lock", "HEAD.lock", f"refs/heads/{self._workspace.branch}.lock")
-        for name in names:
-            found = _git(self._root, "rev-parse", "--path-format=absolute", "--git-path", name)
-            with suppress(FileNotFoundError):
-                lock = Path(found.out.strip())
-                if time.time() - lock.stat().st_mtime > STALE:
-                    lock.unlink()
-
-    def _clear(self) -> None:
-        """Remove what a crash left of an earlier try, and end what may still be at it."""
-        if not process.end_marked(self.mark):
-            raise Unavailable(f"An earlier set-up is still at work in {self._root}.")
-        shutil.rmtree(self._root, ignore_errors=True)
-        self._repo.git("worktree", "remove", "--force", "--force", str(self._root), check=False)
-        if self.fresh:  # a git that was killed leaves its lock on the branch it was making
-            lock = self._repo.common / "refs" / "heads" / f"{self._workspace.branch}.lock"
-            lock.unlink(missing_ok=True)
-
-    def undo(self) -> None:
-        with suppress(FleetError, OSError), self._repo.alone():
-            self._clear()
-            if self.fresh:
-                self._repo.git("branch", "-D", self._workspace.branch, check=False)
-            self.finish()
-
-    def finish(self) -> None:
-        """Also after a power cut: what is done in it from now on is somebody's work."""
-        self._begun.unlink()
-        folder = os.open(self._begun.parent, os.O_RDONLY | os.O_CLOEXEC)
-        os.fsync(folder)
-        os.close(folder)
-        self.close()
-
-    def close(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Repo:
-    """`top` is the checkout that was asked from; `common` is what all its worktrees share."""
-
-    top: Path
-    common: Path
-
-    @staticmethod
-    def of(cwd: Path) -> Repo:
-        asked = _git(
-            cwd, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"
-        )
-        if asked.status:
-            raise Refused(f"{cwd} is not in a git repository.", fix="git init, or use --in-place.")
-        top, common = asked.out.splitlines()
-        return Repo(Path(top).resolve(), Path(common).resolve())
-
-    def git(self, *args: str, check: bool = True, mark: str = "") -> process.Done:
-        done = _git(self.top, *args, mark=mark)
-        if check and done.status:
-            raise Refused(f"git {args[0]} {args[1]} failed: {done.words}")
-        return done
-
-    def has_branch(self, name: str) -> bool:
-        ref = f"refs/heads/{name}"
-        return self.git("show-ref", "--verify", "--quiet", ref, check=False).status == 0
-
-    def has_commit(self, name: str) -> bool:
-        return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
-
-    def commit(self, name: str) -> str:
-        found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
-        if found.status:
-            if name == "HEAD":
-                raise Refused(f"{self.top} has no commit yet.", fix="git commit --allow-empty")
-            raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
-        return found.out.strip()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nothing else of ours changes this repository's worktrees meanwhile."""
-        with (self.common / "fleet.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def _pool(self, repo: Repo) -> Pool:
+        folder = self._worktrees / "pool" / digest(str(repo.common))
+        return Pool(repo, folder, self._rules.pool, clean=self._rules.pool_ignored == "clean")
 
 
 def _check_path(workspace: Workspace) -> None:
@@ -268,47 +191,13 @@ def _merge(repo: Repo, root: Path, wanted: Merge, task: str, mark: str) -> None:
     if not what:
         return
     words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", what]
-    done = _git(root, *_identity(root), *QUIET, "merge", *words, mark=mark)
+    done = run_git(root, *identity(root), *QUIET, "merge", *words, mark=mark)
     if done.status == 0:
         return
-    listed = _git(root, "diff", "--name-only", "--diff-filter=U", "-z").out
-    files = [name for name in listed.split("\0") if name]
+    files = names_of(run_git(root, "diff", "--name-only", "--diff-filter=U", "-z").raw)
     how = f"conflicts in {', '.join(files)}" if files else done.words
     raise Refused(
         f"{branch} cannot be merged into the workspace of {task}: {how}.",
         fix="Merge the branches by hand and give the result with --base.",
         code="base_conflict",
     )
-
-
-def _set_up(command: str, root: Path, timeout: float, mark: str) -> None:
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    try:
-        done = process.run(["sh", "-c", command], root, env=env, timeout=timeout, mark=mark)
-    except Unavailable as error:
-        raise Refused(f"Set-up took more than {timeout:.0f} s: {command}") from error
-    if done.status:
-        raise Refused(f"Set-up failed ({done.status}): {command}: {done.words}")
-
-
-def _git(cwd: Path, *args: str, mark: str = "") -> process.Done:
-    return process.run(["git", *args], cwd, env=_env(), timeout=DEADLINE, mark=mark)
-
-
-def _env() -> dict[str, str]:
-    """Not that of a git hook which may have called us."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_KEPT)}
-    return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-
-
-_KEPT = ("GIT_CONFIG", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_SSH", "GIT_EXEC_PATH", "GIT_LFS_")
-
-
-def _identity(root: Path) -> list[str]:
-    """Somebody to commit merges as, where the user has named nobody."""
-    known = _git(root, "var", "GIT_COMMITTER_IDENT").status == 0
-    return [] if known else ["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -22,23 +22,36 @@ from fleet.ports import Chunk, Launch, Look, Presence
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fleet.adapters.host.terminals import Terminals
+
 FORMAT = 1
 ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
 BOOT = (
     "import sys; sys.path.insert(0, {root!r}); from fleet.supervisor import keeper; keeper.main()"
 )
+# What goes wrong with a keeper is for its log; the pane is its coder's.
+BOOT_IN_PANE = "import os; os.dup2(os.open({log!r}, os.O_WRONLY | os.O_APPEND), 2); "
+NO_INPUT = "{} is in a terminal, and has no other input."
 
 
 class Keepers:
     """`runs` is the folder of run folders; `bell` whom a keeper wakes when its coder has ended.
 
-    `root` is where keepers load their code from.
+    `root` is where keepers load their code from, `terminals` where some of them run.
     """
 
-    def __init__(self, runs: Path, *, bell: Path | None = None, root: Path | None = None) -> None:
+    def __init__(
+        self,
+        runs: Path,
+        *,
+        bell: Path | None = None,
+        root: Path | None = None,
+        terminals: Terminals | None = None,
+    ) -> None:
         self._boot = BOOT.format(root=str(root or ROOT))
         self._runs = runs
         self._bell = bell
+        self._terminals = terminals
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
 
     def folder(self, run_id: str) -> Path:
@@ -49,18 +62,20 @@ class Keepers:
         if (folder / "keeper.json").exists() or self._starting(run_id):
             return
         if run_id in self._spawned:
-            why = " ".join(_tail(folder / "keeper.log", 500).split())
-            raise Unavailable(f"The keeper of {run_id} could not start: {why}")
+            raise self._cannot_start(run_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = secrets.token_hex(16)
         if not (folder / "launch.json").exists():  # what was written first is what is started
             records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
             write_once(str(folder / "input"), records)
-            write_once(str(folder / "launch.json"), json.dumps(self._order(launch, mark)))
+            write_once(str(folder / "launch.json"), json.dumps(self._order(launch, mark, run_id)))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         with os.fdopen(os.open(folder / "keeper.log", flags, 0o600), "ab") as log:
+            if session := self._session(run_id):
+                self._start_in_pane(run_id, session, launch.cwd)
+                return
             self._spawned[run_id] = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", self._boot, str(folder)],
+                [sys.executable, "-I", "-S", "-B", "-c", self._boot, str(folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -68,13 +83,51 @@ class Keepers:
                 cwd="/",
             )
 
-    def _order(self, launch: Launch, mark: str) -> dict[str, Any]:
-        return {
+    def _start_in_pane(self, run_id: str, session: str, cwd: str) -> None:
+        """Whoever comes first makes the session; the others find it, or its keeper."""
+        if self._panes().has_ended(session) and not self._is_kept(run_id):
+            raise self._cannot_start(run_id)
+        folder = self.folder(run_id)
+        boot = BOOT_IN_PANE.format(log=str(folder / "keeper.log")) + self._boot
+        argv = [sys.executable, "-I", "-S", "-B", "-c", boot, str(folder)]
+        self._panes().start(run_id, session, argv, cwd=cwd)
+
+    def _is_kept(self, run_id: str) -> bool:
+        return (self.folder(run_id) / "keeper.json").exists()
+
+    def _cannot_start(self, run_id: str) -> Unavailable:
+        why = " ".join(_tail(self.folder(run_id) / "keeper.log", 500).split())
+        return Unavailable(f"The keeper of {run_id} could not start: {why}")
+
+    def _panes(self) -> Terminals:
+        if self._terminals is None:
+            from fleet.adapters.host.terminals import Terminals  # noqa: PLC0415  # few runs have one
+            from fleet.adapters.host.tmux import Tmux  # noqa: PLC0415
+
+            self._terminals = Terminals(self._runs, Tmux(self._runs.parent))
+        return self._terminals
+
+    def _session(self, run_id: str) -> str:
+        """The name of its tmux session; empty when it is not in a terminal."""
+        try:
+            launch = _json(self.folder(run_id) / "launch.json") or {}
+        except ValueError:
+            return ""  # what cannot be read starts nothing either
+        return str(launch.get("session", ""))
+
+    def _order(self, launch: Launch, mark: str, run_id: str = "") -> dict[str, Any]:
+        in_terminal: dict[str, Any] = {}
+        env = {**launch.env, machine.MARK: mark}
+        if launch.terminal:
+            session = self._panes().tmux.name(run_id, launch.title)
+            in_terminal = {"terminal": True, "session": session}
+            env["FLEET_RUN_DIR"] = str(self.folder(run_id))
+        return in_terminal | {
             "format": FORMAT,
             "argv": list(launch.argv),
             "cwd": launch.cwd,
-            "env": {**launch.env, machine.MARK: mark},
-            "input": launch.stdin is not None or launch.keep_stdin,
+            "env": env,
+            "input": not launch.terminal and (launch.stdin is not None or launch.keep_stdin),
             "mark": mark,
             "bell": str(self._bell or ""),
             "opening": launch.opening,
@@ -121,6 +174,8 @@ class Keepers:
         return False
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
+        if self._session(run_id):
+            raise Unavailable(NO_INPUT.format(run_id), fix=f"Send it: fleet prompt {run_id} TEXT")
         self._append(run_id, {"text": text}, key=key)
 
     def told(self, run_id: str) -> list[str]:
@@ -133,6 +188,8 @@ class Keepers:
         return [key for key in keys if key]
 
     def close(self, run_id: str) -> None:
+        if self._session(run_id):
+            raise Unavailable(NO_INPUT.format(run_id), fix=f"End it: fleet kill {run_id}")
         self._append(run_id, {"close": True}, key="close")
 
     def stop(self, run_id: str, *, grace: float) -> None:
@@ -149,6 +206,14 @@ class Keepers:
     def opening(self, run_id: str) -> str:
         launch = _json(self.folder(run_id) / "launch.json") or {}
         return str(launch.get("opening", ""))
+
+    def first(self, run_id: str) -> str:
+        try:
+            with (self.folder(run_id) / "input").open("rb") as file:
+                record = json.loads(file.readline() or b"{}")
+        except (FileNotFoundError, ValueError):
+            return ""
+        return str(record.get("text", "")) if record.get("n") == 1 else ""
 
     def _append(self, run_id: str, record: dict[str, Any], *, key: str = "") -> None:
         folder = self.folder(run_id)
@@ -170,6 +235,13 @@ class Keepers:
             os.close(fd)
 
     def end(self, run_id: str) -> bool:
+        gone = self._end(run_id)
+        if gone and self._session(run_id):
+            with suppress(Unavailable):  # its processes are gone; the picture of them may stay
+                self._panes().kill(run_id)
+        return gone
+
+    def _end(self, run_id: str) -> bool:
         folder = self.folder(run_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self._forbid(folder):

@@ -26,6 +26,7 @@ class Done:
     status: int
     out: str
     err: str
+    raw: bytes = b""  # what it wrote, as it was: a file may have any name
 
     @property
     def words(self) -> str:
@@ -34,17 +35,25 @@ class Done:
 
 
 def run(
-    argv: Sequence[str], cwd: Path, *, env: Mapping[str, str], timeout: float, mark: str = ""
+    argv: Sequence[str],
+    cwd: Path,
+    *,
+    env: Mapping[str, str],
+    timeout: float,
+    mark: str = "",
+    stdin: bytes = b"",
 ) -> Done:
     """In a session of its own, so that a Ctrl-C meant for us does not reach it.
 
     Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
     """
     marked = {**env, machine.MARK: mark} if mark else env
-    with TemporaryFile() as out, TemporaryFile() as err:
+    with TemporaryFile() as out, TemporaryFile() as err, TemporaryFile() as given:
+        given.write(stdin)
+        given.seek(0)
         try:
             process = subprocess.Popen(
-                argv, cwd=cwd, env=marked, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                argv, cwd=cwd, env=marked, stdin=given, stdout=out, stderr=err,
                 start_new_session=True,
             )  # fmt: skip
         except FileNotFoundError as error:
@@ -59,12 +68,17 @@ def run(
             process.wait()
             what = " ".join(argv[:2])
             raise Unavailable(f"{what} took more than {timeout:.0f} s.") from error
-        return Done(status, _text(out), _text(err))
+        raw = _bytes(out)
+        return Done(status, raw.decode("utf-8", "replace"), _text(err), raw)
+
+
+def _bytes(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8", "replace")
+    return _bytes(file).decode("utf-8", "replace")
 
 
 def end_marked(mark: str) -> bool:

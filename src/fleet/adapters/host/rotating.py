@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OLDER = ".1"  # what a file is called once it has been full
 PATIENCE = 0.25  # seconds for another writer; they need microseconds
 BLOCK = 1 << 16
-_ADD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_ADD = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CREAT | os.O_CLOEXEC
 
 Stamp: TypeAlias = tuple[int, int]  # which file, and how long it is
 UNKNOWN: Stamp = (0, -1)

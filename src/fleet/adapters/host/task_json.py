@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.adapters.host.event_log import moment
+from fleet.adapters.host.files import read_regular
 from fleet.adapters.host.rotating import locked
 from fleet.domain.errors import BadInput, FleetError
 
@@ -128,8 +129,7 @@ class TaskJson:
 def _loaded(path: Path) -> dict[str, Any]:
     """Nothing, when it is not there or empty: a power cut may leave that."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST)
+        data = read_regular(path, most=MOST)
         found = json.loads(data) if data.strip() else {}
     except FileNotFoundError:
         return {}

@@ -193,7 +193,11 @@ class Sqlite:
         if kind in DAMAGED:
             return self._damaged(str(error))
         if kind == sqlite3.SQLITE_FULL:
-            return Unavailable(f"The disk is full: {self._path} was not written.", code="disk_full")
+            return Unavailable(
+                f"The disk is full: {self._path} was not written.",
+                fix="Free some space on that disk, then run the command again.",
+                code="disk_full",
+            )
         if kind in UNUSABLE:
             return self._unusable(str(error))
         return error

@@ -1,0 +1,154 @@
+"""A git repository, and how git is asked."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.host import process
+from fleet.domain.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DEADLINE = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
+PATIENCE = 10.0  # for another git, which holds a lock that ours needs too
+QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
+LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
+LONGEST = 240  # characters of a branch: git writes `<name>.lock`, and a file's name has 255 bytes
+_PASSED = ("GIT_CONFIG", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_SSH", "GIT_EXEC_PATH", "GIT_LFS_")
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """`top` is the checkout that was asked from; `common` is what all its worktrees share."""
+
+    top: Path
+    common: Path
+
+    @staticmethod
+    def of(cwd: Path) -> Repo:
+        words = ("--git-common-dir", "--is-bare-repository", "--show-toplevel")
+        asked = run_git(cwd, "rev-parse", "--path-format=absolute", *words)
+        common, _, rest = text_of(asked.raw).rstrip("\n").partition("\n")
+        if rest.startswith("true"):
+            return Repo(Path(common).resolve(), Path(common).resolve())
+        if asked.status and common:
+            raise Refused(f"{cwd} is inside a .git directory.", fix="cd to the checkout itself.")
+        if asked.status:
+            raise Refused(f"{cwd} is not in a git repository.", fix="git init, or use --in-place.")
+        top = rest.removeprefix("false\n")
+        return Repo(Path(top).resolve(), Path(common).resolve())
+
+    def git(self, *args: str, check: bool = True, mark: str = "") -> process.Done:
+        """Asked again while another git holds a lock."""
+        until = time.monotonic() + PATIENCE
+        done = run_git(self.top, *args, mark=mark)
+        while done.status and is_locked(done) and time.monotonic() < until:
+            time.sleep(0.05)
+            done = run_git(self.top, *args, mark=mark)
+        if check and done.status:
+            raise Refused(f"git {args[0]} {args[1]} failed: {done.words}")
+        return done
+
+    def has_branch(self, name: str) -> bool:
+        return self.has_ref(f"refs/heads/{name}")
+
+    def has_ref(self, ref: str) -> bool:
+        return self.git("show-ref", "--verify", "--quiet", ref, check=False).status == 0
+
+    def has_commit(self, name: str) -> bool:
+        return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
+
+    def commit(self, name: str) -> str:
+        found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
+        if found.status:
+            if name == "HEAD":
+                raise Refused(f"{self.top} has no commit yet.", fix="git commit --allow-empty")
+            raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
+        return found.out.strip()
+
+    def check_name(self, branch: str) -> None:
+        """That git can have a branch of this name, beside those that it has."""
+        asked = self.git("check-ref-format", "--branch", branch, check=False)
+        if asked.status or branch in {"@", "HEAD"} or text_of(asked.raw) != f"{branch}\n":
+            raise BadInput(f"'{branch[:80]}' is not a name for a branch.", fix="Try fix/login.")
+        if any(len(os.fsencode(part)) > LONGEST for part in branch.split("/")):
+            raise BadInput(
+                f"'{branch[:40]}…' is too long for a branch.",
+                fix=f"Use at most {LONGEST} bytes between slashes.",
+            )
+        if other := self._in_the_way(branch):
+            raise Refused(
+                f"There is a branch {other}, so git cannot have {branch} too.",
+                fix=f"Choose another name, or: git branch -m {other} NEW",
+                code="branch_in_the_way",
+            )
+
+    def _in_the_way(self, branch: str) -> str:
+        """A branch that is a folder of this one's path, or has this one as a folder."""
+        parts = branch.split("/")
+        above = ["/".join(parts[:n]) for n in range(1, len(parts))]
+        found = next((name for name in above if self.has_branch(name)), "")
+        if found:
+            return found
+        under = self.git(
+            "for-each-ref", "--count=1", "--format=%(refname)", f"refs/heads/{branch}/"
+        )
+        return text_of(under.raw).strip().removeprefix("refs/heads/")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing else of ours changes this repository's worktrees meanwhile."""
+        with (self.common / "fleet.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def run_git(
+    cwd: Path,
+    *args: str,
+    mark: str = "",
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float = DEADLINE,
+) -> process.Done:
+    """`env` is added to what git inherits."""
+    whole = {**git_env(), **(env or {})}
+    return process.run(["git", *args], cwd, env=whole, timeout=timeout, mark=mark, stdin=stdin)
+
+
+def is_locked(done: process.Done) -> bool:
+    return any(words in done.err for words in LOCKED)
+
+
+def git_env() -> dict[str, str]:
+    """Not that of a git hook which may have called us."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_PASSED)}
+    return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def identity(root: Path) -> list[str]:
+    """Somebody to commit as, where the user has named nobody."""
+    known = run_git(root, "var", "GIT_COMMITTER_IDENT").status == 0
+    return [] if known else ["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def text_of(raw: bytes) -> str:
+    """As a path of ours would spell it."""
+    return os.fsdecode(raw)
+
+
+def names_of(raw: bytes) -> list[str]:
+    """Of a list that ends every name with a NUL."""
+    return [text_of(name) for name in raw.split(b"\0") if name]

@@ -1,0 +1,137 @@
+"""How this program was installed, and whether the index has a newer one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.error import URLError
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
+
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = "agent-fleet"
+JSON = "application/vnd.pypi.simple.v1+json"
+DEADLINE = 5.0
+MOST = 8 << 20  # bytes of an answer; the index of one project is far smaller
+
+
+class Installation(NamedTuple):
+    """`command` brings the newest release; empty: only a person can."""
+
+    method: str
+    command: tuple[str, ...]
+    advice: str = ""
+
+
+def installation(prefix: str = sys.prefix) -> Installation:
+    place = _direct_url()
+    if place.get("dir_info", {}).get("editable"):
+        where = str(place.get("url", "")).removeprefix("file://")
+        return Installation("source", (), f"cd {where} && git pull && make setup")
+    parts = prefix.replace("\\", "/")
+    if "/pipx/venvs/" in parts:
+        return Installation("pipx", ("pipx", "upgrade", NAME))
+    if "/uv/tools/" in parts:
+        return Installation("uv", ("uv", "tool", "upgrade", NAME))
+    return Installation("pip", (sys.executable, "-m", "pip", "install", "--upgrade", NAME))
+
+
+def _direct_url() -> dict[str, Any]:
+    with suppress(metadata.PackageNotFoundError, ValueError):
+        found = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def newest(env: Mapping[str, str]) -> str:
+    """The newest release that the index has; raise `Unavailable` when it cannot be asked."""
+    index = env.get("FLEET_INDEX") or env.get("PIP_INDEX_URL") or env.get("UV_INDEX_URL")
+    if not index:
+        return _by_pip(env)
+    url = urljoin(index if index.endswith("/") else index + "/", f"{NAME}/")
+    asked = Request(url, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310  # http(s)
+    try:
+        with urlopen(asked, timeout=DEADLINE) as answer:  # noqa: S310  # the person's own index
+            body = answer.read(MOST).decode("utf-8", "replace")
+    except (URLError, OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or error
+        raise Unavailable(
+            f"The index could not be asked ({_host(url)}: {why}), so nobody knows what is newest.",
+            fix="Try again when it can be reached; FLEET_INDEX names another index.",
+            code="index_unreachable",
+        ) from error
+    found = sorted(_versions(body), key=order)
+    if not found:
+        raise Unavailable(
+            f"The index ({_host(url)}) has no release of {NAME}.",
+            fix="FLEET_INDEX names another index.",
+            code="index_unreachable",
+        )
+    return found[-1]
+
+
+def _by_pip(env: Mapping[str, str]) -> str:
+    """Pip knows where packages come from here."""
+    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "0"]
+    argv += ["--timeout", f"{DEADLINE:g}", "index", "versions", NAME]
+    try:
+        done = subprocess.run(
+            argv, env=dict(env), capture_output=True, text=True, timeout=4 * DEADLINE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unknown(f"pip could not be asked: {error}") from error
+    found = re.search(rf"{NAME} \(([^)]+)\)", done.stdout)
+    if done.returncode or found is None:
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise _unknown(f"pip could not find out: {said[:200]}")
+    return found[1]
+
+
+def _unknown(why: str) -> Unavailable:
+    return Unavailable(
+        f"Nobody knows what is newest: {why}.",
+        fix="Try again when the index can be reached; FLEET_INDEX names another one.",
+        code="index_unreachable",
+    )
+
+
+def _host(url: str) -> str:
+    """Without a password that may be in it."""
+    return re.sub(r"//[^/@]*@", "//", url)
+
+
+def _versions(body: str) -> set[str]:
+    """Final releases, from what the index says: JSON, or a page of links."""
+    with suppress(ValueError, AttributeError, TypeError):
+        said = json.loads(body)
+        names = [f["filename"] for f in said.get("files", ()) if not f.get("yanked")]
+        listed = {str(v) for v in said.get("versions", ())} or set(_of(names))
+        return {v for v in listed if _is_final(v)}
+    return {v for v in _of(re.findall(r">\s*([^<>]+?)\s*</a>", body)) if _is_final(v)}
+
+
+def _of(files: list[str]) -> list[str]:
+    stem = NAME.replace("-", "[-_.]")
+    found = (re.match(rf"{stem}-([0-9][^-]*?)(?:-|\.tar\.gz$|\.zip$)", name) for name in files)
+    return [match[1] for match in found if match]
+
+
+def _is_final(version: str) -> bool:
+    return re.fullmatch(r"[0-9]+(\.[0-9]+)*(\.post[0-9]+)?", version) is not None
+
+
+def order(version: str) -> tuple[int, ...]:
+    """By which one release is newer than another; `1.0` and `1.0.0` are the same."""
+    numbers = [int(n) for n in re.findall(r"[0-9]+", version)]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)

@@ -1,0 +1,92 @@
+"""What a program's screen says, by rules that are data (`screens.toml`), tested on real screens."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from fleet.ports import ScreenState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RULES = Path(__file__).with_name("screens.toml")
+
+
+class Rule(NamedTuple):
+    """It matches when each pattern is found in its region, and the cursor is right behind `at`."""
+
+    name: str
+    state: ScreenState
+    region: int  # lines, counted from the last that is not empty
+    patterns: tuple[re.Pattern[str], ...]
+    at: re.Pattern[str] | None = None  # what the line of the cursor begins with
+
+
+class Sheet(NamedTuple):
+    """One program's rules, the first that matches wins; `argv` are words it is started by."""
+
+    argv: frozenset[str]
+    rules: tuple[Rule, ...]
+
+
+def read_screen(
+    program: str, text: str, cursor: tuple[int, int] = (0, 0)
+) -> tuple[ScreenState, str]:
+    """What the screen of this program says, and the rule that says so."""
+    sheet = sheets().get(program)
+    lines = text.rstrip().split("\n")
+    for rule in sheet.rules if sheet else ():
+        region = "\n".join(lines[-rule.region :])
+        if all(p.search(region) for p in rule.patterns) and _is_at(rule.at, lines, cursor):
+            return rule.state, rule.name
+    return ScreenState.UNKNOWN, ""
+
+
+def _is_at(at: re.Pattern[str] | None, lines: list[str], cursor: tuple[int, int]) -> bool:
+    if at is None:
+        return True
+    column, number = cursor
+    line = lines[number] if number < len(lines) else ""
+    found = at.match(line.ljust(column))
+    return found is not None and found.end() == column
+
+
+def program_of(argv: Iterable[str]) -> str:
+    """The program that these words start, also through a wrapper; empty when it is not known."""
+    names = [PurePosixPath(word).name for word in argv]
+    for name in names:
+        for program, sheet in sheets().items():
+            if name in sheet.argv:
+                return program
+    return ""
+
+
+@cache
+def sheets() -> dict[str, Sheet]:
+    import tomllib  # noqa: PLC0415  # few commands look at a screen
+
+    held = tomllib.loads(RULES.read_text("utf-8"))
+    return {name: _sheet(name, told) for name, told in held.items()}
+
+
+def _sheet(program: str, told: dict[str, object]) -> Sheet:
+    argv, rules = told["argv"], told["rules"]
+    assert isinstance(argv, list)
+    assert isinstance(rules, list)
+    return Sheet(frozenset(argv), tuple(_rule(program, rule) for rule in rules))
+
+
+def _rule(program: str, told: dict[str, object]) -> Rule:
+    region, patterns, at = told["region"], told["all"], told.get("at")
+    assert isinstance(region, int)
+    assert isinstance(patterns, list)
+    return Rule(
+        f"{program}.{told['name']}",
+        ScreenState(str(told["state"])),
+        region,
+        tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns),
+        re.compile(str(at)) if at else None,
+    )

@@ -1,0 +1,236 @@
+"""The terminals of runs: each is a pane whose command is the run's keeper.
+
+A pane is a run's own when it is the one that the keeper named, and runs that very keeper.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleet.adapters.host.files import write_atomically
+from fleet.adapters.host.screens import program_of, read_screen
+from fleet.adapters.host.tmux import KEYS, Tmux
+from fleet.domain.errors import BadInput, Refused, Unavailable
+from fleet.ports import Screen, ScreenState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.adapters.host.tmux import Pane
+
+LIMIT = 1_000_000  # bytes of one prompt
+END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
+SHOWN = 0.5  # seconds until what was pasted shows; some programs wait before they draw
+PAUSE = 0.01
+ERASING = 2.0  # seconds to empty a prompt box, line by line
+ERASE_EVERY = 0.1  # what was just sent may still be shown there for a moment
+TURN = 30.0  # seconds that somebody else's text may take
+
+
+class Held(NamedTuple):
+    """What the folder of a run says of its terminal."""
+
+    session: str
+    program: str
+    pid: int  # of its keeper; 0: it has not started
+    pane: str
+
+
+class Terminals:
+    """`runs` is the folder of run folders."""
+
+    def __init__(self, runs: Path, tmux: Tmux) -> None:
+        self._runs = runs
+        self.tmux = tmux
+
+    def start(self, run_id: str, session: str, argv: Sequence[str], *, cwd: str) -> None:
+        """Start a keeper as a session's command; nothing happens when it has been."""
+        log = self._runs / run_id / "screen"
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        self.tmux.start(session, argv, run=run_id, cwd=cwd, log=str(log))
+
+    def has_ended(self, session: str) -> bool | None:
+        """Whether the command of this session has; None when there is no such session."""
+        pane = self._named(session)
+        return None if pane is None else pane.dead
+
+    def kill(self, run_id: str) -> None:
+        """End what is left of its session, having kept the text of its screen."""
+        held = self._held(run_id)
+        pane = self._named(held.session) if held.session else None
+        if pane is None:
+            return
+        if (found := self.tmux.capture(pane.id, history=10_000)) is not None:
+            write_atomically(self._runs / run_id / "screen.txt", found[1] + "\n")
+        self.tmux.kill(pane.session_id)
+
+    def _named(self, session: str) -> Pane | None:
+        return next((pane for pane in self.tmux.panes() if pane.session == session), None)
+
+    def screen(self, run_id: str, *, history: int = 0) -> Screen:
+        held = self._held(run_id)
+        found = self.tmux.capture(held.pane, history=history) if held.pane else None
+        if found is None or found[0].pid != held.pid:
+            raise _no_terminal(run_id)
+        pane, text = found
+        # The keeper's word first: tmux 3.3 may not notice an end while it still pipes to a file.
+        ended = _json(self._runs / run_id / "exit.json")
+        alive = not (ended or pane.dead)
+        seen = (ScreenState.UNKNOWN, "")
+        if alive and not history:
+            seen = read_screen(held.program, text, pane.cursor)
+        return Screen(
+            text, pane.cursor, alive, ended.get("code", pane.status), *seen, pane.attached
+        )
+
+    def is_ready(self, run_id: str) -> bool:
+        try:
+            screen = self.screen(run_id)
+        except Unavailable:
+            return False
+        if not self._held(run_id).program:  # there are no rules for it: it has drawn something
+            return screen.alive and bool(screen.text.strip())
+        left = screen.state is ScreenState.TYPING and not screen.watchers
+        return screen.alive and (left or screen.state is ScreenState.READY)
+
+    def paste(self, run_id: str, text: str) -> None:
+        data = _typed(text)
+        held = self._held(run_id)
+        if not held.pane:
+            raise _no_terminal(run_id)
+        with self._alone(run_id):
+            before = self._cleared(run_id)
+            if not self.tmux.paste(held.pane, data):
+                raise _ended(run_id)
+            self._until_shown(run_id, before)
+            self._press(run_id, held.pane, "Enter")
+
+    def press(self, run_id: str, key: str) -> None:
+        if key not in KEYS:
+            raise BadInput(f"'{key}' is not a key.", fix=f"One of: {', '.join(KEYS)}.")
+        if not self.screen(run_id).alive:
+            raise _ended(run_id)
+        self._press(run_id, self._held(run_id).pane, key)
+
+    def attach_argv(self, run_id: str, env: Mapping[str, str]) -> list[str]:
+        """What to become, to look at this run's terminal. Raise `Unavailable` when it has none."""
+        self.screen(run_id)
+        return self.tmux.attach_argv(self._held(run_id).session, env)
+
+    def _press(self, run_id: str, pane: str, key: str) -> None:
+        if not self.tmux.press(pane, key):
+            raise _ended(run_id)
+
+    def _cleared(self, run_id: str) -> Screen:
+        """Its screen, on which one may type, with nobody's words in the prompt box.
+
+        Some programs put a prompt that was interrupted back there. When nobody is attached nobody
+        is typing either, so such words are erased; else they are respected.
+        """
+        begun, presses = time.monotonic(), 0
+        while (screen := self._fit(run_id)).state is ScreenState.TYPING:
+            passed = time.monotonic() - begun
+            if not screen.watchers and passed > ERASE_EVERY * (presses + 1):
+                self._press(run_id, self._held(run_id).pane, "C-u")
+                presses += 1
+            if passed > (SHOWN if screen.watchers else ERASING):
+                raise Refused(
+                    f"There are words in the prompt box of {run_id} that nobody has sent.",
+                    fix=f"Send or erase them: fleet attach {run_id}",
+                    code="typing",
+                )
+            time.sleep(PAUSE)
+        return screen
+
+    def _fit(self, run_id: str) -> Screen:
+        """Its screen, on which one may type."""
+        screen = self.screen(run_id)
+        if not screen.alive:
+            raise _ended(run_id)
+        if screen.state is ScreenState.WANTS:
+            raise Refused(
+                f"{run_id} asks for permission, and what is typed would answer it.",
+                fix=f"Answer it: fleet attach {run_id}",
+                code="wants_permission",
+            )
+        return screen
+
+    def _until_shown(self, run_id: str, before: Screen) -> None:
+        """An Enter that comes with the text can be taken for a part of it.
+
+        A dialog that came up meanwhile gets no Enter either: the text stays in the prompt box.
+        """
+        until = time.monotonic() + SHOWN
+        while (now := self._fit(run_id)).text == before.text and now.cursor == before.cursor:
+            if time.monotonic() > until:
+                return
+            time.sleep(PAUSE)
+
+    @contextmanager
+    def _alone(self, run_id: str) -> Iterator[None]:
+        path = self._runs / run_id / "terminal.lock"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(fd, run_id)
+            yield
+        finally:
+            os.close(fd)
+
+    def _held(self, run_id: str) -> Held:
+        launch = _json(self._runs / run_id / "launch.json")
+        keeper = _json(self._runs / run_id / "keeper.json")
+        session = str(launch.get("session", ""))
+        program = program_of(launch["argv"]) if session else ""
+        return Held(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")))
+
+
+def _typed(text: str) -> bytes:
+    """Raise `BadInput` when it cannot be pasted whole."""
+    data = text.encode("utf-8", "surrogateescape")
+    if not data.strip():
+        raise BadInput("There is nothing to send.")
+    if b"\0" in data or END_OF_PASTE in data:
+        what = "a NUL" if b"\0" in data else "the sequence that ends a paste"
+        raise BadInput(f"The text holds {what}, which no terminal takes as text.")
+    if len(data) > LIMIT:
+        raise BadInput(
+            f"The text has {len(data):,} bytes; at most {LIMIT:,} can be sent.",
+            fix="Put it into a file of the workspace, and name the file.",
+        )
+    return data
+
+
+def _no_terminal(run_id: str) -> Unavailable:
+    return Unavailable(f"{run_id} has no terminal.", fix=f"See how it is: fleet show {run_id}")
+
+
+def _ended(run_id: str) -> Refused:
+    return Refused(
+        f"The program of {run_id} has ended.", fix=f"See how: fleet show {run_id}", code="exited"
+    )
+
+
+def _lock(fd: int, run_id: str) -> None:
+    until = time.monotonic() + TURN
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise Unavailable(f"Somebody else is typing to {run_id}.") from None
+            time.sleep(PAUSE)
+        else:
+            return
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return {}

@@ -1,0 +1,62 @@
+"""Which agents `fleet kill` means, and what it did to them."""
+
+from __future__ import annotations
+
+import sys
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.domain.errors import BadInput, NotFound
+from fleet.operations.agents import AgentRow, ListAgents
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.cli.agent_calls import Killed
+    from fleet.client import Client
+
+
+def matches(client: Client, pattern: str | None, batch: str | None) -> list[AgentRow]:
+    """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none."""
+    if (pattern is None) == (batch is None):
+        raise BadInput("Say which agents.", fix="fleet kill NAME, or fleet kill --batch TASK")
+    project = str(client.app.loaded.project or client.app.cwd.resolve())
+    rows = client.call(ListAgents(project, all=True))
+    there = [r for r in rows if r.path or r.status not in {"done", "cancelled"}]
+    if batch is not None:
+        found = [r for r in there if r.batch in {batch, f"t-{batch}"}]
+    else:
+        found = [r for r in there if pattern in {r.task, r.branch} or _is_like(r, str(pattern))]
+    if not found:
+        raise NotFound(
+            f"There is no agent '{batch if pattern is None else pattern}' here.",
+            fix="`fleet list --all` shows them.",
+        )
+    return found
+
+
+def _is_like(row: AgentRow, pattern: str) -> bool:
+    names = {row.branch, row.branch.rpartition("/")[2]}
+    return any(fnmatchcase(name, pattern) for name in names if name)
+
+
+def confirm(found: Sequence[AgentRow], *, force: bool) -> None:
+    """Several are listed before anything is done; nobody at a terminal means that it was meant."""
+    if force or len(found) == 1 or not sys.stdin.isatty():
+        return
+    names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in found)
+    click.confirm(f"End {len(found)} agents: {names}?", abort=True, err=True)
+
+
+def shown(ended: Sequence[Killed]) -> str:
+    lines = []
+    for one in ended:
+        name = one.branch or one.task
+        what = f"Removed {one.path}." if one.removed else f"Its directory stays: {one.path}."
+        kept = f" Kept what was not merged: {one.kept} (fleet kept restore)." if one.kept else ""
+        lines.append(
+            f"{name} ({one.task}) is {one.status}. {what if one.path else ''}{kept}".strip()
+        )
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""Agents at work: tasks with a run, as `fleet list` shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.task import Mode, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.naming import team_in_view
+from fleet.operations.rows import UsageRow, rows, usage_row
+from fleet.ports import TaskQuery
+
+if TYPE_CHECKING:
+    from fleet.domain.run import Progress, Run
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+    from fleet.operations.rows import TaskRow
+
+PAGE = 500
+GOING = (str(TaskState.RUNNING),)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """`batch` is the task that it is part of; `terminal`: people can attach to it."""
+
+    task: str
+    run: str
+    branch: str
+    title: str
+    status: str
+    coder: str
+    model: str
+    terminal: bool
+    batch: str
+    project: str
+    host: str
+    path: str
+    started_at: int | None
+    ended_at: int | None
+    last: str
+    usage: UsageRow
+
+
+@dataclass(frozen=True, slots=True)
+class ListAgents(Request[tuple[AgentRow, ...]]):
+    """Those at work; `all`: those that have ended too. Of one project, or of every one."""
+
+    project: str = ""
+    all: bool = False
+    limit: int = PAGE
+
+
+def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
+    store, team = context.store, team_in_view(context)
+    states = () if request.all else (*GOING, str(TaskState.OPEN), str(TaskState.REVIEW))
+    query = TaskQuery(states, request.project, team, limit=request.limit)
+    tasks = [
+        t
+        for t in store.tasks(query)
+        if t.join is None and (t.state is TaskState.RUNNING or _is_agent(t, request))
+    ]
+    live = {run.id: run for run in store.live_runs()}
+    progress = store.progress([t.run_id for t in tasks if t.run_id])
+    found = []
+    for task, row in zip(tasks, rows(context, tasks), strict=True):
+        run = live.get(task.run_id) or (store.run(task.run_id) if task.run_id else None)
+        found.append(_row(task, row, run, progress.get(task.run_id)))
+    return tuple(found)
+
+
+def _is_agent(task: Task, request: ListAgents) -> bool:
+    return task.spec.mode != Mode.QUEUED or request.all
+
+
+def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -> AgentRow:
+    place = run.workspace if run else None
+    usage = run.outcome.usage if run and run.outcome else progress.usage if progress else None
+    return AgentRow(
+        task=row.id,
+        run=run.id if run else "",
+        branch=place.branch if place and place.branch else task.spec.branch,
+        title=row.title,
+        status=row.status,
+        coder=row.coder,
+        model=row.model,
+        terminal=task.spec.mode == Mode.TERMINAL,
+        batch=task.parent,
+        project=row.project,
+        host=run.host if run else "",
+        path=place.path if place else "",
+        started_at=run.started_at or None if run else None,
+        ended_at=run.ended_at or None if run else None,
+        last=row.run.last if row.run else "",
+        usage=usage_row(usage),
+    )
+
+
+OPERATIONS = (
+    Operation("agent.list", ListAgents, Permission.READ, list_agents, "List the agents at work."),
+)

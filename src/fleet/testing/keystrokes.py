@@ -1,0 +1,96 @@
+"""What comes in from a terminal in raw mode, as keys and pastes: a fold over bytes."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+PASTE, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+
+
+class Kind(Enum):
+    TEXT = auto()
+    PASTE = auto()
+    ENTER = auto()
+    ERASE = auto()
+    ESCAPE = auto()
+    INTERRUPT = auto()
+
+
+SINGLE = {
+    b"\r": Kind.ENTER,
+    b"\x15": Kind.ERASE,  # Ctrl-U
+    b"\x1b": Kind.ESCAPE,
+    b"\x03": Kind.INTERRUPT,
+}
+
+
+class Keystrokes:
+    """A sequence that is torn between two reads is one; an Escape that nothing follows is a key."""
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._paste: list[bytes] | None = None
+
+    def take(self, data: bytes) -> list[tuple[Kind, str]]:
+        """What is whole now. No data: time has passed, so that nothing more belongs to it."""
+        late, self._held = not data, self._held + data
+        found: list[tuple[Kind, str]] = []
+        while self._held and (got := self._next(late=late)) is not None:
+            found.append(got)
+        return found
+
+    def _next(self, *, late: bool) -> tuple[Kind, str] | None:
+        """None: it is not whole."""
+        if self._paste is not None:
+            return self._pasted()
+        held = self._held
+        if held.startswith(PASTE):
+            self._held, self._paste = held[len(PASTE) :], []
+            return self._pasted()
+        if held.startswith(b"\x1b"):
+            if not late and PASTE.startswith(held):
+                return None
+            self._held = held[1:]
+            return Kind.ESCAPE, "\x1b"
+        if held[:1] in SINGLE:
+            self._held = held[1:]
+            return SINGLE[held[:1]], held[:1].decode()
+        return self._typed()
+
+    def _pasted(self) -> tuple[Kind, str] | None:
+        assert self._paste is not None
+        text, end, rest = self._held.partition(PASTE_END)
+        if not end:
+            keep = next((n for n in range(5, 0, -1) if text.endswith(PASTE_END[:n])), 0)
+            self._paste.append(text[: len(text) - keep])
+            self._held = text[len(text) - keep :]
+            return None
+        whole = b"".join([*self._paste, text])
+        self._held, self._paste = rest, None
+        return Kind.PASTE, _text(whole)
+
+    def _typed(self) -> tuple[Kind, str] | None:
+        """Up to the next key. A character that is torn waits for its rest."""
+        cut = min((i for key in SINGLE if (i := self._held.find(key)) >= 0), default=-1)
+        text = self._held if cut < 0 else self._held[:cut]
+        whole = text if cut >= 0 else text[: len(text) - _torn(text)]
+        if not whole:
+            return None
+        self._held = self._held[len(whole) :]
+        return Kind.TEXT, _text(whole)
+
+
+def _torn(data: bytes) -> int:
+    """How many bytes at the end begin a character that is not whole."""
+    for back in range(1, min(3, len(data)) + 1):
+        first = data[-back]
+        if first >= 0xC0:
+            need = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+            return back if back < need else 0
+        if first < 0x80:
+            return 0
+    return 0
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

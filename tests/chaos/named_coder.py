@@ -1,0 +1,67 @@
+"""The scripted coder, which dies at a named step, and keeps a ledger of every line it has said.
+
+    python named_coder.py ARMS [--resume SESSION]
+
+With a file `lingers` in its task's folder it ends when its input does, as some programs do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+from named_steps import Blade, arms_of
+
+from fleet.testing import scripted
+
+
+class Tongue:
+    """Its standard output."""
+
+    def __init__(self, blade: Blade, ledger: Path) -> None:
+        self._out = sys.stdout
+        self._blade = blade
+        self._ledger = ledger
+
+    def write(self, line: str) -> None:
+        kind = json.loads(line)["kind"]
+        self._blade.reach("before saying")
+        half = len(line) // 2
+        self._say(line[:half])
+        self._blade.reach(f"within {kind}")
+        self._say(line[half:])
+        with self._ledger.open("a") as ledger:
+            ledger.write(line)
+        self._blade.reach(f"after {kind}")
+        if kind == "tool":
+            for arm in self._blade.armed("during tool"):
+                threading.Timer(0.05, self._blade.strike, [arm]).start()
+
+    def _say(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+    def flush(self) -> None:
+        """Every line has been."""
+
+
+def main() -> int:
+    run, folder = os.environ["FLEET_RUN_ID"], Path(os.environ["FLEET_TASK_DIR"])
+    blade = Blade(arms_of(json.loads(sys.argv[1])), "coder", run)
+    sys.stdout = Tongue(blade, folder / f"ledger {run}")
+    prompt = scripted._prompt()
+    if not prompt or prompt.startswith('{"prompt"'):
+        return 1  # its keeper died before it had told all
+    resume = "--resume" in sys.argv
+    status = scripted.Agent(folder / "scripted.json", prompt, resume=resume).work()
+    if (folder / "lingers").exists():
+        while os.read(0, 1):
+            pass
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

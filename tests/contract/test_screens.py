@@ -1,0 +1,61 @@
+"""What is read from a screen, on screens that the real programs have shown."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fleet.adapters.host.screens import program_of, read_screen, sheets
+from fleet.ports import ScreenState
+
+SCREENS = Path(__file__).parents[1] / "transcripts" / "screens"
+EXPECTED = tomllib.loads((SCREENS / "expected.toml").read_text())
+RECORDED = sorted((f.parent.name, f.stem) for f in SCREENS.glob("*/*.txt"))
+
+
+def recorded(program, case):
+    first, _, text = (SCREENS / program / f"{case}.txt").read_text().partition("\n")
+    _, column, line = first.split()
+    return text.rstrip("\n"), (int(column), int(line))
+
+
+@pytest.mark.parametrize(("program", "case"), RECORDED)
+def test_a_recorded_screen_is_read_as_what_it_shows(program, case):
+    state, rule = read_screen(program, *recorded(program, case))
+    assert f"{state} {rule}" == EXPECTED[program][case]
+
+
+def test_every_expectation_has_its_screen():
+    assert {(p, c) for p, cases in EXPECTED.items() for c in cases} == set(RECORDED)
+
+
+@pytest.mark.parametrize(("program", "case"), RECORDED)
+def test_a_screen_that_is_half_drawn_is_never_taken_for_one_that_waits(program, case):
+    text, cursor = recorded(program, case)
+    if EXPECTED[program][case].startswith("ready"):
+        return
+    lines = text.split("\n")
+    for cut in range(len(lines)):
+        state, _ = read_screen(program, "\n".join(lines[:cut]), cursor)
+        assert state is not ScreenState.READY
+
+
+@pytest.mark.parametrize("program", [*sheets(), "some-program"])
+@pytest.mark.parametrize("text", ["", "\n\n", "$ ls\nREADME.md\n$ ", "Segmentation fault", "│ > "])
+def test_a_screen_that_no_rule_knows_asserts_nothing(program, text):
+    assert read_screen(program, text) == (ScreenState.UNKNOWN, "")
+
+
+def test_what_an_agent_writes_about_dialogs_is_not_one():
+    text, cursor = recorded("claude", "ready")
+    said = "● Press Esc to cancel · Tab to amend\n  esc to interrupt\n  Allow once   Allow always"
+    lines = text.split("\n")
+    lines[8:11] = said.split("\n")
+    assert read_screen("claude", "\n".join(lines), cursor)[0] is ScreenState.READY
+
+
+def test_a_program_is_known_by_the_words_that_start_it():
+    assert program_of(["/opt/bin/claude", "--model", "codex"]) == "claude"
+    assert program_of(["bwrap", "--ro-bind", "/", "/", "--", "codex"]) == "codex"
+    assert program_of(["python", "-m", "fleet.testing.full_screen"]) == "full_screen"
+    assert program_of(["vim"]) == ""

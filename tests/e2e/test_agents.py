@@ -1,0 +1,139 @@
+"""Agents in terminals of their own, by the commands that a person types; tmux is the real one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from desk import Desk, until
+
+ODD = ["it's", "$(touch x)", "two\nlines", "C-c", "-x --help", "tab\there", "ünï 🚀", "end\\"]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = Desk(tmp_path)
+    yield made
+    for agent in made.data("list", "--everywhere"):
+        made.type("kill", agent["task"], "--force")
+
+
+def agents(desk, *words: str) -> dict[str, dict]:
+    return {a["branch"]: a for a in desk.data("list", *words)}
+
+
+def heard(desk, task: str) -> list[str]:
+    """What its program took as prompts, exactly."""
+    lines = (desk.home / "runs" / f"{task}.1" / "transcript").read_text().splitlines()
+    said = [json.loads(line) for line in lines]
+    return [s["text"] for s in said if s["kind"] in {"turn", "heard"} and s.get("text")]
+
+
+def test_create_makes_a_branch_a_worktree_and_a_terminal_and_its_prompt_is_taken(desk):
+    said = desk("create", "fix-auth", "--prompt", "say Fix the login")
+    assert said.startswith("Created fix-auth (t-1): scripted")
+    assert "fleet attach fix-auth" in said
+    agent = agents(desk)["fix-auth"]
+    assert (agent["doing"], agent["terminal"]) == ("waiting", True)
+    assert agent["memory"] > 1_000_000
+    assert "fix-auth" in desk.git("branch", "--list", "fix-auth")
+    assert heard(desk, "t-1") == ["say Fix the login"]
+    assert "t-1" in desk("tasks")
+
+
+def test_without_a_prompt_it_waits_for_the_first_word(desk):
+    desk("create", "empty")
+    assert agents(desk)["empty"]["doing"] in {"idle", "starting"}
+    assert desk("prompt", "empty", "say Hello") == "t-1 has heard it (m-1).\n"
+    assert heard(desk, "t-1") == ["say Hello"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_text_arrives_byte_for_byte(desk, text):
+    desk("create", "odd", "--prompt", text)
+    assert heard(desk, "t-1") == [text]
+
+
+def test_a_prompt_is_confirmed_or_refused_with_the_reason(desk):
+    desk("create", "busy", "--prompt", "sleep 3")
+    refused = desk.fails("prompt", "busy", "say More", status=1)
+    assert "is busy with its turn" in refused
+    assert "--queue" in refused
+    queued = desk("prompt", "busy", "say More", "--queue", "--wait", "20")
+    assert queued == "t-1 has heard it (m-1).\n"
+    assert heard(desk, "t-1") == ["sleep 3", "say More"]
+
+
+def test_an_agent_whose_program_ended_is_not_typed_into(desk):
+    desk("create", "short", "--prompt", "exit 0")
+    until(lambda: agents(desk)["short"]["doing"] == "exited", "its end", 20)
+    assert "has exited" in desk.fails("prompt", "short", "rm -rf nothing", status=1)
+    desk("list", "--repair")
+    assert desk.data("show", "t-1")["task"]["status"] == "review"
+
+
+def test_a_name_that_no_branch_can_have_is_refused_before_anything_is_made(desk):
+    for name in ("..", ".", "", "a..b", "a b", "-x", "a.lock"):
+        assert "name of a branch" in desk.fails("create", "--", name, status=2)
+    assert desk.data("tasks", "--all") == []
+    assert not list((desk.home / "worktrees").glob("*/*")) if desk.home.exists() else True
+
+
+@pytest.mark.parametrize("name", ["a/b", "v1.2", "größe", "x" * 200])
+def test_any_valid_branch_will_do(desk, name):
+    desk("create", name, "--prompt", "say Hi")
+    assert desk.data("show", name)["task"]["id"] == "t-1"
+    assert agents(desk)[name]["doing"] == "waiting"
+
+
+def test_a_fan_out_is_a_task_with_children_named_by_letters(desk):
+    said = desk("fanout", "3", "auth", "--prompt", "say Refactor")
+    assert [line.split()[1] for line in said.splitlines()[:3]] == ["auth-A", "auth-B", "auth-C"]
+    found = agents(desk)
+    assert {a["batch"] for a in found.values()} == {"t-1"}
+    assert "Batch t-1" in desk("list", "--grouped")
+    assert desk.data("show", "auth-A2")["task"]["id"] == desk.data("show", "auth-B")["task"]["id"]
+
+
+def test_multi_gives_each_its_own_prompt(desk):
+    desk("multi", "one:say First", "two:say Second: with a colon")
+    assert heard(desk, "t-2") == ["say First"]
+    assert heard(desk, "t-3") == ["say Second: with a colon"]
+
+
+def test_multi_with_a_pair_that_is_none_starts_nothing(desk):
+    assert "has no prompt" in desk.fails("multi", "one:say First", "two", status=2)
+    assert "is there twice" in desk.fails("multi", "a:x", "a:y", status=2)
+    assert desk.data("tasks", "--all") == []
+
+
+def test_explain_prints_the_evidence(desk):
+    desk("create", "why", "--prompt", "say Hi")
+    said = desk("explain", "why")
+    assert "waiting" in said
+    assert "it said result" in said
+
+
+def test_headless_agents_start_at_once_too(desk):
+    desk("create", "quiet", "--headless", "--prompt", "say Hi\nsleep 1")
+    assert desk.data("list")[0]["terminal"] is False
+
+
+def test_outside_a_repository_it_says_what_to_do(desk, tmp_path):
+    place = tmp_path / "plain"
+    place.mkdir()
+    assert "not in a git repository" in desk.fails("create", "x", cwd=place, status=2)
+
+
+def test_a_supervisor_that_runs_starts_it_and_delivers(desk):
+    with desk.supervisor():
+        desk("create", "kept", "--prompt", "say Hi")
+        assert desk("prompt", "kept", "say More") == "t-1 has heard it (m-1).\n"
+        assert heard(desk, "t-1") == ["say Hi", "say More"]
+
+
+def test_attach_becomes_tmux_at_its_terminal(desk):
+    desk("create", "seat", "--prompt", "say Hi")
+    asked = desk.type("attach", "seat")  # there is no terminal here, and tmux says so itself
+    assert "not a terminal" in asked.stderr
+    assert asked.returncode == 1

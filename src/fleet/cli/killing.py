@@ -6,9 +6,8 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-import click
-
-from fleet.domain.errors import BadInput, NotFound
+from fleet.cli import render
+from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.agents import AgentRow, ListAgents
 
 if TYPE_CHECKING:
@@ -47,7 +46,8 @@ def confirm(found: Sequence[AgentRow], *, force: bool) -> None:
     if force or len(found) == 1 or not sys.stdin.isatty():
         return
     names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in found)
-    click.confirm(f"End {len(found)} agents: {names}?", abort=True, err=True)
+    if not render.confirm(f"End {len(found)} agents: {names}?", otherwise="--force"):
+        raise Refused("Nothing was ended.", fix="--force does not ask.")
 
 
 def shown(ended: Sequence[Killed]) -> str:

@@ -16,7 +16,7 @@ class Steps:
 
     def __init__(self, *steps) -> None:
         self.steps, self.done, self.trouble, self.attempts = list(steps), 0, {}, {}
-        self.idle = False
+        self.idle, self.stuck = False, {}
 
     def start(self) -> None: ...
 

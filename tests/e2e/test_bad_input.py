@@ -62,7 +62,7 @@ NAMES_A_TASK = [
 @pytest.mark.parametrize("name", ["t-99", "nonsense", b"t-\xff"])
 def test_a_task_that_is_not_there(desk, line, name):
     words = (line if "{}" in line else f"{line} {{}}").split()
-    refused(desk, [name if word == "{}" else word for word in words], 2, "There is no task '")
+    refused(desk, [name if word == "{}" else word for word in words], 2, "There is no task")
 
 
 @pytest.mark.parametrize("line", NAMES_A_TASK)

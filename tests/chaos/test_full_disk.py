@@ -18,6 +18,8 @@ from holds import check_the_end
 from named_steps import Arm, fill, named
 from nursery import Nursery
 
+pytestmark = pytest.mark.slow  # minutes of it; `make test-slow`
+
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))
 SIZE = "24m"
 MOMENTS = [

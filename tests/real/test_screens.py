@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "transcripts" / "screens"))
 
 from record import RUN, SHELL, Place
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(240)]
 
 LEAVE = {"claude": "/exit", "codex": "/quit", "opencode": "/exit"}
 TEXT = "Say hello, please: 'quoted', $(not run), C-c.\n-p in the second line 🚀"

@@ -109,7 +109,7 @@ def test_it_edits_a_file_where_it_works_and_ends(world):
     assert outcome.usage.context == 2150
     assert outcome.usage.cached == 2000
     assert outcome.usage.output == 27
-    assert outcome.usage.usd > 0
+    assert outcome.usage.usd == 0  # nobody knows what a scripted model costs
     first = world.asked[0]
     assert "You are the test's own agent." in first.system
     assert first.headers["authorization"] == "Bearer sk-scripted"

@@ -79,6 +79,14 @@ def test_a_name_that_no_branch_can_have_is_refused_before_anything_is_made(desk)
     assert not list((desk.home / "worktrees").glob("*/*")) if desk.home.exists() else True
 
 
+def test_a_base_that_is_not_there_is_refused_before_anything_is_made(desk):
+    said = desk.fails("create", "x", "--base", "nope", "--prompt", "say Hi", status=2)
+    assert "There is no commit 'nope'" in said
+    assert "git branch" in said
+    desk.fails("fanout", "2", "x", "--base", "nope", "--prompt", "say Hi", status=2)
+    assert desk.data("tasks", "--all") == []
+
+
 @pytest.mark.parametrize("name", ["a/b", "v1.2", "größe", "x" * 200])
 def test_any_valid_branch_will_do(desk, name):
     desk("create", name, "--prompt", "say Hi")
@@ -105,6 +113,34 @@ def test_multi_with_a_pair_that_is_none_starts_nothing(desk):
     assert "has no prompt" in desk.fails("multi", "one:say First", "two", status=2)
     assert "is there twice" in desk.fails("multi", "a:x", "a:y", status=2)
     assert desk.data("tasks", "--all") == []
+
+
+def test_kill_keeps_the_work_then_clears_everything_away(desk):
+    desk("create", "gone", "--prompt", "write note.txt precious")
+    path = agents(desk)["gone"]["path"]
+    said = desk("kill", "gone")
+    assert f"Removed {path}." in said
+    assert "Kept what was not merged: t-1/1" in said
+    assert agents(desk) == {}
+    desk("kept", "restore", "t-1/1", "--branch", "back")
+    assert "precious" in desk.git("show", "back:note.txt")
+
+
+def test_a_name_that_was_killed_before_means_the_agent_that_has_it_now(desk):
+    desk("create", "twice", "--prompt", "say One")
+    desk("kill", "twice")
+    said = desk("create", "twice", "--prompt", "say Two")
+    branch = said.split()[1]
+    assert f"fleet attach {branch}" in said
+    desk("kill", "twice")
+    assert desk.data("show", "t-2")["task"]["status"] == "cancelled"
+    assert agents(desk) == {}
+
+
+def test_a_pattern_kills_all_that_are_like_it_and_no_other(desk):
+    desk("multi", "auth-a:say x", "auth-b:say x", "docs:say x")
+    desk("kill", "auth-*", "--force")
+    assert set(agents(desk)) == {"docs"}
 
 
 def test_explain_prints_the_evidence(desk):

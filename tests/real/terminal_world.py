@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from panes import Pane
+from program_pane import Pane
 from programs import private_env, repository
 
 from fleet.ports import Brief

@@ -14,7 +14,7 @@ from fleet.bootstrap.coders import CODERS, make_coder, preload, probe_programs
 from fleet.bootstrap.stores import open_store
 from fleet.bootstrap.worlds import Worlds
 from fleet.domain.access import Actor, Role
-from fleet.domain.errors import Forbidden
+from fleet.domain.errors import BadInput, Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -287,6 +287,19 @@ class App:
             ports=home.path / "ports.json",
             log=lambda task: home.path / "tasks" / task / "setup.log",
         )
+
+    def check_start(self, cwd: str, project: str, branch: str, base: str) -> None:
+        """That a workspace can be had as asked, before anything is queued; raise what is wrong."""
+        from fleet.adapters.host.git_repo import Repo
+
+        repo = Repo.of(Path(cwd))
+        self.checkout(project).check_branch(repo, branch)
+        if base and not repo.has_commit(base):
+            raise BadInput(
+                f"There is no commit '{base}' in {repo.top} to start from.",
+                fix="Name a branch, a tag or a commit: `git branch --all` lists branches.",
+            )
+        repo.commit(base or "HEAD")
 
     def workspace_env(self, project: str, workspace: Workspace) -> dict[str, str]:
         """What a workspace adds to the environment of its coder and of its gate."""

@@ -86,9 +86,10 @@ def multi(
 
 def _started(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
     from fleet.cli.connect import connect
-    from fleet.cli.new_agent import report
+    from fleet.cli.new_agent import check, report
 
     client = connect(config=config)
+    check(client, agents)
     tasks = add(client, agents)  # type: ignore[operator]
     late = client.start(tasks, patience=wait)
     return report(client, tasks, late)

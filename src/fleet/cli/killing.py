@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.cli import render
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.agents import AgentRow, ListAgents
+from fleet.operations.showing import ShowTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,17 +26,27 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
         raise BadInput("Say which agents.", fix="fleet kill NAME, or fleet kill --batch TASK")
     project = str(client.app.loaded.project or client.app.cwd.resolve())
     rows = client.call(ListAgents(project, all=True))
-    there = [r for r in rows if r.path or r.status not in {"done", "cancelled"}]
+    there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:
         found = [r for r in there if r.batch in {batch, f"t-{batch}"}]
     else:
-        found = [r for r in there if pattern in {r.task, r.branch} or _is_like(r, str(pattern))]
+        found = _named(client, there, str(pattern))
     if not found:
         raise NotFound(
             f"There is no agent '{batch if pattern is None else pattern}' here.",
             fix="`fleet list --all` shows them.",
         )
     return found
+
+
+def _named(client: Client, there: list[AgentRow], pattern: str) -> list[AgentRow]:
+    """All that are like it; else the one that every other command would take it for."""
+    if found := [r for r in there if pattern == r.task or _is_like(r, pattern)]:
+        return found
+    with suppress(NotFound):
+        meant = client.call(ShowTask(pattern)).task.id
+        return [r for r in there if r.task == meant]
+    return []
 
 
 def _is_like(row: AgentRow, pattern: str) -> bool:
@@ -54,9 +67,7 @@ def shown(ended: Sequence[Killed]) -> str:
     lines = []
     for one in ended:
         name = one.branch or one.task
-        what = f"Removed {one.path}." if one.removed else f"Its directory stays: {one.path}."
+        what = f"Removed {one.path}." if one.removed else ""
         kept = f" Kept what was not merged: {one.kept} (fleet kept restore)." if one.kept else ""
-        lines.append(
-            f"{name} ({one.task}) is {one.status}. {what if one.path else ''}{kept}".strip()
-        )
+        lines.append(f"{name} ({one.task}) is {one.status}. {what}{kept}".strip())
     return "\n".join(lines)

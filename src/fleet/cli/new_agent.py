@@ -91,9 +91,19 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
     return found
 
 
+def check(client: Client, agents: Sequence[Wanted]) -> None:
+    """That each of them can have its workspace: before anything is queued."""
+    for agent in agents:
+        client.app.check_start(agent.spec.cwd, project_of(client), agent.branch, agent.spec.base)
+
+
+def project_of(client: Client) -> str:
+    return str(client.app.loaded.project or checkout_top(client.app.cwd) or client.app.cwd)
+
+
 def add_agents(client: Client, agents: Sequence[Wanted], parent: str = "") -> list[str]:
     """All of them, or none."""
-    project = str(client.app.loaded.project or checkout_top(client.app.cwd) or client.app.cwd)
+    project = project_of(client)
     made: list[str] = []
     try:
         for agent in agents:
@@ -110,7 +120,7 @@ def add_agents(client: Client, agents: Sequence[Wanted], parent: str = "") -> li
 
 def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
     """As the children of one task, by which they can be killed together."""
-    project = str(client.app.loaded.project or checkout_top(client.app.cwd) or client.app.cwd)
+    project = project_of(client)
     first = agents[0]
     title = f"{len(agents)} agents: {' '.join(first.prompt.split())}"[:200]
     spec = replace(Spec(), cwd=first.spec.cwd)
@@ -135,10 +145,11 @@ def report(client: Client, tasks: Sequence[str], late: Sequence[str]) -> Result:
                 f"Created {branch} ({detail.task.id}): {detail.task.coder}  [{run.path if run else ''}]"
             )
     if failed == len(found):
-        raise Refused("\n".join(lines), fix="`fleet show TASK` tells its story.")
-    first = found[0]
+        raise Refused("\n".join(lines), fix=f"`fleet show {found[0].task.id}` tells its story.")
+    first = next(d for d in found if d.task.state != "failed")
     if first.spec.mode == "terminal":
-        lines.append(f"Sit down at it: fleet attach {first.spec.branch}")
+        branch = first.runs[-1].branch if first.runs else first.spec.branch
+        lines.append(f"Sit down at it: fleet attach {branch}")
     return Result("tasks", [d.task for d in found], Text("\n".join(lines)))
 
 

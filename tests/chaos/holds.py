@@ -119,7 +119,8 @@ def _check_task(field: Field, task: str, kind: str) -> None:
         _check_commits(field, task)
     if kind == "gate":
         passed = (field.folder(task) / "gate").read_text().splitlines()
-        assert len(passed) == 1 or (task in field.touched and passed), f"{task}: {passed}"
+        enough = passed or kind in field.loose
+        assert len(passed) == 1 or (task in field.touched and enough), f"{task}: {passed}"
 
 
 def _check_cost(field: Field, task: str, wanted: list[str]) -> None:

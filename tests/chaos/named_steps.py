@@ -52,6 +52,7 @@ SUPERVISOR = [
     *_around("launching", "launch"),
     Step("half-way through launching", "supervisor", "within launch"),
     *_around("writing that it started", "commit started"),
+    *_around("noting that it took its prompt", "commit prompted"),
     *_around("looking at a run", "look", most=4),
     *_around("asking how its conversation opened", "opening"),
     Step("before reading its lines", "supervisor", "before read", most=3),

@@ -21,8 +21,6 @@ from simulator import Simulation
 
 from fleet.domain.task import TaskState
 
-pytestmark = pytest.mark.slow  # minutes of it; `make test-slow`
-
 SEEDS = int(os.environ.get("SEEDS", "600"))
 BATCH = 50
 HOURS = 7200

@@ -25,8 +25,6 @@ from field import Field
 from named_steps import HERE, STEPS, Arm, Step
 from nursery import Nursery
 
-pytestmark = pytest.mark.slow  # minutes of it; `make test-slow`
-
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -20,8 +20,6 @@ from fleet.bootstrap import App
 from fleet.client import Client
 from fleet.domain.task import TaskState
 
-pytestmark = pytest.mark.slow  # minutes of it; `make test-slow`
-
 TIMES = 50
 LEASE = 6.0  # seconds of a host's; a keeper's is two thirds of that
 WORK = "run sh -c 'case $FLEET_RUN_ID in *.1) sleep {seconds};; esac'"  # a second run has none

@@ -171,7 +171,8 @@ class Attempt:
             facts = [self._event("message.heard", now, message=m.id) for m in told]
             if not is_recorded(store, self.run, "run.prompted"):
                 facts.append(self._event("run.prompted", now))
-            store.commit([Put(delivered(m, at=now)) for m in told], facts)
+            if facts:
+                store.commit([Put(delivered(m, at=now)) for m in told], facts)
             self._delivered = True
 
     def _event(self, kind: str, at: int, **data: str) -> Event:

@@ -46,6 +46,7 @@ KINDS = {
     "address": "an http address, or a reference to one",
     "variable": "the name of a variable",
     "secret": "a reference to a key",
+    "size": "an amount of memory, such as `24GB`",
 }
 SECTIONS = {
     "": ("Work", "What the supervisor does, and for whom."),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fleet.adapters.host.landing import Merged, Pushed
     from fleet.adapters.host.restoring import Restored
     from fleet.bootstrap import App
+    from fleet.bootstrap.repairing import Repairs
     from fleet.domain.run import Run, Workspace
     from fleet.domain.task import Task
 
@@ -73,6 +74,11 @@ class Tidied:
 class Workspaces:
     def __init__(self, app: App) -> None:
         self._app = app
+
+    def repairs(self) -> Repairs:
+        from fleet.bootstrap.repairing import Repairs
+
+        return Repairs(self._app)
 
     def of(self, task: Task) -> Workspace:
         """The newest of this task on this host."""
@@ -132,9 +138,15 @@ class Workspaces:
         checkout = self._app.checkout(task.project)
         place, cleared = _place(task), Cleared(task.id)
         for workspace in self._made(task):
-            done = checkout.remove(
-                workspace, task=task.id, project=place, delete_branch=delete_branch
-            )
+            try:
+                done = checkout.remove(
+                    workspace, task=task.id, project=place, delete_branch=delete_branch
+                )
+            except Refused as error:
+                if error.code != "not_ours":
+                    raise
+                cleared = replace(cleared, said=(*cleared.said, str(error)))  # a person moved it
+                continue
             gone = (done.root,) if done.removed or done.parked else ()
             branch = (done.branch,) if done.branch_deleted else ()
             cleared = replace(
@@ -155,7 +167,8 @@ class Workspaces:
             if found := self._left(task, before):
                 done = Cleared(task.id, found) if dry_run else self._clear(task)
                 cleared.append(done)
-        return Tidied(tuple(cleared), tuple(self._orphans(tasks)), dry_run)
+        orphans = dict.fromkeys(self._orphans(tasks))  # projects may share a place
+        return Tidied(tuple(cleared), tuple(orphans), dry_run)
 
     def _left(self, task: Task, before: int) -> tuple[str, ...]:
         """Its directories that may go: it ended long ago, or somebody had begun to remove them."""
@@ -182,9 +195,12 @@ class Workspaces:
         return False
 
     def _orphans(self, tasks: list[Task]) -> Iterator[Orphan]:
+        from fleet.config import checkout_top
+
         made = [w for task in tasks for w in self._made(task)]
         roots = {w.root for w in made}
-        for project in sorted({t.project for t in tasks} | {""}):
+        here = str(self._app.loaded.project or checkout_top(self._app.cwd) or "")
+        for project in sorted({t.project for t in tasks} | {"", here}):
             with suppress(FleetError, OSError):
                 place = self._app.worlds(project).settings.workspace
                 yield from _directories(Path(place.root), roots)

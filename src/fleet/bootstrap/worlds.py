@@ -21,7 +21,14 @@ class Worlds:
     def __init__(self, app: App) -> None:
         self._app = app
         self._held: dict[str, tuple[tuple[int, ...], Loaded]] = {}
-        self.complaints: dict[str, str] = {}
+        self._complaints: dict[str, str] = {}
+
+    @property
+    def complaints(self) -> dict[str, str]:
+        """By project, as its files are now: nobody else may ask for it once its tasks have ended."""
+        for project in tuple(self._complaints):
+            self(project)
+        return self._complaints
 
     def __call__(self, project: str) -> Loaded:
         from fleet.config import load
@@ -34,11 +41,11 @@ class Worlds:
         try:
             cwd = Path(project) if project else app.home.path
             loaded = load(cwd, home=app.home.path, env=app.env, flags=app.flags)
-            self.complaints.pop(project, None)
+            self._complaints.pop(project, None)
         except BadConfig as error:
             if held is None:
                 raise
-            self.complaints[project] = error.message
+            self._complaints[project] = error.message
             loaded = held[1]
         self._held[project] = (stamp, loaded)
         return loaded

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fleet.config.declared import Declared
+from fleet.config.kinds import size_bytes
 from fleet.config.models import Models
 from fleet.config.own_coders import bound as own_coders
 from fleet.config.own_coders import installed
@@ -20,6 +21,7 @@ from fleet.domain.fleet import (
     Model,
     Node,
 )
+from fleet.domain.roles import role_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -93,6 +95,7 @@ class _Binder(Declared):
             held["tags"],
             held["max_parallel"],
             held.get("api_key") or (key if ours else ""),
+            size_bytes(held["memory"]) or 0,
         )
 
     def kind(self, name: str, held: Mapping[str, Any]) -> tuple[str, str]:
@@ -125,11 +128,11 @@ class _Binder(Declared):
             self.unknown_model(name, asked, models, free=bool(named))
         if not asked and (named or coder) == coder:
             asked, bound = model, _find(models, model)
-        own = {k: held[k] for k in ("tools", "permissions", "extra_args", "command")}
+        own = {k: held[k] for k in ("tools", "permissions", "extra_args", "command", "priority")}
         if own["command"] and (named or coder) not in {"command", "acp"}:
             self.wrong(("agents", name, "command"), "is only for the coders command and acp.")
         description = held.get("description", "")
-        prompt = held.get("prompt") or _prompt(name, description)
+        prompt = held.get("prompt") or (role_prompt(name, description) if description else "")
         return Agent(name, named or coder, bound, asked, description, prompt, **own)
 
     def unknown_model(self, name: str, asked: str, models: dict[str, Model], *, free: bool) -> None:
@@ -154,12 +157,6 @@ class _Binder(Declared):
 def _default_agent(name: str, models: dict[str, Model], coder: str, model: str) -> Agent:
     asked = model if name == coder else ""  # a model's name means something to one coder only
     return Agent(name, name, _find(models, asked) if asked else None, asked)
-
-
-def _prompt(name: str, description: str) -> str:
-    if not description:
-        return ""
-    return f"You are the {name} agent. Your role: {description}\n"
 
 
 def _names(models: Iterable[Model]) -> list[str]:

@@ -83,9 +83,7 @@ def apply(
             message = f"{'.'.join(change.path)} cannot be set in a project's file."
             raise BadInput(message, fix="Leave out --project.")
     with only_writer(context.home):
-        text = _text(file)
-        for change in changes:
-            text = put(text, _written(change), change.value, name=shown(file, context.cwd))
+        text = rewritten(_text(file), changes, name=shown(file, context.cwd))
         before = _examine(file, layer, context, {})
         after = _examine(file, layer, context, {file: text})
         known = {(problem.path, problem.message) for problem in before[1].found}
@@ -99,6 +97,13 @@ def apply(
         if trusting and was is not None and was.trusted and now is not None and not now.trusted:
             record(context.home, file, values(now.asked))
     return _examine(file, layer, context, {})[0]
+
+
+def rewritten(text: str, changes: Sequence[Change], *, name: str = "the file") -> str:
+    """The text of a file with all of them in it, unchecked; the rest of it stays as it is."""
+    for change in changes:
+        text = put(text, _written(change), change.value, name=name)
+    return text
 
 
 def _text(file: Path) -> str:

@@ -266,6 +266,22 @@ def _secret(key: Key, raw: Any) -> str:
     return text
 
 
+def _size(_key: Key, raw: Any) -> str:
+    """As it was written; `size_bytes` says how many bytes it is."""
+    text = str(raw).strip() if isinstance(raw, (str, int)) and not isinstance(raw, bool) else "?"
+    if size_bytes(text) is None:
+        raise Wrong(f"{described(raw)} is not an amount of memory.", "Write 24GB, or 16000MB.")
+    return text
+
+
+def size_bytes(text: str) -> int | None:
+    """0 for nothing, None for what is no amount. Makers of memory count GB in powers of two."""
+    found = re.fullmatch(r"(?i)(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])i?B", text)
+    if found is None:
+        return None if text else 0
+    return int(float(found[1]) * (1 << {"m": 20, "g": 30, "t": 40}[found[2].lower()]))
+
+
 KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "text": _text,
     "private": _text,
@@ -287,6 +303,7 @@ KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "store": _store,
     "variable": _variable,
     "secret": _secret,
+    "size": _size,
 }
 
 

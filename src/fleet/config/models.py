@@ -78,7 +78,7 @@ class Models:
         return list(groups.values())
 
     def collide(self, key: str, alias: str, first: str, group: str) -> None:
-        if alias != key and alias in self.held:
+        if alias != key and alias in self.held and alias != group:
             other = f"the model '{alias}', which is what asking for '{alias}' gives."
             message = f"'{alias}' is also the name of {other}"
         elif first != group:

@@ -109,7 +109,7 @@ models:
     node: local
     upstream: {rendered(small)}
     alias: claude-haiku-local
-    context: 8192
+    context: 32768
     timeout: 300
 """
 

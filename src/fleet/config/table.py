@@ -230,6 +230,13 @@ DECLARED = (
         low=0,
     ),
     _in_files(
+        "nodes.*.memory",
+        "size",
+        "",
+        "Memory that models may fill there, such as `24GB`: a graphics card's own, or three quarters "
+        "of a Mac's. `fleet recommend` reckons with it; empty is unknown.",
+    ),
+    _in_files(
         "nodes.*.api_key",
         "secret",
         None,
@@ -285,6 +292,14 @@ DECLARED = (
     _in_files("agents.*.description", "text", None, "When to use it."),
     _in_files(
         "agents.*.prompt", "text", None, "Its instructions; a sentence about its role if unset."
+    ),
+    _in_files(
+        "agents.*.priority",
+        "whole",
+        2,
+        "Whose requests go first when a node is busy: 0 before 4.",
+        low=0,
+        high=4,
     ),
     _in_files("agents.*.tools", "texts", (), "The tools it may use; empty leaves it to the coder."),
     _in_files(

@@ -31,6 +31,7 @@ NODE_KINDS = (
     "anthropic",
     "hosted",
 )
+EVERYWHERE = frozenset({"", "0.0.0.0", "::", "localhost"})  # noqa: S104  # compared, not bound
 PERMISSIONS = ("read", "edit", "full")
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -43,6 +44,14 @@ class Node(NamedTuple):
     tags: tuple[str, ...] = ()
     max_parallel: int = 0  # requests at once over all models; 0: no total
     api_key: str = ""  # a reference to the key, never the key
+    memory: int = 0  # bytes that models may fill; 0: unknown
+
+
+def wire_of(node: Node) -> str:
+    """The format in which it is spoken to; `hosted`: by the gateway itself."""
+    if node.kind in {"ollama", "anthropic"}:
+        return node.kind
+    return "openai" if node.endpoint else "hosted"
 
 
 class Serving(NamedTuple):
@@ -101,6 +110,12 @@ class Agent(NamedTuple):
     permissions: str = "edit"
     extra_args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()  # the program, for the coders `command` and `acp`
+    priority: int = 2  # of its requests where they wait; lower goes first
+
+
+def alias_of(agent: Agent) -> str:
+    """Its own name at the gateway, by which a request tells who asks; else what it is told."""
+    return f"fleet-{agent.name}" if agent.model is not None else agent.model_name
 
 
 class Gateway(NamedTuple):
@@ -108,6 +123,12 @@ class Gateway(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 4000
     master_key_env: str = "LITELLM_MASTER_KEY"
+
+
+def url_of(gateway: Gateway) -> str:
+    """As this machine reaches it: one that listens everywhere is here too."""
+    here = "127.0.0.1" if gateway.host in EVERYWHERE else gateway.host
+    return f"http://{f'[{here}]' if ':' in here else here}:{gateway.port}"
 
 
 class McpServer(NamedTuple):

@@ -34,10 +34,15 @@ class Estimate:
     load: float
     prefill: float
     decode: float
+    cached: int = 0
 
     @property
     def total(self) -> float:
         return self.wait + self.load + self.prefill + self.decode
+
+    def __str__(self) -> str:
+        terms = f"wait {self.wait:.2f} + load {self.load:.2f} + prefill {self.prefill:.2f}"
+        return f"{self.node} {self.total:.2f} s ({terms} + decode {self.decode:.2f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,12 @@ class Route:
     node: str
     estimates: tuple[Estimate, ...]
     why: str = ""
+
+    @property
+    def explained(self) -> str:
+        """The chosen first, in a line that also a header can hold."""
+        first = sorted(self.estimates, key=lambda estimate: estimate.node != self.node)
+        return "; ".join(map(str, first)) or self.why
 
 
 def route(servings: Sequence[Standing], *, prompt: int, output: int) -> Route:
@@ -71,4 +82,5 @@ def _estimate(serving: Standing, prompt: int, output: int) -> Estimate:
         serving.load,
         fresh / serving.prefill if serving.prefill else 0.0,
         output / serving.decode if serving.decode else 0.0,
+        min(prompt, serving.cached),
     )

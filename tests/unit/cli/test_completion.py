@@ -47,6 +47,33 @@ def test_tasks_are_completed_and_a_tab_makes_nothing(tmp_path, monkeypatch):
     assert answer("fleet show x") == [""]
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("fleet add x --coder op", ["opencode"]),
+        ("fleet add x --agent re", ["reviewer"]),
+        ("fleet add x --agent co", ["codex", "command"]),
+        ("fleet add x --after t", ["t-1"]),
+        ("fleet tasks --status po", ["postponed"]),
+        ("fleet bd list --status def", ["deferred"]),
+        ("fleet bd update t-1 -s clo", ["closed"]),
+        ("fleet bd create x --coder ai", ["aider"]),
+        ("fleet run --coder ge", ["gemini"]),
+        ("fleet coders mi", ["mine"]),
+        ("fleet config set max_c", ["max_concurrent="]),
+    ],
+)
+def test_the_values_of_options_are_completed(line, words, tmp_path, monkeypatch):
+    monkeypatch.setenv("FLEET_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    reviewer = "agents:\n  reviewer:\n    coder: claude\n"
+    mine = "coders:\n  mine:\n    command: [mine]\n"
+    (tmp_path / "fleet.yaml").write_text(reviewer + mine)
+    if "--after" in line:
+        subprocess.run([FLEET, "add", "Fix the login"], check=True, capture_output=True)
+    assert answer(line) == [f"plain,{word}" for word in words]
+
+
 def test_zsh_sees_what_a_command_does():
     assert "Print a shell's completion script." in answer("fleet comp", shell="zsh")
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from fleet.domain.run import Wanted
+import pytest
+
+from fleet.domain.run import Ending, Wanted
 from fleet.domain.transcript import Conversation, Exit, SaidKind, hear, judge
 from fleet.ports import Brief
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.ports import Coder
 
 SECRET = "A prompt that nobody should see in a list of processes"
 
@@ -35,20 +43,39 @@ def ending(coder, transcript, code):
     return judge(heard, ended, asked=False, wanted=Wanted.NOTHING, cut=None, commit="").ending
 
 
-def assert_anyone_may_take_over(coder, transcript):
-    """At any line: what has been replied so far is what the next one replies, under those names."""
-    whole = [(one.name, one.text) for _, one in transcript.read(coder)[0] if one.name and one.text]
-    for cut in range(len(transcript.lines()) + 1):
-        listener = coder.listen(transcript.opening())
-        said = [one for line in transcript.lines()[:cut] for one in listener.hear(line)]
-        again = [(one.name, one.text) for one in said if one.name and one.text]
-        assert again == whole[: len(again)]
+class Recorded:
+    """What must hold for all that was recorded of a `coder`; `endings` are of what did not succeed."""
 
+    coder: Coder
+    endings: Mapping[str, Ending]
 
-def assert_names_are_unique(coder, transcript):
-    names = [one.name for one in replies([one for _, one in transcript.read(coder)[0]])]
-    assert all(names)
-    assert len(set(names)) == len(names)
+    def test_what_the_real_program_said_reads_as_expected(self, transcript):
+        transcript.check(self.coder)
+
+    def test_no_recorded_success_is_an_error_and_no_recorded_error_a_success(self, transcript):
+        case = transcript.folder.name
+        expected = self.endings.get(case, Ending.SUCCEEDED)
+        assert ending(self.coder, transcript, -9 if case == "killed" else 0) is expected
+
+    def test_whoever_takes_over_at_any_line_replies_the_same(self, transcript):
+        """What has been replied so far is what the next one replies, under those names."""
+        said, _ = transcript.read(self.coder)
+        whole = [(one.name, one.text) for _, one in said if one.name and one.text]
+        for cut in range(len(transcript.lines()) + 1):
+            listener = self.coder.listen(transcript.opening())
+            said = [one for line in transcript.lines()[:cut] for one in listener.hear(line)]
+            again = [(one.name, one.text) for one in said if one.name and one.text]
+            assert again == whole[: len(again)]
+
+    def test_no_two_replies_have_one_name(self, transcript):
+        said, _ = transcript.read(self.coder)
+        names = [one.name for one in replies([one for _, one in said])]
+        assert all(names)
+        assert len(set(names)) == len(names)
+
+    @pytest.mark.parametrize("change", ["gone", 7])
+    def test_another_release_with_other_shapes_breaks_nothing(self, transcript, change):
+        assert_no_change_of_shape_is_fatal(self.coder, transcript, change)
 
 
 def assert_no_change_of_shape_is_fatal(coder, transcript, change):

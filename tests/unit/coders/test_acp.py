@@ -9,18 +9,17 @@ from fleet.domain.errors import Refused
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 
-from .folds import (
-    SECRET,
-    assert_anyone_may_take_over,
-    assert_names_are_unique,
-    assert_no_change_of_shape_is_fatal,
-    brief,
-    ending,
-    read,
-    replies,
-)
+from .folds import SECRET, Recorded, brief, read, replies
 
 CODER = AcpCoder()
+ENDINGS = {
+    "401": Ending.FAILED,
+    "429-final": Ending.RATE_LIMITED,
+    "killed": Ending.FAILED,
+    "no-such-session": Ending.FAILED,
+    "permission-refused": Ending.FAILED,
+    "taken-for-a-command": Ending.FAILED,
+}
 COMMAND = ("some-agent", "--acp")
 ABLE = {"id": "initialize", "result": {"agentCapabilities": {"loadSession": True}}}
 MODES = {"availableModes": [{"id": "read-only"}, {"id": "acceptEdits"}, {"id": "yolo"}]}
@@ -66,32 +65,9 @@ def methods(said):
     return [json.loads(one.text).get("method") for one in replies(said)]
 
 
-def test_what_the_real_program_said_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_whoever_takes_over_at_any_line_replies_the_same(transcript):
-    assert_anyone_may_take_over(CODER, transcript)
-
-
-def test_no_two_replies_have_one_name(transcript):
-    assert_names_are_unique(CODER, transcript)
-
-
-@pytest.mark.parametrize("change", ["gone", 7])
-def test_another_release_with_other_shapes_breaks_nothing(transcript, change):
-    assert_no_change_of_shape_is_fatal(CODER, transcript, change)
-
-
-def test_no_recorded_success_is_an_error_and_no_recorded_error_a_success(transcript):
-    case = transcript.folder.name
-    failures = {"401", "no-such-session", "killed", "taken-for-a-command", "permission-refused"}
-    expected = (
-        Ending.RATE_LIMITED if case == "429-final"
-        else Ending.FAILED if case in failures
-        else Ending.SUCCEEDED
-    )  # fmt: skip
-    assert ending(CODER, transcript, -9 if case == "killed" else 0) is expected
+class TestRecorded(Recorded):
+    coder = CODER
+    endings = ENDINGS
 
 
 @given(st.lists(st.text() | st.sampled_from(['{"id": 1}', '{"method": "x"}', "[]", "null"])))

@@ -176,3 +176,18 @@ def test_what_is_new_in_its_own_record_is_copied_once(tmp_path):
             file.write(reply % number + '{"type":"user","much":"of it"}\n')
         subprocess.run(["/bin/sh", "-c", follow], input=told.encode(), env=env, check=False)
     assert (tmp_path / "transcript").read_text() == "".join(reply % n for n in range(3))
+
+
+def test_its_editor_writes_what_waits_to_be_typed_and_is_else_the_persons_own(tmp_path):
+    launch = launched(CLAUDE, env={"EDITOR": "sed -i s/words/more/", "PATH": os.environ["PATH"]})
+    editor = launch.env["EDITOR"].split()
+    assert launch.env["VISUAL"] == launch.env["EDITOR"]
+    prompt, waiting = tmp_path / "prompt.md", tmp_path / "typed.text"
+    waiting.write_text("a\ttab \\")
+    env = {**launch.env, "FLEET_RUN_DIR": str(tmp_path)}
+    subprocess.run([*editor, str(prompt)], env=env, check=True)
+    assert prompt.read_text() == "a\ttab \\"
+    assert not waiting.exists()
+    prompt.write_text("words")
+    subprocess.run([*editor, str(prompt)], env=env, check=True)
+    assert prompt.read_text() == "more"

@@ -11,18 +11,16 @@ from fleet.domain.errors import Refused
 from fleet.domain.run import Ending, Usage
 from fleet.domain.transcript import SaidKind
 
-from .folds import (
-    SECRET,
-    assert_anyone_may_take_over,
-    assert_names_are_unique,
-    assert_no_change_of_shape_is_fatal,
-    brief,
-    ending,
-    read,
-    replies,
-)
+from .folds import SECRET, Recorded, brief, read, replies
 
 CODER = CodexCoder()
+ENDINGS = {
+    "401": Ending.FAILED,
+    "429-final": Ending.RATE_LIMITED,
+    "429-subscription": Ending.RATE_LIMITED,
+    "killed": Ending.FAILED,
+    "no-such-session": Ending.FAILED,
+}
 THREAD = {"id": "thread", "result": {"thread": {"id": "T"}}}
 
 
@@ -60,31 +58,9 @@ def decide(method, permissions="edit", **params):
     return json.loads(said[0].text)
 
 
-def test_what_the_real_program_printed_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_whoever_takes_over_at_any_line_replies_the_same(transcript):
-    assert_anyone_may_take_over(CODER, transcript)
-
-
-def test_no_two_replies_have_one_name(transcript):
-    assert_names_are_unique(CODER, transcript)
-
-
-@pytest.mark.parametrize("change", ["gone", 7])
-def test_another_release_with_other_shapes_breaks_nothing(transcript, change):
-    assert_no_change_of_shape_is_fatal(CODER, transcript, change)
-
-
-def test_no_recorded_success_is_an_error_and_no_recorded_error_a_success(transcript):
-    case = transcript.folder.name
-    expected = (
-        Ending.RATE_LIMITED if case in {"429-final", "429-subscription"}
-        else Ending.FAILED if case in {"401", "no-such-session", "killed"}
-        else Ending.SUCCEEDED
-    )  # fmt: skip
-    assert ending(CODER, transcript, -9 if case == "killed" else 0) is expected
+class TestRecorded(Recorded):
+    coder = CODER
+    endings = ENDINGS
 
 
 @given(st.lists(st.text() | st.sampled_from(['{"id": 1}', '{"method": "x"}', "[]", "null"])))

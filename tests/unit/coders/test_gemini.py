@@ -6,15 +6,7 @@ from fleet.adapters.coders.gemini import GeminiCoder
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 
-from .folds import (
-    SECRET,
-    assert_anyone_may_take_over,
-    assert_names_are_unique,
-    assert_no_change_of_shape_is_fatal,
-    brief,
-    ending,
-    read,
-)
+from .folds import SECRET, Recorded, brief, read
 
 CODER = GeminiCoder()
 GATEWAY = {"base_url": "http://127.0.0.1:4000/v1", "key_env": "KEY"}
@@ -25,27 +17,9 @@ ENDINGS = {
 }
 
 
-def test_what_the_real_program_said_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_whoever_takes_over_at_any_line_replies_the_same(transcript):
-    assert_anyone_may_take_over(CODER, transcript)
-
-
-def test_no_two_replies_have_one_name(transcript):
-    assert_names_are_unique(CODER, transcript)
-
-
-@pytest.mark.parametrize("change", ["gone", 7])
-def test_another_release_with_other_shapes_breaks_nothing(transcript, change):
-    assert_no_change_of_shape_is_fatal(CODER, transcript, change)
-
-
-def test_no_recorded_success_is_an_error_and_no_recorded_error_a_success(transcript):
-    case = transcript.folder.name
-    expected = ENDINGS.get(case, Ending.SUCCEEDED)
-    assert ending(CODER, transcript, -9 if case == "killed" else 0) is expected
+class TestRecorded(Recorded):
+    coder = CODER
+    endings = ENDINGS
 
 
 def test_every_tool_that_it_ran_was_begun_and_ended(transcript):

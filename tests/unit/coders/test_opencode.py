@@ -9,17 +9,17 @@ from fleet.adapters.coders.opencode_bridge import Sieve
 from fleet.domain.run import Ending, Usage
 from fleet.domain.transcript import SaidKind
 
-from .folds import (
-    SECRET,
-    assert_anyone_may_take_over,
-    assert_names_are_unique,
-    assert_no_change_of_shape_is_fatal,
-    brief,
-    ending,
-    read,
-)
+from .folds import SECRET, Recorded, brief, read
 
 CODER = OpenCodeCoder()
+ENDINGS = {
+    "401": Ending.FAILED,
+    "429-far": Ending.RATE_LIMITED,
+    "429-final": Ending.RATE_LIMITED,
+    "500-final": Ending.FAILED,
+    "killed": Ending.FAILED,
+    "no-such-session": Ending.FAILED,
+}
 SESSION = {"id": "session", "status": 200, "body": {"id": "ses_1"}}
 NOW = 1_794_735_000_000
 GATEWAY = {"base_url": "http://127.0.0.1:4000", "key_env": "KEY", "context": 40_000}
@@ -66,31 +66,9 @@ def decide(permissions, kind, **told):
     return json.loads(said[-1].text)
 
 
-def test_what_the_real_program_said_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_whoever_takes_over_at_any_line_replies_the_same(transcript):
-    assert_anyone_may_take_over(CODER, transcript)
-
-
-def test_no_two_replies_have_one_name(transcript):
-    assert_names_are_unique(CODER, transcript)
-
-
-@pytest.mark.parametrize("change", ["gone", 7])
-def test_another_release_with_other_shapes_breaks_nothing(transcript, change):
-    assert_no_change_of_shape_is_fatal(CODER, transcript, change)
-
-
-def test_no_recorded_success_is_an_error_and_no_recorded_error_a_success(transcript):
-    case = transcript.folder.name
-    expected = (
-        Ending.RATE_LIMITED if case in {"429-final", "429-far"}
-        else Ending.FAILED if case in {"401", "500-final", "no-such-session", "killed"}
-        else Ending.SUCCEEDED
-    )  # fmt: skip
-    assert ending(CODER, transcript, -9 if case == "killed" else 0) is expected
+class TestRecorded(Recorded):
+    coder = CODER
+    endings = ENDINGS
 
 
 @given(st.lists(st.text() | st.sampled_from(['{"event": {}}', '{"status": 200}', "[]", "null"])))

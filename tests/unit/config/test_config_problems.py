@@ -189,6 +189,10 @@ WRONG = {
         "nodes: {n: {kind: openai, api_key: sk-12345}}\n",
         "fleet.yaml:1: nodes.n.api_key: needs a reference to the key, not the key itself.",
     ),
+    "an amount of memory without its unit": (
+        "nodes: {n: {endpoint: 'http://h:1', memory: 64}}\n",
+        "fleet.yaml:1: nodes.n.memory: '64' is not an amount of memory.\n  Write 24GB, or 16000MB.",
+    ),
     "a variable's name that a shell would run": (
         "gateway: {master_key_env: 'X; touch PWNED'}\n",
         "fleet.yaml:1: gateway.master_key_env: 'X; touch PWNED' is not the name of a variable.",

@@ -38,3 +38,14 @@ def test_a_dead_node_is_passed_over_and_an_unknown_one_is_not():
     none = route([dead], prompt=1, output=1)
     assert (none.node, none.why) == ("", "dead is down (refused)")
     assert route([], prompt=1, output=1).why == "no node serves this model"
+
+
+def test_a_choice_is_explained_in_one_line_the_chosen_first():
+    chosen = route(
+        [Standing("slow", decode=10), Standing("fast", wait=1, decode=100)], prompt=0, output=100
+    )
+    assert chosen.explained == (
+        "fast 2.00 s (wait 1.00 + load 0.00 + prefill 0.00 + decode 1.00); "
+        "slow 10.00 s (wait 0.00 + load 0.00 + prefill 0.00 + decode 10.00)"
+    )
+    assert route([Standing("x", up=False)], prompt=0, output=0).explained == "x is down (no answer)"

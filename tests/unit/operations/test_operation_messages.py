@@ -23,7 +23,13 @@ def test_a_question_holds_its_task_until_it_is_answered(office):
 
 @pytest.mark.parametrize(
     ("typed", "taken"),
-    [("Right", "Right"), ("2", "Right"), (" 1 ", "Left"), ("3", "3"), ("Neither.", "Neither.")],
+    [
+        ("Right", "Right"),
+        ("2", "Right"),
+        (" 1 ", "Left"),
+        ("3 of them", "3 of them"),
+        ("Neither.", "Neither."),
+    ],
 )
 def test_an_option_may_be_answered_by_its_number_and_other_words_count_too(typed, taken, office):
     question = office.ask(office.add(), options=("Left", "Right"))
@@ -33,6 +39,15 @@ def test_an_option_may_be_answered_by_its_number_and_other_words_count_too(typed
 def test_an_option_that_is_a_number_is_meant_itself(office):
     question = office.ask(office.add(), options=("2", "3"))
     assert office.call(Answer(question, "2")).text == "2"
+
+
+@pytest.mark.parametrize("typed", ["0", "3", "12"])
+def test_a_number_that_no_option_has_is_an_answer_only_when_it_is_said_to_be(typed, office):
+    question = office.ask(office.add(), options=("Left", "Right"))
+    error = office.refused(Answer(question, typed), kind=BadInput)
+    assert error.message == f"{question} has no option {typed}: 1) Left  2) Right"
+    assert error.fix.endswith(f"fleet answer {question} {typed} --as-text")
+    assert office.call(Answer(question, typed, as_text=True)).text == typed
 
 
 def test_the_first_answer_wins(office):

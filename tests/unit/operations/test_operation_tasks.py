@@ -107,7 +107,14 @@ def test_a_name_that_means_no_task_is_said_to(name, office):
 @pytest.mark.parametrize("name", ["t-1", "1", " t-1 ", "t-1.1", "01"])
 def test_a_task_is_meant_by_its_id_its_number_or_its_run(name, office):
     task = office.add()
+    office.start(task)
     assert office.call(PauseTask(name)).id == task
+
+
+def test_what_is_refused_uses_up_no_id(office):
+    for wrong in ({"after": ("t-99",)}, {"parent": "t-99"}, {"join": "most"}):
+        office.refused(AddTask("Fix the login", **wrong), kind=BadInput)
+    assert office.add() == "t-1"
 
 
 def test_a_list_has_the_newest_first_and_what_has_ended_only_when_asked(office):

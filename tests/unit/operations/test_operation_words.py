@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.budget import GIVE_UP, GO_ON
+from fleet.domain.errors import NotFound
 from fleet.domain.run import Ending, Host, Slots
 from fleet.domain.task import Spec
 from fleet.operations.messages import Answer, ReadMessage, SendWords
@@ -19,6 +20,14 @@ def test_words_are_queued_until_a_run_has_heard_them(office):
     assert (sent.kind, sent.status, sent.author) == ("words", "queued", "ada")
     assert office.call(ReadMessage(sent.id)) == sent
     assert office.told()[-1] == "message.sent"
+
+
+def test_words_to_a_run_that_is_not_there_are_refused(office):
+    task = office.add()
+    refused = office.refused(SendWords(f"{task}.1", "Hello?"), kind=NotFound)
+    assert refused.message == f"{task} has no run 1."
+    office.start(task)
+    assert office.call(SendWords(f"{task}.1", "Hello?")).task == task
 
 
 @pytest.mark.parametrize("ending", [Ending.SUCCEEDED, Ending.FAILED])

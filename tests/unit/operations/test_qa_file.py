@@ -154,3 +154,12 @@ def test_of_several_open_questions_each_gets_its_own():
         with_question(with_question("", "One?", "m-1"), "Two?", "m-2"), "m-1", "1", AT
     )
     assert new_answers(text, [("m-1", "One?"), ("m-2", "Two?")], []) == {"m-1": "1"}
+
+
+@pytest.mark.parametrize("code", ["latin-1", "cp1252"])
+def test_words_that_are_not_utf_8_are_the_words_that_were_meant(code):
+    typed = "## Q: m-1\n\nWhich café?\n\n## A:\n\nThe older café.\n"
+    text = typed.encode(code).decode("utf-8", "surrogateescape")
+    assert new_answers(text, [("m-1", "Which café?")], []) == {"m-1": "The older café."}
+    assert with_answer(text, "Which café?", "The older café.", AT) == text
+    assert with_question(text, "Which café?", "m-1") == text

@@ -97,7 +97,8 @@ def test_wrong_settings_are_said_once_for_each_change_and_so_is_their_mending():
         {},
         {"/shop": "fleet.yaml:1: bad"},
     ])  # fmt: skip
-    warned = run(Steps(), 5, complaints=lambda: next(rounds))
+    over = []
+    warned = run(Steps(), 5, complaints=lambda: next(rounds), over=over.append)
     still = "Still with the settings from before: "
     assert warned == [
         f"{still}config.yaml:1: wrong",
@@ -105,3 +106,4 @@ def test_wrong_settings_are_said_once_for_each_change_and_so_is_their_mending():
         "The settings of the home are read again.",
         f"{still}fleet.yaml:1: bad",
     ]
+    assert over == warned[:3]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +63,14 @@ def test_a_webhooks_body_is_what_slack_and_discord_show():
     body = notice_of(settled("done"), TASK, None).body()
     assert body.keys() == {"event", "task", "title", "text", "content", "state", "at"}
     assert body["text"] == body["content"] == "t-3 is done: Fix the login"
+
+
+def test_the_body_on_the_page_is_what_is_sent():
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "notifications.md"
+    (shown,) = re.findall(r"```json\n(.*)\n```", page.read_text("utf-8"))
+    event = Event("message.asked", "t-3", "t-3.1", 1_800_000_000_000_000, "t-3.1")
+    told = notice_of(event, TASK, replace(ASKED, text="Which way?"))
+    assert json.dumps(told.body()) == shown
 
 
 def host(name: str, until: int = 100, holder: str = "h") -> Host:

@@ -8,11 +8,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders import rpc
+from fleet.adapters.coders.rpc_listener import AGAIN, RpcListener
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 MODES = {  # as programs call them, for each of our permissions
     "read": ("read-only",),
@@ -23,16 +24,12 @@ READING = {"read", "search", "think"}
 WORKING = READING | {"edit", "delete", "move", "execute", "fetch"}
 LIMITED = re.compile(r"rate.?limit|too many requests|\b429\b|quota|usage limit", re.IGNORECASE)
 SPEAKING = {"agent_message_chunk": SaidKind.TEXT, "agent_thought_chunk": SaidKind.THINKING}
-AGAIN = "again:"
 ACTING = {*SPEAKING, "tool_call", "tool_call_update", "plan"}
 
 
-class AcpListener:
-    """What `hear` returns depends on the opening and the lines alone."""
-
+class AcpListener(RpcListener):
     def __init__(self, opening: dict[str, Any]) -> None:
-        self._opening = opening
-        self._heard = 0
+        super().__init__(opening)
         self._session = ""
         self._steps: list[tuple[str, str, dict[str, Any]]] = []  # before the first prompt
         self._ready = False  # the first prompt has been sent
@@ -44,26 +41,6 @@ class AcpListener:
         self._stopped = ""  # what it was refused, and has done nothing since
         self._used = Usage()
         self._late: list[tuple[str, str]] = []  # words that it refused in its turn
-
-    def hear(self, line: str) -> Sequence[Said]:
-        self._heard += 1
-        message = rpc.read(line)
-        if message is None:
-            return ()
-        try:
-            return tuple(self._read(message))
-        except rpc.UNREADABLE:
-            return ()
-
-    def _read(self, message: dict[str, Any]) -> Iterable[Said]:
-        params = message.get("params") or {}
-        if "method" not in message:
-            return self._replied(message)
-        if "id" in message:
-            return self._asked(message["id"], message["method"], params)
-        if message["method"] == "session/update" and params.get("sessionId") == self._session:
-            return self._update(params["update"])
-        return ()
 
     def words(self, text: str) -> str | None:
         """None until it has its first prompt."""
@@ -163,6 +140,10 @@ class AcpListener:
         if ".." in where.parts:
             return False
         return any(where.is_relative_to(place) for place in self._opening["places"])
+
+    def _told(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
+        ours = method == "session/update" and params.get("sessionId") == self._session
+        return self._update(params["update"]) if ours else ()
 
     def _update(self, update: dict[str, Any]) -> Iterator[Said]:
         kind = update["sessionUpdate"]

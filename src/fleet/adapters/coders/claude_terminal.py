@@ -8,13 +8,16 @@ No hook tells that a person pressed Escape, or said no to a dialog. Claude Code'
 conversation does, so it watches that file for us (its FileChanged hook), and what is new in it and
 tells something is copied: how a turn was cut short, and what the model's replies have used.
 
-The first prompt is an argument: what is pasted loses its tabs and the blanks at its end.
+The first prompt is an argument, for what is pasted loses its tabs and the blanks at its end. Later
+ones with tabs come by the editor that Claude Code lets write a prompt: that is ours (`editor.sh`),
+and starts the person's own when nothing waits to be typed.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.claude_common import (
@@ -57,6 +60,7 @@ tail -c "+$((o + 1))" "$p" | head -c "$((n - o))" |
 grep -F -e '"type":"assistant"' -e '[Request interrupted by user' -e '"type":"cost-state"' |
 {APPEND}"""
 LAST = f"{FOLLOW}; printf '%s\\n' \"$x\" | {APPEND}"
+EDITOR = Path(__file__).with_name("editor.sh")
 PATIENCE = 10  # seconds for a hook; each takes milliseconds
 
 
@@ -78,6 +82,9 @@ def launch(brief: Brief) -> Launch:
     env = environment(brief)
     if HEADLESS_ONLY not in brief.env:
         del env[HEADLESS_ONLY]
+    if " " not in str(EDITOR):  # it is split there
+        own = env.get("VISUAL") or env.get("EDITOR") or ""
+        env |= dict.fromkeys(("VISUAL", "EDITOR"), f"sh {EDITOR}") | {"FLEET_EDITOR": own}
     paste = None if fits or not brief.prompt else brief.prompt
     return Launch(tuple(argv), brief.cwd, env, stdin=paste, opening=session, terminal=True)
 

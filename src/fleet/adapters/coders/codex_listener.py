@@ -6,46 +6,23 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders import rpc
+from fleet.adapters.coders.rpc_listener import AGAIN, RpcListener
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
 
-AGAIN = "again:"
-
-
-class CodexListener:
-    """`hear` is pure in effect: what it returns depends on the opening and the lines alone."""
-
+class CodexListener(RpcListener):
     def __init__(self, opening: dict[str, Any]) -> None:
-        self._opening = opening
-        self._heard = 0
+        super().__init__(opening)
         self._thread = ""
         self._turn = ""  # the running one
         self._last = ""  # what it said last in this turn
         self._totals: dict[str, _Tokens] = {}  # of every thread; it may have started others
         self._before: dict[str, _Tokens] = {}  # of an earlier run, or before we listened
         self._resets: dict[str, int] = {}  # of the limits that are reached
-
-    def hear(self, line: str) -> Sequence[Said]:
-        self._heard += 1
-        message = rpc.read(line)
-        if message is None:
-            return ()
-        try:
-            return tuple(self._read(message))
-        except rpc.UNREADABLE:
-            return ()
-
-    def _read(self, message: dict[str, Any]) -> Iterable[Said]:
-        params = message.get("params") or {}
-        if "method" not in message:
-            return self._replied(message)
-        if "id" in message:
-            return (self._answer(message["id"], message["method"], params),)
-        return self._told(message["method"], params)
 
     def words(self, text: str) -> str | None:
         """None until there is a thread to say it in."""
@@ -75,13 +52,13 @@ class CodexListener:
             again = f"{AGAIN}{ident}"
             yield Said(SaidKind.REPLY, self._say(again, text), name=rpc.brief(again))
 
-    def _answer(self, ident: Any, method: str, params: dict[str, Any]) -> Said:
+    def _asked(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
         yes = bool(self._opening.get("yes"))
         if (value := _decision(method, params, yes=yes)) is None:
             text = rpc.refusal(ident, "Not supported.")
         else:
             text = rpc.result(ident, value)
-        return Said(SaidKind.REPLY, text, name=f"answer:{ident}")
+        yield Said(SaidKind.REPLY, text, name=f"answer:{ident}")
 
     def _told(self, method: str, params: dict[str, Any]) -> Iterator[Said]:
         if method == "account/rateLimits/updated":

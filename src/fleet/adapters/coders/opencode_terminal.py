@@ -67,6 +67,8 @@ class OpenCodeWatcher(OpenCodeListener):
                 yield wish
             case "permission.replied" | "question.replied" | "question.rejected":
                 self._wanted.pop(told.get("requestID") or told.get("permissionID") or "", None)
+                yield Said(SaidKind.ANSWERED)
+                yield from list(self._wanted.values())[-1:]  # another one still waits
             case _:
                 yield from self._otherwise(kind, told, at)
 

@@ -1,0 +1,193 @@
+"""What the relay saves and what it costs, on stand-in nodes of fixed speed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import aiohttp
+
+from _bench import finish, verdict
+from _relay import Place, Took, ask, ask_all, cpu, fault, rss, seen
+
+REQUESTS = int(os.environ.get("REQUESTS", "600"))
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+MS = "{:.2f} ms"
+COUNT = "{:.0f} errors"
+
+
+def errors(found: list[Took]) -> int:
+    return sum(not each.good for each in found)
+
+
+def zero(what: str, count: int, peer: int, name: str) -> bool:
+    """None at all is the bar; the peer's count is beside it."""
+    good = count == 0
+    print(
+        f"{what}: {count} errors against {peer} of {name} (bar: 0) {'ok' if good else 'OVER THE BAR'}"
+    )
+    return good
+
+
+async def spread(urls: list[str], count: int, at_once: int) -> list[Took]:
+    """The peer until LiteLLM is beside us: each request to a random node, no second try."""
+    chance = random.Random(7)
+    gate = asyncio.Semaphore(at_once)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def one(n: int) -> Took:
+            async with gate:
+                return await ask(session, chance.choice(urls), f"hello {n}", 8)
+
+        return await asyncio.gather(*(one(n) for n in range(count)))
+
+
+def one_dead(place: Place) -> bool:
+    nodes = [place.node(decode=2000, slots=8) for _ in range(2)]
+    relay, _ = place.relay(*nodes, slots=8)
+    fault(nodes[0], refuse=3600)
+    peer = asyncio.run(spread(nodes, REQUESTS, 8))
+    ours = asyncio.run(ask_all(relay, REQUESTS, at_once=8))
+    what = f"2 nodes, one dead, {REQUESTS} requests"
+    return zero(what, errors(ours), errors(peer), "random choice")
+
+
+def dies(place: Place) -> list[bool]:
+    """It is away for three seconds; only a reply that had begun may break."""
+    nodes = [place.node(lag=0.05, decode=400, slots=4) for _ in range(2)]
+    relay, _ = place.relay(*nodes, slots=4)
+    state: dict[str, float] = {}
+
+    async def kill() -> None:
+        await asyncio.sleep(2)
+        await asyncio.to_thread(fault, nodes[0], refuse=3.0)
+        state["away"] = time.time()
+
+    async def both() -> list[Took]:
+        killing = asyncio.create_task(kill())
+        found: list[Took] = []
+        while time.time() < state.get("away", time.time()) + 15:
+            found += await ask_all(relay, 64, at_once=8)
+        await killing
+        return found
+
+    found = asyncio.run(both())
+    could = sum(not each.good and not each.first for each in found)
+    begun = errors(found) - could
+    back = [s["at"] for s in seen(nodes[0]) if s["at"] > state["away"] + 2.9]
+    late = min(back) - state["away"] - 3.0 if back else 99.0
+    print(f"  {len(found)} requests; {begun} replies had begun when it died, and were reported")
+    return [
+        zero("a node dies under load: what a retry could save", could, begun, "replies under way"),
+        verdict("traffic back after", ("{:.1f} s", late), ("{:.1f} s", 10.0), at_most=1),
+    ]
+
+
+def one_slot(place: Place) -> bool:
+    node = place.node(decode=50, slots=1, output=50)
+    relay, _ = place.relay(node)
+    asyncio.run(ask_all(relay, 1, at_once=1, output=50))
+    begun = time.perf_counter()
+    asyncio.run(ask_all(node, 4, at_once=1, output=50))
+    serial = time.perf_counter() - begun
+    begun = time.perf_counter()
+    found = asyncio.run(ask_all(relay, 4, at_once=4, output=50))
+    took = time.perf_counter() - begun
+    figure = "{:.2f} s"
+    good = zero(
+        "4 calls to a one-slot node", errors(found), 1, "plain LiteLLM 1.108 (measured before)"
+    )
+    return (
+        verdict("4 at once against serial", (figure, took), (figure, serial), at_most=1.05) and good
+    )
+
+
+async def mixed(urls: list[str], seed: int) -> float:
+    """32 calls at once, to one address or to random ones; the time until the last is done."""
+    chance = random.Random(seed)
+    sizes = [(chance.choice((200, 2000, 8000)), chance.choice((5, 20, 60))) for _ in range(32)]
+    homes = [chance.choice(urls) for _ in sizes]
+    begun = time.perf_counter()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        calls = [
+            ask(session, home, f"{n} " + "x" * chars, output)
+            for n, (home, (chars, output)) in enumerate(zip(homes, sizes, strict=True))
+        ]
+        found = await asyncio.gather(*calls)
+    assert not errors(found)
+    return time.perf_counter() - begun
+
+
+def unequal(place: Place) -> bool:
+    """The peer is a random choice, which is what a simple shuffle does."""
+    speeds = ((8000, 200), (4000, 100), (2000, 50))
+    nodes = [place.node(prefill=p, decode=d, slots=1, output=60) for p, d in speeds]
+    relay, _ = place.relay(*nodes)
+    ours, peer = [], []
+    for seed in range(3):
+        peer.append(asyncio.run(mixed(nodes, seed)))
+        ours.append(asyncio.run(mixed([relay], seed)))
+    figure = "{:.2f} s"
+    what = "32 mixed calls on 3 nodes of speeds 4:2:1, random shuffle against ours"
+    mean = statistics.mean
+    return verdict(what, (figure, mean(peer)), (figure, mean(ours)), at_least=1.3)
+
+
+def percentiles(found: list[Took]) -> tuple[float, float]:
+    times = sorted(each.total for each in found)
+    return times[len(times) // 2] * 1000, times[int(len(times) * 0.95)] * 1000
+
+
+def added(place: Place) -> list[bool]:
+    """In turns, so that both meet the same noise; of the rounds, the median."""
+    node = place.node(decode=100, slots=32, output=16)
+    relay, pid = place.relay(node, slots=32)
+    verdicts = []
+    worked, asked = cpu(pid), 0
+    for at_once, count in ((1, 20), (16, 128)):
+        more: tuple[list[float], list[float]] = ([], [])
+        for turn in range(ROUNDS + 1):
+            direct = asyncio.run(ask_all(node, count, at_once=at_once, output=16))
+            ours = asyncio.run(ask_all(relay, count, at_once=at_once, output=16))
+            assert not errors(ours)
+            asked += count
+            if turn:
+                for held, mine, its in zip(
+                    more, percentiles(ours), percentiles(direct), strict=True
+                ):
+                    held.append(mine - its)
+        half, most = (statistics.median(each) for each in more)
+        what = f"added to a stream at c={at_once}"
+        print(f"  {what}, by round: {', '.join(f'{x:.1f}' for x in more[0])} ms at p50")
+        verdicts += [
+            verdict(f"{what}, p50", (MS, half), (MS, 2.0), at_most=1),
+            verdict(f"{what}, p95", (MS, most), (MS, 5.0), at_most=1),
+        ]
+    print(
+        f"  work of the relay: {(cpu(pid) - worked) / asked * 1000:.2f} ms for a stream of 16 pieces"
+    )
+    megabytes = "{:.1f} MB"
+    return [*verdicts, verdict("RSS", (megabytes, rss(pid)), (megabytes, 60.0), at_most=1)]
+
+
+ROWS = {"dead": one_dead, "dies": dies, "slot": one_slot, "unequal": unequal, "added": added}
+
+
+def main() -> None:
+    """`python bench/relay.py added` measures that row alone."""
+    verdicts = []
+    for name in sys.argv[1:] or ROWS:
+        with tempfile.TemporaryDirectory() as folder, Place(Path(folder)) as place:
+            got = ROWS[name](place)
+            verdicts += got if isinstance(got, list) else [got]
+    finish(*verdicts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Questions to one node, all of them within one deadline, whatever it does with its bytes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from socket import MSG_PEEK, SHUT_RDWR, gaierror
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from http.client import HTTPResponse
+
+CONNECT = 2.0  # seconds
+MOST = 16 << 20  # bytes of one answer: a list of all hosted models is about one million
+BAD = 400
+
+
+class NoAnswer(Unavailable):
+    """It is not there, or not in time."""
+
+
+class OtherAnswer(Unavailable):
+    """Something answers there, and not with what was asked for."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Asking:
+    """One deadline for all questions: a node that drips its bytes is cut off like one that hangs."""
+
+    def __init__(self, endpoint: str, headers: Mapping[str, str], *, within: float) -> None:
+        self._parts = urlsplit(endpoint)
+        self._headers = headers
+        self._within = within
+        self._until = time.monotonic() + within
+        self._lock = threading.Lock()
+        self._connection: HTTPConnection | None = None
+        self._cut = False
+        self._timer = threading.Timer(within, self._end)
+        self._timer.daemon = True
+        self.latency = 0.0  # of the first answer
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    @property
+    def left(self) -> float:
+        return self._until - time.monotonic()
+
+    def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """What it answers to a GET, or with a body to a POST."""
+        status, kind, data = self._exchange(path, body)
+        try:
+            found = json.loads(data)
+        except ValueError:
+            found = None
+        if status >= BAD:
+            raise OtherAnswer(_refused(status, found), status)
+        if found is None:
+            page = "html" in kind or data.lstrip()[:1] == b"<"
+            what = "a web page, not as a server of models does" if page else "what is not JSON"
+            raise OtherAnswer(f"it answers with {what}", status)
+        return found
+
+    def text(self, path: str) -> str:
+        status, _, data = self._exchange(path, None)
+        if status >= BAD:
+            raise OtherAnswer(f"it answers with status {status}", status)
+        return data.decode("utf-8", "replace")
+
+    def _exchange(self, path: str, body: Mapping[str, Any] | None) -> tuple[int, str, bytes]:
+        begun = time.monotonic()
+        connection = self._connect()
+        stage = "no answer"
+        try:
+            data = None if body is None else json.dumps(body).encode()
+            headers = {**self._headers, "Accept": "application/json"}
+            headers |= {} if data is None else {"Content-Type": "application/json"}
+            where = self._parts.path.rstrip("/") + path
+            connection.request("GET" if data is None else "POST", where, data, headers)
+            if self._parts.scheme == "https" or connection.sock.recv(1, MSG_PEEK):
+                stage = "no whole answer"  # a drip is told from silence
+            self.latency = self.latency or time.monotonic() - begun
+            response = connection.getresponse()
+            return response.status, response.headers.get_content_type(), _read(response)
+        except (OSError, HTTPException, ValueError) as error:
+            if self._cut or isinstance(error, TimeoutError):
+                raise NoAnswer(f"{stage} within {self._within:g} s") from None
+            raise NoAnswer(_words(error)) from None
+        finally:
+            connection.close()
+
+    def _connect(self) -> HTTPConnection:
+        seconds = min(CONNECT, self.left)
+        if seconds <= 0:
+            raise NoAnswer(f"no answer within {self._within:g} s")
+        made = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        host = self._parts.hostname or ""
+        connection = made(host, self._parts.port, timeout=seconds)
+        with self._lock:
+            self._connection = connection
+        try:
+            connection.connect()
+        except TimeoutError:
+            connection.close()
+            raise NoAnswer(f"no connection within {seconds:.1g} s") from None
+        except gaierror:
+            raise NoAnswer(f"nobody knows the name {host}") from None
+        except (OSError, ValueError) as error:
+            connection.close()
+            late = f"no connection within {seconds:.1g} s"  # it dripped while keys were agreed on
+            raise NoAnswer(late if self._cut else _words(error)) from None
+        connection.sock.settimeout(max(0.01, self.left))
+        return connection
+
+    def _end(self) -> None:
+        with self._lock:
+            self._cut = True
+            sock = self._connection.sock if self._connection is not None else None
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(SHUT_RDWR)
+
+
+def _read(response: HTTPResponse) -> bytes:
+    data = response.read(MOST + 1)
+    if len(data) > MOST:
+        raise OtherAnswer(f"its answer is larger than {MOST >> 20} MB", response.status)
+    return data
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return f"it broke off: {error}" if str(error) else "it broke off"
+
+
+def _refused(status: int, found: Any) -> str:
+    said = found.get("error", "") if isinstance(found, dict) else ""
+    if isinstance(said, dict):
+        said = said.get("message", "")
+    if status in {401, 403}:
+        return f"it refuses the key, or wants one (status {status})"
+    words = " ".join(str(said).split())[:200]
+    return f"it answers with status {status}" + (f": {words}" if words else "")

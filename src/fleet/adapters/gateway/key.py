@@ -1,0 +1,35 @@
+"""The gateway's key: the environment's, else one that we made, in a file that only you can read."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from fleet.adapters.host.files import write_once
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fleet.domain.fleet import Gateway
+
+FILE = "gateway.key"
+
+
+def ensure_key(home: Path) -> Path:
+    """Made once: programs that were started with it go on using it."""
+    path = home / FILE
+    if not path.exists():
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_once(str(path), f"sk-{secrets.token_urlsafe(32)}\n")
+    return path
+
+
+def key_of(gateway: Gateway, home: Path, env: Mapping[str, str]) -> str:
+    """Empty when there is none yet."""
+    if held := env.get(gateway.master_key_env, ""):
+        return held
+    try:
+        return (home / FILE).read_text("utf-8").strip()
+    except FileNotFoundError:
+        return ""

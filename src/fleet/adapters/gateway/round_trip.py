@@ -1,0 +1,163 @@
+"""One model asked through the gateway as a coder would: a long prompt, a tool, its result."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from fleet.adapters.host.tail import Tail
+from fleet.domain.trace import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = 4500  # tokens: more than the 4096 that Ollama takes in unless it is told otherwise
+CHARACTERS = 4  # of a token, about
+RECORDED = 1.0  # seconds for the relay to have written its trace
+AGENT = "doctor"
+NODE = ("x-fleet-node", "llm_provider-x-fleet-node")
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "note_word",
+        "description": "Note a word.",
+        "parameters": {
+            "type": "object",
+            "properties": {"word": {"type": "string"}},
+            "required": ["word"],
+        },
+    },
+}
+
+
+class Trip(NamedTuple):
+    """`error`: what went wrong, with its status; `read` of about `sent` tokens reached the model."""
+
+    node: str = ""
+    seconds: float = 0.0
+    sent: int = 0
+    read: int = 0
+    called: bool = False
+    status: int = 0
+    error: str = ""
+
+
+class Gateway(NamedTuple):
+    url: str
+    key: str
+    traces: Path
+
+
+def round_trip(gateway: Gateway, model: str, *, context: int, within: float) -> Trip:
+    session = f"doctor-{secrets.token_hex(6)}"
+    asking = _Asking(gateway, session, time.monotonic() + within)
+    began = time.monotonic()
+    text = _long_text(session, min(LONG, int(context * 0.6)))
+    word = secrets.token_hex(3)
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": f"{text}\nCall the tool note_word with the word {word}."}
+    ]
+    try:
+        first = asking.ask(model, messages)
+        calls = first["choices"][0]["message"].get("tool_calls") or []
+        if calls:
+            said = {"role": "assistant", "content": None, "tool_calls": calls}
+            result = {"role": "tool", "tool_call_id": calls[0].get("id", ""), "content": "Noted."}
+            asking.ask(model, [*messages, said, result])
+    except _Failed as error:
+        return Trip(
+            asking.node or _traced(gateway.traces, session), status=error.status, error=str(error)
+        )
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return Trip(error="its answer has not the shape of one")
+    seen = first.get("usage") or {}
+    return Trip(
+        asking.node or _traced(gateway.traces, session),
+        time.monotonic() - began,
+        len(text) // CHARACTERS,
+        int(seen.get("prompt_tokens") or 0),
+        bool(calls),
+        http.client.OK,
+    )
+
+
+class _Failed(Exception):
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Asking:
+    def __init__(self, gateway: Gateway, session: str, until: float) -> None:
+        self._gateway, self._until = gateway, until
+        self.node = ""
+        self._headers = {
+            "content-type": "application/json",
+            "authorization": f"Bearer {gateway.key}",
+            "x-fleet-session": session,
+            "x-fleet-agent": AGENT,
+        }
+
+    def ask(self, model: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        place = urlsplit(self._gateway.url)
+        left = max(0.1, self._until - time.monotonic())
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=left)
+        body = {"model": model, "messages": messages, "tools": [TOOL], "max_tokens": 512}
+        try:
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), self._headers)
+            answer = connection.getresponse()
+            self.node = next((v for n in NODE if (v := answer.getheader(n))), self.node)
+            raw = answer.read()
+        except TimeoutError:
+            raise _Failed("no answer in time") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise _Failed(f"the gateway did not answer: {error}") from None
+        finally:
+            connection.close()
+        if answer.status != http.client.OK:
+            raise _Failed(_message(raw), answer.status)
+        try:
+            found = json.loads(raw)
+        except ValueError:
+            raise _Failed("its answer is no JSON") from None
+        return found if isinstance(found, dict) else {}
+
+
+def _message(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    try:
+        error = json.loads(text)["error"]
+        text = str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, KeyError, TypeError):
+        pass
+    return " ".join(text.split())[:300]
+
+
+def _long_text(start: str, tokens: int) -> str:
+    """It begins differently each time, so that no node holds it already."""
+    line = "Line {} of a text that is only long: there is nothing to do about it."
+    lines, size = [start], 0
+    while size < tokens * CHARACTERS:
+        lines.append(line.format(len(lines)))
+        size += len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
+def _traced(traces: Path, session: str) -> str:
+    """Which node answered, by the relay's own record of it."""
+    until = time.monotonic() + RECORDED
+    while True:
+        tail = Tail(traces)
+        try:
+            found = [t for line in tail.past() if session.encode() in line and (t := read(line))]
+        finally:
+            tail.close()
+        if found:
+            return found[-1].node
+        if time.monotonic() > until:
+            return ""
+        time.sleep(0.1)

@@ -1,0 +1,194 @@
+"""The gateway and the relay behind it, as two services of one home and port."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from fleet.adapters.gateway.installing import OWN, Environment
+from fleet.adapters.gateway.key import ensure_key, key_of
+from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
+from fleet.adapters.gateway.relay_config import relay_config
+from fleet.adapters.host.checks import free_pair, is_taken
+from fleet.adapters.host.files import write_atomically
+from fleet.adapters.host.home import Home
+from fleet.adapters.host.service import Service, Standing, within
+from fleet.domain.checkup import BAD, exposed_gateway
+from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.fleet import url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fleet.domain.fleet import Fleet
+
+READY = 180.0  # seconds: LiteLLM loads for half a minute on a small machine
+RELAY_READY = 20.0
+GRACE = 30.0
+ASK = 2.0
+
+
+def environment(home: Path) -> Environment:
+    """Where LiteLLM is: ours, or the one that the person named."""
+    return Environment(home, os.environ.get(OWN, ""))
+
+
+class Answer(NamedTuple):
+    name: str
+    standing: Standing | None
+    port: int
+    answers: bool
+    log: Path
+
+
+class Services:
+    def __init__(self, fleet: Fleet, home: Path, base: Path) -> None:
+        self.fleet, self.home, self.base = fleet, home, base
+        gateway = fleet.gateway
+        self.port, self.relay_port = gateway.port, relay_port(gateway)
+        self.place = home / "gateway" / str(gateway.port)
+        logs = home / "logs"
+        self.gateway = Service("gateway", self.place, logs / f"gateway-{self.port}.log")
+        self.relay = Service("relay", self.place, logs / f"relay-{self.port}.log")
+        self.environment = environment(home)
+
+    def start(self, say: Callable[[str], None]) -> list[Answer]:
+        """The relay, then LiteLLM; those that run are left, but told what is new."""
+        self._check_exposure()
+        version = self.environment.checked()
+        Home(self.home).ensure()  # before a folder in it would bring it along, open to all
+        with self.gateway.alone():
+            changed = self._write()
+            self._start_relay(say)
+            self._start_gateway(version, say, anew=changed)
+        return self.look()
+
+    def stop(self) -> list[str]:
+        Home(self.home).ensure()
+        with self.gateway.alone():
+            both = (self.gateway, self.relay)
+            return [service.name for service in both if service.stop(GRACE)]
+
+    def look(self) -> list[Answer]:
+        gateway, relay = self.gateway, self.relay
+        return [
+            Answer("gateway", gateway.running(), self.port, self.ready(), gateway.log),
+            Answer("relay", relay.running(), self.relay_port, self.relay_ready(), relay.log),
+        ]
+
+    def ready(self) -> bool:
+        return answers(self.port, "/health/liveliness")
+
+    def relay_ready(self) -> bool:
+        return answers(self.relay_port, "/relay/health")
+
+    @property
+    def traces(self) -> Path:
+        return self.home / "logs" / "traces.jsonl"
+
+    def _write(self) -> bool:
+        """What they read; True if LiteLLM, which reads once, must begin anew."""
+        self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        config = self.place / "litellm_config.yaml"
+        text = litellm_text(self.fleet, "fleet.yaml")
+        changed = not config.exists() or config.read_text("utf-8") != text
+        write_atomically(config, text)
+        told = relay_config(
+            self.fleet,
+            port=self.relay_port,
+            traces=str(self.traces),
+            base=str(self.base),
+            heartbeat=0,  # LiteLLM has its own, and lets none of ours through
+            priorities={a.name: a.priority for a in self.fleet.agents.values()},
+        )
+        write_atomically(self.place / "relay.config.json", json.dumps(told, indent=1) + "\n")
+        return changed
+
+    def _start_relay(self, say: Callable[[str], None]) -> None:
+        if self.relay.running() and self.relay_ready():
+            return
+        self.relay.stop(GRACE)
+        _check_free(self.relay_port, "the relay")
+        say(f"Starting the relay on port {self.relay_port}")
+        config = str(self.place / "relay.config.json")
+        argv = [sys.executable, "-m", "fleet.adapters.gateway.relay_main", config]
+        process = self.relay.start(argv, env=os.environ, port=self.relay_port)
+        if not within(RELAY_READY, lambda: self.relay_ready() or process.poll() is not None) or (
+            process.poll() is not None
+        ):
+            self.relay.stop(1.0)
+            raise _not_up("relay", self.relay)
+
+    def _start_gateway(self, version: str, say: Callable[[str], None], *, anew: bool) -> None:
+        if self.gateway.running() and self.ready() and not anew:
+            return
+        self.gateway.stop(GRACE)
+        _check_free(self.port, "the gateway")
+        say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
+        config = str(self.place / "litellm_config.yaml")
+        argv = [
+            *(str(self.environment.python), "-c", "from litellm import run_server; run_server()"),
+            *("--config", config, "--host", self.fleet.gateway.host, "--port", str(self.port)),
+        ]
+        process = self.gateway.start(argv, env=self._env(), port=self.port, version=version)
+        if not within(READY, lambda: self.ready() or process.poll() is not None) or (
+            process.poll() is not None
+        ):
+            self.gateway.stop(1.0)
+            raise _not_up("gateway", self.gateway)
+
+    def _env(self) -> dict[str, str]:
+        """It looks for prices and updates on the Internet unless it is told not to."""
+        ensure_key(self.home)
+        quiet = {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "LITELLM_TELEMETRY": "False",
+            "NO_DOCS": "True",
+            "PYTHONUNBUFFERED": "1",
+        }
+        key = {self.fleet.gateway.master_key_env: self.key()}
+        return {**os.environ, **quiet, **key}
+
+    def key(self) -> str:
+        return key_of(self.fleet.gateway, self.home, os.environ)
+
+    def url(self) -> str:
+        return url_of(self.fleet.gateway)
+
+    def _check_exposure(self) -> None:
+        gateway = self.fleet.gateway
+        found = exposed_gateway(gateway, os.environ.get(gateway.master_key_env, ""))
+        if found.state == BAD:
+            raise Refused(found.said, fix=f"{found.fix}: a key is made for you.")
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether something there says 200, quickly."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASK)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _check_free(port: int, what: str) -> None:
+    if is_taken(port):
+        raise Refused(
+            f"Port {port}, where {what} should be, is taken by another program.",
+            fix="End that program, or choose another port: "
+            f"fleet config set --project gateway.port={free_pair(port + 100)}",
+        )
+
+
+def _not_up(name: str, service: Service) -> Unavailable:
+    return Unavailable(
+        f"The {name} did not come up: {' '.join(service.words(6).splitlines())}",
+        fix=f"`fleet gateway logs{' --relay' if name == 'relay' else ''}` shows all it printed.",
+    )

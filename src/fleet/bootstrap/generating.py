@@ -1,0 +1,77 @@
+"""What is generated for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.adapters.coders.aider_files import aider_files
+from fleet.adapters.coders.claude_files import agent_files, doubts
+from fleet.adapters.coders.codex_files import PROFILE, codex_files
+from fleet.adapters.coders.mcp_file import mcp_file
+from fleet.adapters.coders.opencode_files import CONFIG, opencode_files
+from fleet.adapters.gateway.env_file import PATH as ENV
+from fleet.adapters.gateway.env_file import env_file
+from fleet.adapters.gateway.key import ensure_key
+from fleet.adapters.gateway.litellm_config import litellm_text
+from fleet.adapters.host.generated import Generated, refuse
+from fleet.domain.generated import File
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from fleet.domain.fleet import Fleet
+
+__all__ = [
+    "TARGETS", "Generated", "ensure_key", "files_of",
+    "next_steps", "refuse", "usual_targets", "warnings_of",
+]  # fmt: skip
+TARGETS = ("litellm", "claude", "codex", "opencode", "aider", "env", "mcp")
+USUAL = frozenset({"litellm", "claude", "env"})
+LITELLM = "litellm_config.yaml"
+
+
+def usual_targets(fleet: Fleet) -> tuple[str, ...]:
+    """What everybody needs, and what the declared agents' coders read."""
+    wanted = {*USUAL, *(agent.coder for agent in fleet.agents.values())}
+    if fleet.mcp_servers:
+        wanted.add("mcp")
+    return tuple(target for target in TARGETS if target in wanted)
+
+
+def files_of(fleet: Fleet, targets: Collection[str], source: str, top: str) -> list[File]:
+    makers: dict[str, Callable[[], list[File]]] = {
+        "litellm": lambda: [File("litellm", LITELLM, litellm_text(fleet, source))],
+        "claude": lambda: agent_files(fleet, source),
+        "codex": lambda: codex_files(fleet, source),
+        "opencode": lambda: opencode_files(fleet, source),
+        "aider": lambda: aider_files(fleet, source),
+        "env": lambda: [env_file(fleet, source, _more(targets, top))],
+        "mcp": lambda: [mcp_file(fleet)],
+    }
+    return [file for target in TARGETS if target in targets for file in makers[target]()]
+
+
+def _more(targets: Collection[str], top: str) -> dict[str, str]:
+    return {"OPENCODE_CONFIG": f"{top}/{CONFIG}"} if "opencode" in targets else {}
+
+
+def warnings_of(fleet: Fleet, targets: Collection[str]) -> list[str]:
+    if "claude" not in targets:
+        return []
+    return [doubt for agent in fleet.agents.values() for doubt in doubts(agent)]
+
+
+def next_steps(targets: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What to run, and what that does."""
+    if "litellm" in targets:
+        yield "fleet gateway start", "serves the models under their aliases"
+    source = f"source {ENV}"
+    if "claude" in targets:
+        yield f"{source} && claude", "Claude Code on your own machines"
+    if "codex" in targets:
+        link = f'ln -sf "$PWD/{PROFILE}" "${{CODEX_HOME:-$HOME/.codex}}/"'
+        yield f"{source} && {link} && codex --profile fleet", "Codex, too"
+    if "opencode" in targets:
+        yield f"{source} && opencode", "OpenCode, too"
+    if "aider" in targets:
+        yield f'{source} && OPENAI_API_KEY="$LITELLM_MASTER_KEY" aider', "Aider, too"

@@ -1,0 +1,72 @@
+"""The traces of a home, and any log, as lines that come."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from fleet.domain.trace import Trace, Wanted, chosen, since
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE = "traces.jsonl"
+
+
+def traces_of(home: Path) -> Path:
+    return home / "logs" / FILE
+
+
+def wanted(agent: str, node: str, moment: str) -> Wanted:
+    """Raise `BadInput` when the moment is none."""
+    now = datetime.now(UTC).astimezone()
+    return Wanted(agent, node, since(moment, now) if moment else 0)
+
+
+def last_traces(path: Path, wanted: Wanted, most: int) -> list[Trace]:
+    from fleet.adapters.host.tail import Tail
+
+    tail = Tail(path)
+    try:
+        return list(deque(chosen(tail.past(), wanted), maxlen=most))
+    finally:
+        tail.close()
+
+
+def coming_traces(path: Path, wanted: Wanted, most: int) -> Iterator[Trace]:
+    """The last of them, then those that come, for ever."""
+    from fleet.adapters.host.tail import Tail
+
+    tail = Tail(path)
+    try:
+        yield from deque(chosen(tail.past(), wanted), maxlen=most)
+        yield from chosen(tail.follow(), wanted)
+    finally:
+        tail.close()
+
+
+def last_lines(path: Path, most: int) -> list[str]:
+    from fleet.adapters.host.tail import Tail
+
+    tail = Tail(path)
+    try:
+        return [_text(line) for line in deque(tail.past(), maxlen=most)]
+    finally:
+        tail.close()
+
+
+def coming_lines(path: Path, most: int) -> Iterator[str]:
+    from fleet.adapters.host.tail import Tail
+
+    tail = Tail(path)
+    try:
+        yield from (_text(line) for line in deque(tail.past(), maxlen=most))
+        yield from map(_text, tail.follow())
+    finally:
+        tail.close()
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")

@@ -1,0 +1,73 @@
+"""Files made from the declared world: which to write, which to take away, which to leave alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+
+class File(NamedTuple):
+    """`target` is whom it is for; `path` is relative to where everything is put."""
+
+    target: str
+    path: str
+    text: str
+    mode: int = 0o644
+
+
+class Known(NamedTuple):
+    """What we wrote there. More than one hash while a newer text is on its way."""
+
+    target: str
+    hashes: tuple[str, ...]
+
+
+class Plan(NamedTuple):
+    """`edited`: we wrote them, and somebody changed them since. `foreign`: we never did.
+
+    `orphans` are no longer wanted, but edited: they stay.
+    """
+
+    write: tuple[File, ...] = ()
+    same: tuple[str, ...] = ()
+    prune: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+
+
+def plan(
+    wanted: Sequence[File],
+    known: Mapping[str, Known],
+    there: Mapping[str, str],
+    digest: Mapping[str, str],
+    *,
+    targets: Collection[str],
+    force: bool = False,
+) -> Plan:
+    """`there`: the hash of every file that exists; `digest`: that of every wanted text."""
+    write, same, edited, foreign = [], [], [], []
+    for file in wanted:
+        held = there.get(file.path)
+        if held == digest[file.path]:
+            same.append(file.path)
+        elif held is None or force or is_ours(known.get(file.path), held):
+            write.append(file)
+        elif file.path in known:
+            edited.append(file.path)
+        else:
+            foreign.append(file.path)
+    keep = {file.path for file in wanted}
+    gone = [p for p, k in known.items() if k.target in targets and p not in keep and p in there]
+    prune = [p for p in gone if force or is_ours(known[p], there[p])]
+    orphans = [p for p in gone if p not in prune]
+    return Plan(
+        tuple(write), tuple(same), tuple(prune), tuple(edited), tuple(foreign), tuple(orphans)
+    )
+
+
+def is_ours(known: Known | None, held: str) -> bool:
+    """Whether the file is as we wrote it."""
+    return known is not None and held in known.hashes

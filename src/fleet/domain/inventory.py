@@ -1,0 +1,197 @@
+"""What a node has: the models on it, what of them is resident, and what memory one would need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fleet.domain.fleet import Fleet, Serving
+
+
+class Held(NamedTuple):
+    """A model that a node can serve; 0 and nothing where the node does not say."""
+
+    name: str
+    size: int = 0  # bytes on its disk
+    context: int = 0  # the most tokens that it takes
+    family: str = ""
+
+
+class Resident(NamedTuple):
+    """A model that is in a node's memory."""
+
+    name: str
+    memory: int = 0  # bytes, with its context
+    graphics: int = 0  # bytes of these on a graphics card
+    context: int = 0  # tokens that it was loaded with
+    until: str = ""  # when the node will let it go, in the node's words
+
+
+class Inventory(NamedTuple):
+    """None: the node has no way to say."""
+
+    kind: str
+    held: tuple[Held, ...] = ()
+    resident: tuple[Resident, ...] | None = None
+    version: str = ""
+    latency: float = 0.0  # seconds to its first answer
+    busy: int | None = None  # requests that it works on
+    waiting: int | None = None  # requests that wait in it
+    slots: int | None = None  # requests that it takes at once
+
+
+class Seen(NamedTuple):
+    """What one look at a node came to. `up` is None when it was not asked, and `why` says why."""
+
+    node: str
+    up: bool | None
+    why: str = ""
+    inventory: Inventory | None = None
+
+    @property
+    def state(self) -> str:
+        return {True: "online", False: "offline", None: "not asked"}[self.up]
+
+
+class Warmth(NamedTuple):
+    """How far one serving is on its way into memory."""
+
+    model: str
+    node: str
+    upstream: str
+    context: int
+    state: str = "waiting"  # then `loading`, and at last `ok` or `failed`
+    why: str = ""
+    resident: Resident | None = None
+    seconds: float = 0.0
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether a node means the same by both: `qwen` is `qwen:latest`."""
+    return one.removesuffix(":latest") == other.removesuffix(":latest")
+
+
+def holds(inventory: Inventory, upstream: str) -> bool:
+    return any(same_name(held.name, upstream) for held in inventory.held)
+
+
+def resident(inventory: Inventory, upstream: str) -> Resident | None:
+    return next((r for r in inventory.resident or () if same_name(r.name, upstream)), None)
+
+
+def absent(fleet: Fleet, seen: Sequence[Seen]) -> list[tuple[str, Serving]]:
+    """Each model, by its name, that a node which answered does not have."""
+    known = {each.node: each.inventory for each in seen if each.inventory is not None}
+    models = dict.fromkeys(fleet.models.values())
+    return [
+        (model.name, serving)
+        for model in models
+        for serving in model.servings
+        if (found := known.get(serving.node.name)) and not holds(found, serving.upstream)
+    ]
+
+
+SPARE = 768 << 20  # bytes that a server uses besides: its own, and what the driver takes
+BATCH = 512  # tokens that a prompt is read in at once
+KV_BYTES = {"f16": 2.0, "q8_0": 1.0, "q4_0": 0.5}
+# Of so many layers one looks at the whole context, the others at a window of it.
+WINDOWED = {"gemma3": (6, 0), "gptoss": (2, 4096), "gpt-oss": (2, 4096)}
+
+
+class Shape(NamedTuple):
+    """What of a model's build decides over its memory, as `/api/show` has it."""
+
+    kv_heads: tuple[int, ...]  # of every layer; 0: a recurrent one
+    key_length: int
+    value_length: int
+    embedding: int = 0
+    heads: int = 0
+    vocabulary: int = 0
+    window: int = 0
+    whole_every: int = 1
+    recurrent: int = 0  # numbers that one recurrent layer keeps
+
+
+class Memory(NamedTuple):
+    """Bytes, part by part, so that a person can be told why."""
+
+    weights: int
+    cache: int
+    graph: int
+    spare: int = SPARE
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+
+def shape_of(info: Mapping[str, Any]) -> Shape | None:
+    """From `model_info`, whose keys begin with the architecture; None when it says too little."""
+    arch = str(info.get("general.architecture", ""))
+
+    def number(key: str, otherwise: int = 0) -> int:
+        found = info.get(f"{arch}.{key}")
+        return int(found) if isinstance(found, (int, float)) else otherwise
+
+    layers, heads = number("block_count"), number("attention.head_count")
+    embedding = number("embedding_length")
+    each = embedding // heads if heads else 0
+    key, value = (number(f"attention.{what}_length", each) for what in ("key", "value"))
+    if not layers or not key:
+        return None
+    every, window = WINDOWED.get(arch, (1, 0))
+    inner, state = number("ssm.inner_size"), number("ssm.state_size")
+    groups, conv = number("ssm.group_count"), number("ssm.conv_kernel")
+    return Shape(
+        _kv_heads(info.get(f"{arch}.attention.head_count_kv", heads), layers),
+        key,
+        value,
+        embedding,
+        heads,
+        number("vocab_size"),
+        number("attention.sliding_window", window) if every > 1 else 0,
+        every,
+        max(0, conv - 1) * (inner + 2 * groups * state) + state * inner,
+    )
+
+
+def _kv_heads(found: object, layers: int) -> tuple[int, ...]:
+    if isinstance(found, (list, tuple)):
+        return tuple(int(heads) for heads in found)
+    return (int(found) if isinstance(found, (int, float)) else 0,) * layers
+
+
+def cache_bytes(shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16") -> int:
+    """What the keys and values of the whole context take, for so many requests at once."""
+    total = 0.0
+    for layer, heads in enumerate(shape.kv_heads):
+        if not heads:
+            total += 4 * shape.recurrent * parallel
+            continue
+        whole = not shape.window or (layer + 1) % shape.whole_every == 0
+        tokens = context * parallel if whole else _windowed(shape, context, parallel)
+        total += tokens * heads * (shape.key_length + shape.value_length) * KV_BYTES[kv]
+    return int(total)
+
+
+def _windowed(shape: Shape, context: int, parallel: int) -> int:
+    return min(context * parallel, parallel * shape.window + BATCH)
+
+
+def memory(
+    weights: int, shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16"
+) -> Memory:
+    """What serving a model with this context will take; `weights` is its size on the disk."""
+    wide = shape.embedding + shape.vocabulary
+    long = 1 + 2 * shape.embedding + context + context * shape.heads
+    graph = 4 * BATCH * max(wide, long) if shape.embedding else 0
+    return Memory(weights, cache_bytes(shape, context, parallel=parallel, kv=kv), graph)
+
+
+def learned(held: Held, loaded: Resident) -> float | None:
+    """Bytes per token of context, measured: better than any formula, once it has been resident."""
+    if not held.size or not loaded.context or loaded.memory <= held.size:
+        return None
+    return (loaded.memory - held.size) / loaded.context

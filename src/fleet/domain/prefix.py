@@ -1,0 +1,50 @@
+"""How much of a prompt a node has read before, judged by the parts that conversations begin with."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+CHARACTERS = 4  # of a token, about
+
+
+class Step(NamedTuple):
+    """A prompt up to the end of one of its parts."""
+
+    mark: bytes
+    tokens: int
+
+
+def steps(parts: Iterable[bytes]) -> tuple[Step, ...]:
+    found = []
+    so_far, size = hashlib.blake2b(digest_size=12), 0
+    for part in parts:
+        so_far.update(len(part).to_bytes(8, "big") + part)
+        size += len(part)
+        found.append(Step(so_far.copy().digest(), size // CHARACTERS))
+    return tuple(found)
+
+
+def common(one: Sequence[Step], other: Sequence[Step]) -> int:
+    """Tokens from the begin that both share."""
+    shared = 0
+    for mine, its in zip(one, other, strict=False):
+        if mine.mark != its.mark:
+            break
+        shared = mine.tokens
+    return shared
+
+
+def cached(held: Iterable[Sequence[Step]], prompt: Sequence[Step]) -> int:
+    return max((common(old, prompt) for old in held), default=0)
+
+
+def remember(
+    held: Sequence[Sequence[Step]], prompt: Sequence[Step], slots: int
+) -> list[Sequence[Step]]:
+    """A slot holds one conversation: its longer form replaces it, a new one the oldest."""
+    kept = [old for old in held if common(old, prompt) * 2 <= (old[-1].tokens if old else 0)]
+    return [*kept, prompt][-max(1, slots) :]

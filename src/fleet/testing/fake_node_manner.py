@@ -1,0 +1,112 @@
+"""How a stand-in node behaves, and what it remembers of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FakeModel:
+    name: str
+    size: int = 4_700_000_000
+    context: int = 32_768
+    parameters: int = 7_600_000_000
+    capabilities: tuple[str, ...] = ("completion", "tools")
+
+
+@dataclass(slots=True)
+class Manner:
+    """Speeds in tokens per second, times in seconds; nothing set: a healthy node of no delay.
+
+    A fault is of the requests whose path begins with `only`, and of the next `times` of them.
+    """
+
+    slots: int = 1
+    prefill: float = 0.0
+    decode: float = 0.0
+    load: float = 0.0
+    output: int = 8  # tokens of a reply, unless fewer are asked for
+    calls: bool = False  # call the first tool that is offered, once
+    version: str = "0.14.2"
+    lag: float = 0.0  # before each answer, of whatever kind
+    idle: float = 0.0  # a kept connection is closed after so long, without a word
+
+    refuse: float | bool = False  # the port is closed; a number: for so many seconds
+    drop: bool = False  # the network swallows what is sent to it: a machine without power
+    hang: bool = False  # takes the request and says nothing
+    drip: float = 0.0  # seconds between the single bytes of an answer
+    stale: bool = False  # a kept connection breaks when it is used again
+    die: int | None = None  # the connection breaks after so many pieces of a reply
+    short: int | None = None  # the reply ends, in good form but for its end marker
+    status: int = 0  # answers with this one in place of 200
+    message: str = "the stand-in was told to fail"
+    html: bool = False
+    garbage: bool = False  # what says that it is JSON and is not
+    only: str = ""
+    times: int | None = None
+
+
+FAULTS = ("refuse", "drop", "hang", "drip", "stale", "die", "short", "status", "html", "garbage")
+NAMES = tuple(held.name for held in fields(Manner))
+
+
+def takes_fault(manner: Manner, path: str) -> bool:
+    """Whether this request meets the fault; it is counted."""
+    if not path.startswith(manner.only) or path in {"/seen", "/fault"}:
+        return False
+    if manner.times is None:
+        return True
+    manner.times -= 1
+    return manner.times >= 0
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request that reached the node. `outcome`: answered, left, died, hung, failed, or open."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+    at: float
+    outcome: str = "open"
+    cached: int = 0
+    prompt: int = 0
+    pieces: int = 0
+
+
+@dataclass(slots=True)
+class Held:
+    """What of a model is in memory: its context size, and the prompts it has read."""
+
+    resident: dict[str, int] = field(default_factory=dict)
+    read: dict[str, list[str]] = field(default_factory=dict)
+
+    def cached(self, model: str, prompt: str, slots: int) -> int:
+        """Characters of the prompt that were read before; it is kept for the next."""
+        kept = self.read.setdefault(model, [])
+        best = max(kept, key=lambda old: _common(old, prompt), default="")
+        same = _common(best, prompt)
+        if same and same > len(best) // 2:
+            kept.remove(best)
+        kept.append(prompt)
+        del kept[:-slots]
+        return same
+
+    def unload(self, model: str) -> None:
+        self.resident.pop(model, None)
+        self.read.pop(model, None)
+
+
+def _common(one: str, other: str) -> int:
+    if other.startswith(one):
+        return len(one)
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

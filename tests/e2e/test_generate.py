@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+
+import pytest
+import yaml
+from desk import Desk
+
+from fleet.adapters.coders.quoting import quoted
+
+SEEDED = """\
+project:
+  name: local-dev
+nodes:
+  big: {endpoint: "http://127.0.0.1:11434"}
+  small: {endpoint: "http://127.0.0.1:11435"}
+models:
+  heavy-coder:
+    node: big
+    ollama_model: qwen2.5-coder:32b
+    litellm_alias: claude-sonnet-local
+    context: 32768
+    timeout: 600
+  small-coder:
+    node: small
+    ollama_model: qwen2.5-coder:7b
+    litellm_alias: claude-haiku-local
+    fallbacks: [heavy-coder]
+agents:
+  planner:
+    model: small-coder
+    description: Use for planning.
+    tools: [Read, Grep, Glob]
+    prompt: |
+      You are a fast local planning agent.
+  implementer:
+    model: heavy-coder
+    description: Use for implementation.
+    tools: [Read, Edit, MultiEdit, Bash]
+"""
+FILES = [
+    "litellm_config.yaml",
+    ".claude/agents/planner.md",
+    ".claude/agents/implementer.md",
+    ".env.subagent-fleet",
+]
+AWKWARD = [
+    'say "hi": yes # no',
+    "---\nname: other\n---",
+    "tab\there, nul-free \x7f \x85 \u2028 end \\",
+    "größe 🚀",
+    "{{ jinja }} ${HOME} $(id) `id` %s",
+]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = Desk(tmp_path)
+    (made.repo / "fleet.yaml").write_text(SEEDED)
+    return made
+
+
+def front(desk, name):
+    text = (desk.repo / f".claude/agents/{name}.md").read_text()
+    _, head, body = text.split("---\n", 2)
+    return yaml.safe_load(head), body
+
+
+def test_it_writes_what_the_gateway_and_claude_code_read(desk):
+    said = desk("generate")
+    assert said.splitlines()[:5] == ["Generated:", *(f"  {path}" for path in FILES)]
+    assert "fleet gateway start" in said
+    assert "source .env.subagent-fleet && claude" in said
+    head, body = front(desk, "planner")
+    assert head == {
+        "name": "planner",
+        "description": "Use for planning.",
+        "model": "fleet-planner",
+        "tools": "Read, Grep, Glob",
+    }
+    assert body.strip() == "You are a fast local planning agent."
+    assert (desk.repo / ".claude/agents/planner.md").read_text().startswith("---\n# Generated")
+
+
+def test_an_agent_without_a_prompt_gets_the_one_of_its_role(desk):
+    desk("generate")
+    assert "You make the change that was asked for" in front(desk, "implementer")[1]
+
+
+def test_a_tool_that_the_program_does_not_have_is_left_out_and_named(desk):
+    said = desk.type("generate").stderr
+    assert "no tool MultiEdit: implementer gets Read, Edit, Bash" in said
+    assert front(desk, "implementer")[0]["tools"] == "Read, Edit, Bash"
+
+
+def test_the_gateway_knows_every_name_and_nothing_but_the_relay(desk):
+    desk("generate", "--litellm-only")
+    config = yaml.safe_load((desk.repo / "litellm_config.yaml").read_text())
+    params = {d["model_name"]: d["litellm_params"] for d in config["model_list"]}
+    assert {"heavy-coder", "claude-sonnet-local", "fleet-planner", "claude-*"} <= set(params)
+    assert params["fleet-planner"]["model"] == "ollama_chat/qwen2.5-coder:7b"
+    assert params["fleet-planner"]["api_base"] == "http://127.0.0.1:4001/a/planner/m/small-coder"
+    assert params["claude-sonnet-local"]["num_ctx"] == 32768
+    assert config["general_settings"]["master_key"] == "os.environ/LITELLM_MASTER_KEY"
+    assert config["router_settings"]["num_retries"] == 0
+    larger = config["router_settings"]["context_window_fallbacks"]
+    assert {"fleet-planner": ["claude-sonnet-local"]} in larger
+    assert not (desk.repo / ".claude").exists()
+
+
+def test_the_environment_has_the_key_by_reference(desk):
+    desk("generate")
+    file = desk.repo / ".env.subagent-fleet"
+    assert file.stat().st_mode & 0o777 == 0o600
+    key = (desk.home / "gateway.key").read_text().strip()
+    assert key not in file.read_text()
+    assert (desk.home / "gateway.key").stat().st_mode & 0o777 == 0o600
+    script = f". ./{file.name}; echo $ANTHROPIC_AUTH_TOKEN $ANTHROPIC_BASE_URL $ANTHROPIC_MODEL"
+    assert shell(desk, script) == f"{key} http://127.0.0.1:4000 claude-sonnet-local"
+    assert shell(desk, script, LITELLM_MASTER_KEY="sk-mine").startswith("sk-mine ")
+
+
+def shell(desk, script, **env):
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=desk.repo,
+        env=desk.env | env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_any_description_and_prompt_come_back_as_they_were(desk, text):
+    given = yaml.safe_load(SEEDED)
+    given["agents"]["planner"] |= {"description": text.replace("\n", " "), "prompt": text}
+    (desk.repo / "fleet.yaml").write_text(yaml.safe_dump(given, allow_unicode=True))
+    desk("generate", "-t", "claude", "-t", "codex", "-t", "opencode")
+    head, body = front(desk, "planner")
+    assert head["description"] == text.replace("\n", " ")
+    assert body.removeprefix("\n").removesuffix("\n") == text
+    codex = tomllib.loads((desk.repo / ".codex/agents/planner.toml").read_text())
+    assert codex["developer_instructions"] == text
+    assert codex["model"] == "fleet-planner"
+
+
+@pytest.mark.parametrize("text", [*AWKWARD, *map(chr, (0, 8, 0x80, 0xFEFF, 0x2029, 0x1F600))])
+def test_quoted_text_is_read_back_by_yaml_toml_and_json(text):
+    assert yaml.safe_load(quoted(text)) == text
+    assert tomllib.loads(f"a = {quoted(text)}")["a"] == text
+    assert json.loads(quoted(text)) == text
+
+
+def test_twice_changes_nothing(desk):
+    desk("generate")
+    before = {path: (desk.repo / path).stat().st_mtime_ns for path in FILES}
+    assert "Unchanged: 4 files." in desk("generate")
+    assert {path: (desk.repo / path).stat().st_mtime_ns for path in FILES} == before
+
+
+def test_an_edited_file_is_not_written_over_and_then_nothing_is(desk):
+    desk("generate")
+    mine = desk.repo / ".claude/agents/planner.md"
+    mine.write_text("mine")
+    text = (desk.repo / "fleet.yaml").read_text().replace("Use for implementation.", "Other.")
+    (desk.repo / "fleet.yaml").write_text(text.replace("fast local", "slow local"))
+    said = desk.fails("generate", status=1)
+    assert "Edited since they were generated: .claude/agents/planner.md." in said
+    assert "--force" in said
+    assert mine.read_text() == "mine"
+    assert "Other." not in (desk.repo / ".claude/agents/implementer.md").read_text()
+    assert "+You are a slow local planning agent." in desk("generate", "--diff")
+    desk("generate", "--force")
+    assert "slow local" in mine.read_text()
+
+
+def test_a_file_of_somebody_else_is_not_written_over(desk):
+    (desk.repo / "litellm_config.yaml").write_text("mine: true\n")
+    said = desk.fails("generate", status=1)
+    assert "Not written by us: litellm_config.yaml." in said
+    assert (desk.repo / "litellm_config.yaml").read_text() == "mine: true\n"
+    assert not (desk.repo / ".claude").exists()
+
+
+def test_an_agent_that_is_gone_is_pruned_and_a_hand_written_one_stays(desk):
+    desk("generate")
+    (desk.repo / ".claude/agents/own.md").write_text("my own")
+    given = yaml.safe_load(SEEDED)
+    del given["agents"]["planner"]
+    (desk.repo / "fleet.yaml").write_text(yaml.safe_dump(given))
+    assert "Removed:\n  .claude/agents/planner.md" in desk("generate")
+    assert not (desk.repo / ".claude/agents/planner.md").exists()
+    assert (desk.repo / ".claude/agents/own.md").exists()
+
+
+def test_a_dry_run_writes_nothing(desk):
+    assert "Would generate:" in desk("generate", "--dry-run")
+    assert not (desk.repo / "litellm_config.yaml").exists()
+    assert not (desk.home / "gateway.key").exists()
+
+
+def test_clean_lists_then_removes_what_we_wrote_and_nobody_edited(desk):
+    desk("generate")
+    (desk.repo / ".claude/agents/planner.md").write_text("mine")
+    assert "  litellm_config.yaml" in desk("clean")
+    assert (desk.repo / "litellm_config.yaml").exists()
+    said = desk("clean", "--force")
+    assert "Edited since they were generated, so left: .claude/agents/planner.md." in said
+    assert not (desk.repo / "litellm_config.yaml").exists()
+    assert (desk.repo / ".claude/agents/planner.md").read_text() == "mine"
+    (desk.repo / ".claude/agents/planner.md").unlink()
+    assert "There is nothing to remove." in desk("clean", "--yes")
+
+
+def test_somewhere_else(desk, tmp_path):
+    desk("generate", "--out", str(tmp_path / "there"), "--claude-only")
+    assert (tmp_path / "there/.claude/agents/planner.md").exists()
+    assert not (desk.repo / ".claude").exists()
+
+
+def test_what_the_other_coders_read_names_the_agents_models_and_limits(desk):
+    desk("generate", "-t", "codex", "-t", "opencode", "-t", "aider", "-t", "env")
+    profile = tomllib.loads((desk.repo / ".codex/fleet.config.toml").read_text())
+    assert profile["model_providers"]["fleet"]["base_url"] == "http://127.0.0.1:4000/v1"
+    assert profile["model_context_window"] == 32768
+    config = json.loads((desk.repo / ".opencode/fleet.json").read_text())
+    models = config["provider"]["fleet"]["models"]
+    assert models["fleet-planner"]["limit"]["context"] == 8192
+    assert (
+        f"export OPENCODE_CONFIG={desk.repo}/.opencode/fleet.json"
+        in (desk.repo / ".env.subagent-fleet").read_text()
+    )
+    aider = yaml.safe_load((desk.repo / ".aider.conf.yml").read_text())
+    assert aider["model"] == "openai/claude-sonnet-local"
+    limits = json.loads((desk.repo / ".aider.model.metadata.json").read_text())
+    assert limits["openai/fleet-planner"]["max_input_tokens"] == 8192

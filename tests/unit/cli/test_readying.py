@@ -1,0 +1,69 @@
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from fleet.cli.readying import Readying, running
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from fleet.cli.readying import Readying
+with Readying(Path(sys.argv[1]), ["t-1"]):
+    time.sleep(1)
+print("Created", flush=True)
+"""
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for task in ("t-1", "t-2", "t-3"):
+        (tmp_path / task).mkdir()
+    return tmp_path
+
+
+def test_a_set_up_is_at_the_command_whose_line_is_the_last(logs):
+    log = logs / "t-1" / "setup.log"
+    assert running(log) == ""
+    log.write_text("$ npm install\n")
+    assert running(log) == "npm install"
+    log.write_text("$ npm install\nadded 3 packages\n$ make\n")
+    assert running(log) == "make"
+    log.write_text("$ make\ndone\n")
+    assert running(log) == ""
+
+
+def test_the_line_says_how_many_are_set_up_and_since_when(logs):
+    line = Readying(logs, ["t-1", "t-2", "t-3"]).line
+    assert line(100.0) == ""
+    for task in ("t-1", "t-2"):
+        (logs / task / "setup.log").write_text("$ make\n")
+    assert line(101.0) == "Setting up 2 of 3: make (0 s)"
+    assert line(104.2) == "Setting up 2 of 3: make (3 s)"
+
+
+def test_on_a_terminal_the_line_is_shown_and_gone_at_the_end(logs):
+    (logs / "t-1" / "setup.log").write_text("$ make\n")
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-c", SCRIPT, str(logs)]
+    child = subprocess.Popen(argv, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    text = ""
+    while True:
+        try:
+            text += os.read(ours, 4096).decode()
+        except OSError:
+            break
+    assert child.wait(20) == 0
+    os.close(ours)
+    assert "Setting up: make (0 s)" in text
+    assert text.endswith("\r\x1b[KCreated\r\n")
+
+
+def test_into_a_pipe_nothing_is_written(logs):
+    (logs / "t-1" / "setup.log").write_text("$ make\n")
+    argv = [sys.executable, "-c", SCRIPT, str(logs)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("Created\n", "")

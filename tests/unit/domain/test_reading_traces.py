@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from fleet.domain.errors import BadInput
+from fleet.domain.trace import Tokens, Wanted, chosen, read, since
+
+NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
+HOUR = 3_600_000_000
+NOON = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1_000_000)
+
+
+def line(**given) -> str:
+    return json.dumps({"at": 5, "agent": "planner", "node": "mini", "prompt_tokens": 7} | given)
+
+
+def test_a_line_is_read_and_what_it_does_not_say_is_nothing():
+    trace = read(line(why={"failed": ["laptop: no answer"], "error": "late"}))
+    assert (trace.at, trace.agent, trace.node) == (5, "planner", "mini")
+    assert trace.tokens == Tokens(7, 0, 0)
+    assert (trace.cost, trace.tried, trace.error) == (None, ("laptop: no answer",), "late")
+    assert trace.estimates == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '"x"', '{"agent": "planner"}', '{"at": "now"}', b"\xff\xfe"]
+)
+def test_what_is_no_trace_is_passed_over(text):
+    assert read(text) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"agent": 7}, {"why": "x"}, {"why": {"estimates": "x", "failed": 3}}, {"ttft": "soon"}],
+)
+def test_values_of_another_kind_are_taken_for_nothing(wrong):
+    trace = read(line(**wrong))
+    assert trace is not None
+    assert (trace.estimates, trace.tried, trace.times.first) == ((), (), 0.0)
+
+
+def test_the_estimates_have_the_chosen_node_first_and_add_up():
+    rows = [
+        {"node": "laptop", "wait": 9, "load": 1, "prefill": 1, "decode": 1, "cached": 0},
+        {"node": "mini", "wait": 0, "load": 0, "prefill": 1, "decode": 2.5, "cached": 40},
+    ]
+    found = read(line(why={"estimates": [*rows, "x"]})).estimates
+    assert [(each.node, each.total, each.cached) for each in found] == [
+        ("mini", 3.5, 40),
+        ("laptop", 12.0, 0),
+    ]
+
+
+def test_only_what_is_wanted_is_chosen():
+    lines = [line(), line(agent="reviewer"), line(node="laptop"), line(at=9), "torn"]
+    assert len(list(chosen(lines, Wanted()))) == 4
+    assert [t.at for t in chosen(lines, Wanted("planner", "mini", 6))] == [9]
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("90m", 1.5),
+        ("2h", 2),
+        ("1.5h", 1.5),
+        ("1d", 24),
+        ("7200s", 2),
+        ("12:00", 2),
+        ("12:00:00", 2),
+        ("15:00", 23),  # of yesterday
+        ("2026-11-15T12:00", 2),
+        ("2026-11-15 12:00", 2),
+        ("2026-11-15T13:00+01:00", 2),
+        ("2026-11-15", 14),
+    ],
+)
+def test_a_moment_is_said_in_many_ways(text, hours):
+    assert since(text, NOW) == int((NOW - timedelta(hours=hours)).timestamp() * 1_000_000)
+
+
+def test_a_moment_without_a_zone_is_one_of_here():
+    here = NOW.astimezone(timezone(timedelta(hours=2)))
+    assert since("14:00", here) == NOON
+    assert since("2026-11-15T14:00", here) == NOON
+
+
+@pytest.mark.parametrize("text", ["soon", "-2h", "25:00", "2026-13-01", "", "5 m"])
+def test_what_is_no_moment_is_refused_with_the_ways_to_say_one(text):
+    with pytest.raises(BadInput) as caught:
+        since(text, NOW)
+    assert "15m" in caught.value.fix

@@ -16,9 +16,11 @@ from fleet.domain.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from fleet.domain.event import Event
     from fleet.domain.fleet import Node
+    from fleet.domain.inventory import Inventory, Resident
     from fleet.domain.run import Workspace
     from fleet.domain.task import Spec
     from fleet.domain.transcript import Said
@@ -60,6 +62,12 @@ class Store(Protocol):
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         """Write all of it or, raising `Conflict`, nothing. Returns the records as they now are."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """The commits in here reach the disk at its end, with one wait; each may fail alone.
+
+        If the end itself fails, none of them was made.
+        """
 
     def now(self) -> int:
         """The store's clock, by which leases are judged."""
@@ -143,6 +151,7 @@ class Look(NamedTuple):
     presence: Presence
     code: int | None = None
     stderr: str = ""
+    began: float | None = None  # of one that is alive: when, by `Clock.since_boot`
 
 
 class Launcher(Protocol):
@@ -225,7 +234,7 @@ class Terminal(Protocol):
         """
 
     def press(self, run_id: str, key: str) -> None:
-        """One of `Enter`, `Escape`, `C-c` and `C-u`."""
+        """One of `Enter`, `Escape`, `C-c`, `C-u` and `C-g`."""
 
 
 class Chunk(NamedTuple):
@@ -333,6 +342,16 @@ class Pulse(NamedTuple):
 class Nodes(Protocol):
     def pulse(self, node: Node) -> Pulse:
         """What is known now; it is looked at again by itself while somebody asks."""
+
+
+class Backend(Protocol):
+    """One node, spoken to as its kind of program is. Both raise `Unavailable`, which says why."""
+
+    def look(self, *, within: float) -> Inventory:
+        """What it has now; nothing is loaded by asking. `within` so many seconds, in all."""
+
+    def load(self, upstream: str, *, context: int, within: float) -> Resident:
+        """Have a model in memory, to stay, once the node itself says that it is there."""
 
 
 class TaskFiles(Protocol):

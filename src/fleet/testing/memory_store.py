@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +18,7 @@ from fleet.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from fleet.domain.event import Event
     from fleet.ports import Change, Clock, Record
@@ -51,6 +53,9 @@ class MemoryStore:
             for event in told:
                 self.log.append(replace(event, number=len(self.log) + 1))
             return now
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def now(self) -> int:
         return self.clock.now()

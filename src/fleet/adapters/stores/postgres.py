@@ -18,6 +18,7 @@ from fleet.domain.errors import BadStore, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from fleet.adapters.host.bell import Bell
     from fleet.adapters.stores.rows import Row
@@ -117,6 +118,9 @@ class Postgres:
                 yield
                 if wake:  # heard when, and only if, the transaction commits
                     db.execute("SELECT pg_notify(%s, '')", [self._channel])
+
+    def together(self) -> AbstractContextManager[None]:
+        return self.writing(wake=True)  # a transaction in a transaction is a savepoint
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         return self._db.execute(_translated(sql), values).rowcount

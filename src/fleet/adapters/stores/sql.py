@@ -27,7 +27,7 @@ from fleet.domain.task import Task, TaskState
 from fleet.ports import Put, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from fleet.adapters.stores.rows import Row, Write
@@ -45,6 +45,9 @@ class Dialect(Protocol):
 
         With `wake`, those who wait learn of it.
         """
+
+    def together(self) -> AbstractContextManager[None]:
+        """One transaction around many: each of those may fail alone."""
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         """Inside `writing`: how many rows it changed."""
@@ -72,9 +75,16 @@ def statements() -> dict[str, str]:
 
 
 class SqlStore:
-    def __init__(self, dialect: Dialect) -> None:
+    """`taken` says of an id that it must not be given again, though no row has it."""
+
+    def __init__(self, dialect: Dialect, *, taken: Callable[[str], bool] | None = None) -> None:
         self._db = dialect
+        self._taken = taken or _nobodys
         self._sql = statements()
+
+    def together(self) -> AbstractContextManager[None]:
+        """Many commits as one: whoever waits for the disk waits once."""
+        return self._db.together()
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         writes = [write(change) for change in changes]
@@ -137,9 +147,11 @@ class SqlStore:
         return self._db.now()
 
     def new_id(self, kind: str) -> str:
-        with self._db.writing(wake=False):
-            ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
-        return f"{kind}-{last}"
+        while True:
+            with self._db.writing(wake=False):
+                ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
+            if not self._taken(f"{kind}-{last}"):
+                return f"{kind}-{last}"
 
     def task(self, task_id: str) -> Task:
         return self._one(Task, task_id)
@@ -238,6 +250,10 @@ class SqlStore:
 
     def _many(self, kind: type[R], sql: str, values: Mapping[str, Any]) -> list[R]:
         return [_record(kind, version, body) for version, body in self._db.rows(sql, values)]
+
+
+def _nobodys(_id: str) -> bool:
+    return False
 
 
 def _record(kind: type[R], version: int, body: str) -> R:

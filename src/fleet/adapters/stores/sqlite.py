@@ -55,6 +55,7 @@ class Sqlite:
         self._path = path
         self._bell = bell
         self._broken: BadStore | None = None
+        self._together = False
         try:
             self._db = self._open()
             self._seen = self._data_version()
@@ -130,7 +131,43 @@ class Sqlite:
             raise
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is written in here reaches the disk at once, at the end; each may still fail alone."""
+        with self._transaction():
+            self._together = True
+            try:
+                yield
+            finally:
+                self._together = False
+        if self._bell:
+            self._bell.ring()
+
+    @contextmanager
     def writing(self, *, wake: bool) -> Iterator[None]:
+        if self._together:
+            with self._part():
+                yield
+            return
+        with self._transaction():
+            yield
+        if wake and self._bell:
+            self._bell.ring()
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        db = self._db
+        db.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):  # a full disk has rolled all of it back already
+                db.execute("ROLLBACK TO part")
+                db.execute("RELEASE part")
+            raise
+        db.execute("RELEASE part")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
         if self._broken:
             raise self._broken
         db = self._db
@@ -147,8 +184,6 @@ class Sqlite:
                 raise
         except sqlite3.DatabaseError as error:
             raise self._explain(error) from error
-        if wake and self._bell:
-            self._bell.ring()
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         return self._db.execute(sql, values).rowcount

@@ -1,0 +1,113 @@
+"""`fleet serve` and `fleet token`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.frame import command, group
+from fleet.cli.view import Pairs, Result, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.bootstrap.serving import Service
+
+PORT = 3847
+START = 30.0
+ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
+
+
+@command(config=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), envvar="PORT", default=PORT, show_default=True
+)
+@click.option("--name", "names", multiple=True, help="A name by which other machines call it.")
+@click.option("--background", is_flag=True, help="Go on without this terminal.")
+@click.option("--status", is_flag=True, help="Say whether one runs in the background.")
+@click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
+def serve(
+    *, host: str, port: int, names: tuple[str, ...], background: bool, status: bool, stop: bool,
+    config: Path | None,
+) -> Result | int:  # fmt: skip
+    """Serve the operations over HTTP, until Ctrl-C."""
+    from fleet.bootstrap.serving import service_of
+    from fleet.cli.connect import connect
+
+    app = connect(config=config).app
+    service = service_of(app.home.path)
+    if stop:
+        text = "Stopped." if service.stop(START) else "None runs in the background."
+        return Result("server", {"running": False}, Text(text))
+    if status:
+        return _status(service)
+    words = [f"--host={host}", f"--port={port}", *(f"--name={name}" for name in names)]
+    if config is not None:
+        words.append(f"--config={config.absolute()}")
+    if background:
+        return _background(service, words, port)
+    from fleet.cli.render import say
+    from fleet.server.running import serve_forever
+
+    return serve_forever(app, host=host, port=port, names=names, say=say)
+
+
+def _status(service: Service) -> Result:
+    found = service.running()
+    data: dict[str, Any] = {"running": found is not None, "log": str(service.log)}
+    pairs: list[tuple[str, Any]] = [("server", "running" if found else "stopped")]
+    if found is not None:
+        data |= {"pid": found.pid, "port": found.port, "since": found.started_at}
+        pairs += [("pid", found.pid), ("port", found.port)]
+    return Result("server", data, Pairs([*pairs, ("log", str(service.log))]))
+
+
+def _background(service: Service, words: list[str], port: int) -> Result:
+    import os
+    import sys
+
+    from fleet.bootstrap.gateway import answers
+    from fleet.bootstrap.serving import within
+    from fleet.domain.errors import BadInput, Refused, Unavailable
+
+    if port == 0:
+        raise BadInput("In the background it needs a port of its own.", fix="Give --port.")
+    with service.alone():
+        if service.running():
+            raise Refused("One runs already.", fix="`fleet serve --stop` stops it.")
+        argv = [sys.executable, "-m", "fleet", "serve", *words]
+        process = service.start(argv, env=os.environ, port=port)
+        up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
+        if not up or process.poll() is not None:
+            service.stop(1.0)
+            raise Unavailable(
+                f"It did not come up: {' '.join(service.words(4).splitlines())}",
+                fix=f"Look at {service.log}.",
+            )
+    return _status(service)
+
+
+@group()
+def token() -> None:
+    """Make tokens for people and programs."""
+
+
+@token.command(config=True)
+@click.argument("name")
+@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
+@click.option("--team", default="", help="Its team; yours if not given.")
+@click.option("--days", type=click.FloatRange(0.0001, 3650), default=30.0, show_default=True)
+def create(*, name: str, role: str, team: str, days: float, config: Path | None) -> Result:
+    """Make a token by which NAME is known to the server."""
+    from fleet.cli.connect import connect
+    from fleet.domain.access import Actor, Permission, Role, allow
+    from fleet.server.making import tokens_of
+
+    app = connect(config=config).app
+    allow(app.context.actor, Permission.ADMIN)
+    actor = Actor(name, Role(role), team or app.context.actor.team)
+    made, grant = tokens_of(app).mint(actor, seconds=days * 86400)
+    data = {"token": made, "id": grant.id, "name": name, "role": role, "team": actor.team}
+    return Result("token", data, Text(made))

@@ -1,0 +1,178 @@
+"""The HTTP face of the operations. Nothing is decided here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fleet import __version__
+from fleet.domain.errors import BadInput, FleetError, Forbidden
+from fleet.operations.catalogue import perform
+from fleet.server.guard import Guard, Rates, TooLarge
+from fleet.server.openapi import document, page
+from fleet.server.problem import TYPE, problem, problem_of, status_of
+from fleet.server.speech import encode, from_query, is_read, path_of, request_of, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Context, Operation
+    from fleet.ports import Store
+    from fleet.server.stream import Streams
+    from fleet.server.tokens import Tokens
+    from fleet.server.writer import Writer
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+JSON = "application/json"
+PAGE = 200  # rows in one reply
+RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
+
+
+@dataclass
+class Server:
+    """`context` is one whose actor is replaced by whoever asks; `store` is for reading, here."""
+
+    context: Context
+    store: Store
+    writer: Writer
+    tokens: Tokens
+    streams: Streams
+    rates: Rates
+    hosts: frozenset[str]
+
+    def app(self) -> Guard:
+        routes = [
+            Route("/health", self._answered(self.health), methods=["GET"]),
+            Route("/openapi.json", self._answered(self.openapi), methods=["GET"]),
+            Route("/docs", self._answered(self.docs), methods=["GET"]),
+            Route("/events", self._answered(self.events), methods=["GET"]),
+            *(self._route(operation) for operation in spoken().values()),
+        ]
+        inner = Starlette(
+            routes=routes,
+            lifespan=self._lifespan,
+            exception_handlers={HTTPException: _not_there, Exception: _bug},
+        )
+        return Guard(inner, hosts=self.hosts)
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        self.streams.begin(asyncio.get_running_loop())
+        self.writer.start()
+        try:
+            yield
+        finally:
+            self.streams.end()
+            await asyncio.to_thread(self.writer.stop)
+
+    def _route(self, operation: Operation) -> Route:
+        methods = ["GET", "POST"] if is_read(operation) else ["POST"]
+
+        async def handle(request: Request) -> Response:
+            actor = self.who(request)
+            asked = request_of(operation, await _said(operation, request))
+            reply = await self.perform(operation, actor, asked)
+            return _json(200, {"fleet": 1, "kind": operation.name, "data": reply})
+
+        return Route(path_of(operation), self._answered(handle), methods=methods)
+
+    async def perform(self, operation: Operation, actor: Actor, asked: Any) -> Any:
+        context = self.context._replace(actor=actor)
+        if is_read(operation):
+            return perform(context._replace(store=self.store), asked)
+        return await asyncio.wrap_future(self.writer.do(context, asked))
+
+    def who(self, request: Request) -> Actor:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Forbidden(
+                "No token was sent.",
+                fix="Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
+                code="no_token",
+            )
+        grant = self.tokens.check(token.strip())
+        if rest := self.rates.wait(grant.id):
+            raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
+        return grant.actor
+
+    async def health(self, _request: Request) -> Response:
+        """In constant time: it counts nothing."""
+        return _json(200, {"status": "ok", "version": __version__, "streams": len(self.streams)})
+
+    async def openapi(self, _request: Request) -> Response:
+        return Response(document(), media_type=JSON)
+
+    async def docs(self, _request: Request) -> Response:
+        return Response(page(), media_type="text/html")
+
+    async def events(self, request: Request) -> Response:
+        actor = self.who(request)
+        after = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        if after and not after.isdigit():
+            raise BadInput(f"'{after[:50]}' is not the number of an event.")
+        return self.streams.response(actor, int(after) if after else None)
+
+    def _answered(self, handle: Handler) -> Handler:
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except FleetError as error:
+                return _json(status_of(error), problem_of(error), TYPE)
+            except TooLarge as error:
+                return _json(413, problem(413, "too_large", str(error)), TYPE)
+
+        return answer
+
+
+async def _said(operation: Operation, request: Request) -> dict[str, Any]:
+    if request.method == "GET":
+        return _paged(from_query(operation, dict(request.query_params)))
+    body = await request.body()
+    if not body:
+        return {}
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"The body is not JSON: {error}.", code="not_json") from None
+    if not isinstance(said, dict):
+        raise BadInput("The body is not a JSON object.", code="not_json")
+    return _paged(said)
+
+
+def _paged(said: dict[str, Any]) -> dict[str, Any]:
+    limit = said.get("limit")
+    if isinstance(limit, int) and limit > PAGE:
+        raise BadInput(f"At most {PAGE} at once.", fix="Ask for the rest with `before`.")
+    return said
+
+
+def _json(status: int, data: Any, kind: str = JSON) -> Response:
+    return Response(encode(data), status_code=status, media_type=kind)
+
+
+async def _not_there(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    codes = {404: "no_such_path", 405: "no_such_method", 429: "too_many_requests"}
+    code = codes.get(error.status_code, "error")
+    said = problem(error.status_code, code, error.detail, fix="GET /openapi.json lists all paths.")
+    answer = _json(error.status_code, said, TYPE)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _bug(_request: Request, error: Exception) -> Response:
+    return _json(
+        500, problem(500, "bug", f"This is a bug in fleet ({type(error).__name__})."), TYPE
+    )

@@ -1,0 +1,83 @@
+"""Tokens: signed claims of who somebody is. The key outlives the server."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jwt
+
+from fleet.domain.access import Actor, Role
+from fleet.domain.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALGORITHM = "HS256"
+AUDIENCE = "fleet"
+FIX = "`fleet token create` makes one."
+NEEDED = ["exp", "jti", "sub", "role", "team"]
+KNOWN = 4096  # tokens whose signature need not be looked at again
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970."""
+
+    id: str
+    actor: Actor
+    until: float
+
+
+class Tokens:
+    """`is_revoked` is asked for every request: somebody may have been sent away since."""
+
+    def __init__(self, key: bytes, *, is_revoked: Callable[[str], bool] | None = None) -> None:
+        self._key = key
+        self._is_revoked = is_revoked or (lambda _: False)
+        self._seen: dict[bytes, Grant] = {}
+
+    def mint(self, actor: Actor, *, seconds: float, now: float | None = None) -> tuple[str, Grant]:
+        at = time.time() if now is None else now
+        grant = Grant(secrets.token_hex(8), actor, at + seconds)
+        claims = {
+            "jti": grant.id, "aud": AUDIENCE, "iat": int(at), "exp": int(grant.until),
+            "sub": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run,
+        }  # fmt: skip
+        return jwt.encode(claims, self._key, algorithm=ALGORITHM), grant
+
+    def check(self, token: str) -> Grant:
+        """Raise `Forbidden` unless it is one of ours, is not over, and was not revoked."""
+        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        grant = self._seen.get(digest)
+        if grant is None:
+            grant = self._read(token)
+            if len(self._seen) >= KNOWN:
+                self._seen.clear()
+            self._seen[digest] = grant
+        if grant.until < time.time():
+            raise Forbidden("The token has expired.", fix=FIX, code="expired_token")
+        if self._is_revoked(grant.id):
+            raise Forbidden("The token has been revoked.", fix=FIX, code="revoked_token")
+        return grant
+
+    def _read(self, token: str) -> Grant:
+        try:
+            said: dict[str, Any] = jwt.decode(
+                token,
+                self._key,
+                algorithms=[ALGORITHM],
+                audience=AUDIENCE,
+                options={"require": NEEDED},
+            )
+            actor = Actor(
+                str(said["sub"]), Role(said["role"]), str(said["team"]), str(said.get("run", ""))
+            )
+            return Grant(str(said["jti"]), actor, float(said["exp"]))
+        except jwt.ExpiredSignatureError:
+            raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
+        except (jwt.PyJWTError, ValueError, KeyError, TypeError):
+            raise Forbidden("It is no token of this server.", fix=FIX, code="bad_token") from None

@@ -1,0 +1,92 @@
+"""The one thread that writes. What waits for it is written together, with one wait for the disk."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleet.operations.catalogue import perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.operations.catalogue import Context, Request
+    from fleet.ports import Store
+
+MOST = 256  # in one transaction: the last of them waits for all
+
+
+class Job(NamedTuple):
+    context: Context
+    request: Request[Any]
+    done: Future[Any]
+
+
+class Writer:
+    """`wrote` is told after each transaction, in this thread."""
+
+    def __init__(self, open_store: Callable[[], Store], wrote: Callable[[], None]) -> None:
+        self._open = open_store
+        self._wrote = wrote
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Once what was taken is written."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def do(self, context: Context, request: Request[Any]) -> Future[Any]:
+        """Its result is known when it is on the disk."""
+        job = Job(context, request, Future())
+        self._jobs.put(job)
+        return job.done
+
+    def _run(self) -> None:
+        store = self._open()
+        try:
+            while (first := self._jobs.get()) is not None:
+                batch, last = self._more(first)
+                self._write(store, batch)
+                self._wrote()
+                if last:
+                    break
+        finally:
+            store.close()
+
+    def _more(self, first: Job) -> tuple[list[Job], bool]:
+        batch = [first]
+        while len(batch) < MOST:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                return batch, True
+            batch.append(job)
+        return batch, False
+
+    def _write(self, store: Store, batch: list[Job]) -> None:
+        results: list[tuple[Job, Any, BaseException | None]]
+        try:
+            with store.together():
+                results = [(job, *_tried(store, job)) for job in batch]
+        except BaseException as error:  # noqa: BLE001  # whoever asked is told; the thread goes on
+            results = [(job, None, error) for job in batch]
+        for job, reply, failed in results:
+            if failed is not None:
+                job.done.set_exception(failed)
+            else:
+                job.done.set_result(reply)
+
+
+def _tried(store: Store, job: Job) -> tuple[Any, BaseException | None]:
+    try:
+        return perform(job.context._replace(store=store), job.request), None
+    except Exception as error:  # noqa: BLE001  # it is whoever asked who must know
+        return None, error

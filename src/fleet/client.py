@@ -61,27 +61,33 @@ class Client:
     def start(self, tasks: Sequence[str], *, patience: float) -> list[str]:
         """Until each of them has begun its first turn, or has ended; those that have not, yet."""
         until = time.monotonic() + patience
-        while left := [task for task in tasks if not self._has_begun(task)]:
+        held = self.app.store.tasks_by_id(tasks).values()
+        before = {task.id: task.tally.runs for task in held if task.state is TaskState.OPEN}
+
+        def begun(task: str) -> bool:
+            return self._has_begun(task, before.get(task, 0))
+
+        while left := [task for task in tasks if not begun(task)]:
             if time.monotonic() > until:
                 return left
-            if not self._work_on(left, until):
+            if not self._supervise(lambda: all(map(begun, tasks)), until, only=left):
                 self.app.store.wait(0.05)
         return []
 
-    def _has_begun(self, task_id: str) -> bool:
-        """It works on what it was told, or waits for the first word, or it is over."""
+    def _has_begun(self, task_id: str, before: int) -> bool:
+        """It works on what it was told, or waits for the first word, or it is over.
+
+        `before`: how many runs it had that do not count.
+        """
         store = self.app.store
         task = store.task(task_id)
         if task.state is not TaskState.RUNNING:
-            return bool(task.run_id)
+            return task.tally.runs > before
         run = store.run(task.run_id)
         if not task.prompt:
             return run.state is not RunState.CLAIMED
         facts = store.events(task=task_id, limit=50, newest=True)
         return any(e.type == "run.prompted" and e.run == run.id for e in facts)
-
-    def _work_on(self, tasks: list[str], until: float) -> bool:
-        return self._supervise(lambda: all(map(self._has_begun, tasks)), until, only=tasks)
 
     def deliver(self, message: str, *, patience: float) -> None:
         """Until the words were heard, or that does not happen: the supervisor here sees to it."""

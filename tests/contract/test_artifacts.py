@@ -59,6 +59,15 @@ def test_a_question_that_the_agent_wrote_there_itself_is_not_written_twice(desk)
     assert (said.count("Which database?"), said.count("The small one.")) == (1, 1)
 
 
+def test_an_answer_that_is_there_in_another_encoding_is_not_written_twice(desk):
+    question = desk.ask("Which café?")
+    typed = qa(desk).read_text() + "\n## A:\n\nThe older café.\n"
+    qa(desk).write_text(typed, "latin-1")
+    desk.answer(question, "The older café.")
+    desk.another().refresh(TASK)
+    assert qa(desk).read_text("latin-1") == typed
+
+
 def test_the_same_question_asked_again_later_is_there_again(desk):
     desk.answer(desk.ask("Go on?"), "Yes.")
     desk.answer(desk.ask("Go on?"), "No.")

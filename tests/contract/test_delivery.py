@@ -126,6 +126,19 @@ def test_texts_that_several_send_at_once_do_not_mix(plain):
     assert sorted(plain.got()) == texts
 
 
+def test_many_screens_are_looked_at_at_once(rig):
+    for run in ("t-1.1", "t-2.1"):
+        rig.ready(run)
+    rig.terminals.paste("t-2.1", "permission rm -rf build")
+    rig.until_state(ScreenState.WANTS, "t-2.1")
+    seen = rig.terminals.screens(["t-1.1", "t-2.1", "t-3.1"])
+    assert {run: screen.rule for run, screen in seen.items()} == {
+        "t-1.1": "full_screen.empty-box",
+        "t-2.1": "full_screen.dialog",
+    }
+    assert rig.terminals.screens([]) == rig.terminals.screens(["t-9.9"]) == {}
+
+
 def test_a_dialog_is_never_typed_into(rig):
     rig.ready()
     rig.terminals.paste(RUN, "permission rm -rf build")
@@ -140,6 +153,20 @@ def test_a_dialog_is_never_typed_into(rig):
     assert rig.hooks()[-1]["kind"] == "wants"
     rig.terminals.press(RUN, "Escape")
     until(lambda: {"kind": "tool_result", "name": "run", "text": "denied"} in rig.hooks())
+
+
+@pytest.mark.parametrize("text", ["say one 🚀", "say one\n" * 9, "x" * 1000])
+def test_what_was_pasted_and_never_sent_is_sent_and_not_pasted_again(rig, text):
+    rig.ready()
+    pane = rig.terminals._held(RUN).pane
+    rig.terminals._enter(RUN, rig.terminals._held(RUN), text, text.encode())
+    rig.until_state(ScreenState.TYPING)
+    rig.terminals.paste(RUN, text)
+    until(lambda: rig.got() == [text], why=rig.got)
+    rig.tmux.paste(pane, b"somebody's words")
+    rig.until_state(ScreenState.TYPING)
+    rig.terminals.paste(RUN, text)
+    until(lambda: rig.got() == [text, text], why=rig.got)
 
 
 def test_a_program_that_has_ended_is_not_typed_into(rig):

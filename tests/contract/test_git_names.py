@@ -1,6 +1,7 @@
 """Any branch that git allows works, none collides with another, and a bad one makes nothing."""
 
 import os
+import random
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from checkouts import WHO, checkout_in, commit, git, make_repo, picture, prepared, site
 
+from fleet.adapters.host.git_repo import is_name
 from fleet.domain.errors import BadInput, FleetError, Refused
 from fleet.domain.task import Spec
 
@@ -52,6 +54,18 @@ def test_a_name_that_git_does_not_allow_is_refused_before_anything_is_made(
     assert caught.value.fix
     assert picture(repo) == before
     assert not (tmp_path / "worktrees").exists()
+
+
+def test_we_know_a_name_for_a_branch_exactly_as_git_does(repo):
+    rng = random.Random(7)
+    parts = ["a", "B", ".", "..", "/", "@", "{", "}", "-", "~", ":", "*", "[", "]", "\\", " ", "!",
+             ".lock", "lock", "é", "HEAD", "\x7f", "\t"]  # fmt: skip
+    odd = {"".join(rng.choices(parts, k=rng.randint(1, 4))) for _ in range(150)}
+    for name in sorted({*odd, *BAD, *GOOD}):
+        argv = ["git", "check-ref-format", "--branch", name]
+        asked = subprocess.run(argv, cwd=repo, capture_output=True, check=False)
+        allowed = asked.returncode == 0 and asked.stdout == f"{name}\n".encode()
+        assert is_name(name) == (allowed and name not in {"@", "HEAD"}), name
 
 
 def test_all_of_them_at_once_have_places_of_their_own(checkout, repo):

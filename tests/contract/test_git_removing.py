@@ -60,6 +60,37 @@ def test_all_work_is_kept_before_it_goes(checkout, repo, tmp_path):
     assert files_of(tmp_path / "back") == before
 
 
+@pytest.mark.parametrize("pool", [0, 1])
+def test_what_is_written_after_it_was_kept_and_before_it_goes_is_kept_too(repo, tmp_path, pool):
+    checkout = checkout_in(tmp_path, pool=pool)
+    place = prepared(checkout, site(repo))
+    root = Path(place.root)
+    (root / "half").write_text("first\n")
+
+    def write_once_more() -> None:
+        assert [k.id for k in list_kept(Repo.of(repo))] == ["t-1/1"]
+        (root / "half").write_text("second\n")
+        commit(root, "late", late="x\n")
+
+    just_before_it_moves(root, write_once_more)
+    done = checkout.remove(place, task="t-1", delete_branch=True)
+    assert (done.kept, done.parked) == (("t-1/1", "t-1/2"), bool(pool))
+    restore(Repo.of(repo), find_kept(Repo.of(repo), "t-1/2"), into=tmp_path / "back")
+    assert (tmp_path / "back" / "half").read_text() == "second\n"
+    assert (tmp_path / "back" / "late").exists()
+
+
+def just_before_it_moves(root: Path, act) -> None:
+    """Python reports a rename before it happens; the report cannot be taken back, so it is once."""
+    todo = [act]
+
+    def heard(event: str, args: tuple) -> None:
+        if event == "os.rename" and todo and str(args[0]) == str(root):
+            todo.pop()()
+
+    sys.addaudithook(heard)
+
+
 def test_the_branch_stays_unless_it_is_asked_for(checkout, repo):
     place = prepared(checkout, site(repo))
     tip = commit(Path(place.root), "work", done="x\n")

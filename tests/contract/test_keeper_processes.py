@@ -151,6 +151,7 @@ def test_a_coder_that_cannot_be_started_is_an_exit_status_with_words(rig, what):
     assert words in ended.stderr
     assert ended.stderr.startswith("fleet: ")
     assert ended.stderr.count("\n") == 1
+    assert ("`fleet coders`" in ended.stderr) == (what in {"no such program", "no such path"})
 
 
 def test_the_program_is_looked_for_on_the_path_it_is_given(rig):

@@ -116,8 +116,10 @@ def test_a_run_that_was_never_launched_has_no_keeper(world):
 
 
 def test_a_run_is_alive_until_its_coder_has_ended(world):
+    before = world.since_boot()
     world.launcher.launch(RUN, world.stayer())
     wait_for(world, Presence.ALIVE)
+    assert before <= world.launcher.look(RUN).began <= world.since_boot()
     until(lambda: world.working(RUN))
     world.launcher.stop(RUN, grace=5)
     wait_for(world, Presence.EXITED)

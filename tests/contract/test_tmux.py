@@ -10,7 +10,7 @@ import pytest
 from launching import until
 from panes import Panes
 
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.host.tmux import RECORDED, Tmux
 from fleet.domain.errors import Unavailable
 
 BRANCHES = [
@@ -133,6 +133,16 @@ def test_all_that_was_on_the_screen_is_kept_in_a_file_with_any_name(tmp_path):
         assert sorted(p.name for p in odd.iterdir()) == ["screen"]
     finally:
         rig.close()
+
+
+def test_of_a_loud_program_the_last_megabytes_are_kept(rig, start):
+    start("loud", "head -c 14000000 /dev/zero | tr '\\0' x; echo; echo The end.; sleep 60")
+    log = rig.place / "t-1.1.log"
+    before = rig.place / "t-1.1.log.1"
+    until(lambda: b"The end." in _read(log)[-100:], timeout=60)
+    kept = _read(before) + _read(log)
+    assert RECORDED < len(kept) < 12_000_000
+    assert log.stat().st_mode & 0o777 == 0o600
 
 
 def _read(file):

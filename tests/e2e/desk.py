@@ -99,11 +99,11 @@ class Desk:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    def start(self, *words: str, **given) -> subprocess.Popen:
+    def start(self, *words: str, env=None, **given) -> subprocess.Popen:
         return subprocess.Popen(
             [FLEET, *words],
             cwd=self.repo,
-            env=self.env,
+            env=self.env | (env or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

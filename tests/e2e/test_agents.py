@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 from desk import Desk, until
+
+from fleet.adapters.host.tmux import Tmux
 
 ODD = ["it's", "$(touch x)", "two\nlines", "C-c", "-x --help", "tab\there", "ünï 🚀", "end\\"]
 
@@ -64,12 +67,54 @@ def test_a_prompt_is_confirmed_or_refused_with_the_reason(desk):
     assert heard(desk, "t-1") == ["sleep 3", "say More"]
 
 
+def test_the_same_words_are_heard_as_often_as_they_are_sent(desk):
+    desk("create", "again", "--prompt", "say More")
+    for _ in range(2):
+        desk("prompt", "again", "say More")
+    assert heard(desk, "t-1") == ["say More"] * 3
+
+
 def test_an_agent_whose_program_ended_is_not_typed_into(desk):
-    desk("create", "short", "--prompt", "exit 0")
+    desk("create", "short", "--prompt", "exit 3")
     until(lambda: agents(desk)["short"]["doing"] == "exited", "its end", 20)
-    assert "has exited" in desk.fails("prompt", "short", "rm -rf nothing", status=1)
+    assert agents(desk)["short"]["exit"] == 3
+    assert "exited 3" in desk("list")
+    refused = desk.fails("prompt", "short", "rm -rf nothing", status=1)
+    assert "has exited with status 3" in refused
     desk("list", "--repair")
-    assert desk.data("show", "t-1")["task"]["status"] == "review"
+    assert (desk.home / "runs" / "t-1.1" / "screen.txt").exists()
+    assert Tmux(desk.home).panes() == []  # its terminal is closed with its run
+    assert desk.data("show", "t-1")["task"]["status"] == "failed"
+    assert "has exited" in desk.fails("prompt", "short", "rm -rf nothing", status=1)
+    assert desk.data("show", "t-1")["task"]["status"] == "failed"
+
+
+def press(desk, key: str) -> None:
+    """As somebody who sits at the terminal of the first agent."""
+    pane = json.loads((desk.home / "runs" / "t-1.1" / "keeper.json").read_text())["pane"]
+    argv = ["tmux", "-L", Tmux(desk.home).socket, "send-keys", "-t", pane, key]
+    subprocess.run(argv, check=True, timeout=20)
+
+
+def test_a_dialog_is_seen_never_typed_into_and_over_once_it_is_answered(desk):
+    desk("create", "asks", "--prompt", "errand 30 rm -rf build")
+    until(lambda: agents(desk)["asks"]["doing"] == "permission", "its dialog")
+    assert "asks for a permission" in desk.fails("prompt", "asks", "yes", status=1)
+    assert "permission" in desk("list")
+    assert "it said wants: rm -rf build" in desk("explain", "asks")
+    press(desk, "Enter")
+    until(lambda: agents(desk)["asks"]["doing"] == "working", "that it goes on")
+    assert "full_screen.spinner" in desk("explain", "asks")
+    press(desk, "Escape")
+    until(lambda: agents(desk)["asks"]["doing"] == "waiting", "that it was interrupted")
+
+
+def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(desk):
+    desk("create", "mute", "--prompt", "forget")
+    until(lambda: agents(desk)["mute"]["doing"] == "waiting", "that its screen is looked at")
+    assert "full_screen.empty-box" in desk("explain", "mute")
+    assert desk("prompt", "mute", "say More") == "t-1 has heard it (m-1).\n"
+    assert heard(desk, "t-1") == ["forget", "say More"]
 
 
 def test_a_name_that_no_branch_can_have_is_refused_before_anything_is_made(desk):
@@ -166,6 +211,8 @@ def test_a_supervisor_that_runs_starts_it_and_delivers(desk):
         desk("create", "kept", "--prompt", "say Hi")
         assert desk("prompt", "kept", "say More") == "t-1 has heard it (m-1).\n"
         assert heard(desk, "t-1") == ["say Hi", "say More"]
+        desk("cancel", "kept")
+        until(lambda: Tmux(desk.home).panes() == [], "its terminal to be closed")
 
 
 def test_attach_becomes_tmux_at_its_terminal(desk):
@@ -173,3 +220,31 @@ def test_attach_becomes_tmux_at_its_terminal(desk):
     asked = desk.type("attach", "seat")  # there is no terminal here, and tmux says so itself
     assert "not a terminal" in asked.stderr
     assert asked.returncode == 1
+
+
+def test_workers_are_spawned_and_dismissed_by_their_handles(desk):
+    assert desk("spawn", "alice", "say", "Fix the login").startswith("Created alice (t-1)")
+    assert heard(desk, "t-1") == ["say Fix the login"]
+    assert [w["branch"] for w in desk.data("workers")] == ["alice"]
+    assert desk("send", "alice", "say More", "--wait", "30") == "t-1 has heard it (m-1).\n"
+    desk("spawn", "bob", "sleep 9", "--spawn-mode", "process")
+    assert {w["branch"]: w["terminal"] for w in desk.data("workers")} == {
+        "alice": True,
+        "bob": False,
+    }
+    assert "alice (t-1) is cancelled." in desk("dismiss", "alice")
+    assert [w["branch"] for w in desk.data("workers")] == ["bob"]
+    assert "no agent 'alice'" in desk.fails("dismiss", "alice", status=2)
+
+
+def test_words_of_an_agent_and_its_last_screen_are_there_when_it_has_ended(desk):
+    desk("create", "over", "--prompt", "say Hello")
+    assert "Hello" in desk("logs", "over")
+    desk("kill", "over")
+    file = desk.home / "runs" / "t-1.1" / "screen.txt"
+    assert "say Hello" in file.read_text()
+    said = desk.type("logs", "t-1")
+    assert "Hello" in said.stdout
+    assert str(file) in said.stderr
+    assert str(file) in desk.data("explain", "t-1")["screen"]
+    assert "where its last screen is" in desk.fails("attach", "t-1", status=1)

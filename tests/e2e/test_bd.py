@@ -212,6 +212,13 @@ def test_what_has_no_meaning_here_says_what_to_use_instead(desk, words):
     assert len(said.splitlines()) == 2
 
 
+def test_an_unknown_option_is_status_1_too_and_the_version_is_said(desk):
+    assert "there is no option '--nonesuch'" in desk.fails("bd", "--nonesuch", status=1)
+    assert json.loads(desk.fails("bd", "--json", "--nonesuch", status=1))["code"] == "bad_input"
+    assert "there is no option '--nonesuch'" in desk.fails("bd", "dep", "--nonesuch", status=1)
+    assert desk("bd", "--version") == f"bd of {desk('--version')}"
+
+
 def test_help_and_prime_are_in_our_own_words(desk):
     shown = desk("bd", "--help")
     assert desk("bd") == shown
@@ -241,6 +248,17 @@ def test_a_person_answers_in_the_file_and_opens_the_task_again(desk):
     assert desk(*open_it) == f"{task} has your answer.\n"
     messages = desk.data("show", task)["messages"]
     assert [(m["kind"], m["text"]) for m in messages][-1] == ("answer", "Left,\nthen right.")
+    assert desk.status(task) == "ready"
+
+
+def test_open_with_an_answer_in_the_file_also_resumes_what_is_paused(desk):
+    task = desk.add()
+    desk("bd", "update", task, "--status", "blocked", "--notes", "QUESTION: Which way?")
+    desk("pause", task)
+    with qa_file(desk, task).open("a") as out:
+        out.write("\n## A:\n\nLeft.\n")
+    said = desk("bd", "update", task, "--status", "open")
+    assert said == f"{task} has your answer.\n{task} may start.\n"
     assert desk.status(task) == "ready"
 
 

@@ -58,14 +58,15 @@ def test_python_dash_m_is_the_same_program(fleet):
     assert fleet("-m", "fleet", "taks", program="python").returncode == 2
 
 
-@pytest.mark.parametrize(
-    ("program", "part"), [("claude-fleet", "server"), ("claude-fleet-mcp", "MCP server")]
-)
-def test_an_executable_whose_part_is_not_built_says_so(program, part, fleet):
-    found = fleet(program=program)
+def test_the_server_has_a_name_of_its_own(fleet):
+    assert "stopped" in fleet("--status", program="claude-fleet").stdout
+
+
+def test_an_executable_whose_part_is_not_built_says_so(fleet):
+    found = fleet(program="claude-fleet-mcp")
     assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.startswith("fleet: ")
-    assert part in found.stderr
+    assert "MCP server" in found.stderr
     assert "not built yet." in found.stderr
 
 

@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import subprocess
+from contextlib import suppress
 
 import pytest
 from desk import FLEET, Desk, until
@@ -130,6 +131,36 @@ def test_the_supervisors_log_is_shown_whole_or_followed(desk):
     following.send_signal(signal.SIGINT)
     following.communicate(timeout=10)
     assert following.returncode == 130
+
+
+def on_terminal(desk, *words, width=70) -> list[str]:
+    ours, theirs = pty.openpty()
+    env = desk.env | {"COLUMNS": str(width), "TZ": "UTC"}
+    subprocess.run([FLEET, *words], cwd=desk.repo, env=env, stdout=theirs, check=True)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # EIO: that was all
+        while more := os.read(ours, 1 << 16):
+            said += more
+    os.close(ours)
+    return said.decode().splitlines()
+
+
+def test_on_a_terminal_a_record_of_the_log_is_one_line_that_fits(desk):
+    task = desk.add(script="fail 9 " + "Because " * 30)
+    desk.work()
+    newest = desk.home / "logs" / desk.data("log")["path"].split("/")[-1]
+    with newest.open("a") as file:
+        file.write('not JSON\n["nor a record"]\n')
+    lines = on_terminal(desk, "log")
+    added = json.loads(desk("log").splitlines()[0])
+    assert lines[0] == f"{added['at'][11:19]} {task:<8} task.added Fix the login"
+    ended = next(line for line in lines if "run.ended" in line)
+    assert f" {task}.1    run.ended failed Exit status 1. Because" in ended
+    assert (len(ended), ended[-1]) == (70, "…")
+    assert lines[-2:] == ["not JSON", '["nor a record"]']
+    assert on_terminal(desk, "log", "2") == lines[-2:]
+    assert json.loads("".join(on_terminal(desk, "log", "--json")))["kind"] == "log"
 
 
 def test_what_an_agent_wrote_cannot_command_the_terminal(desk):

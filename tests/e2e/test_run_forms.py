@@ -73,6 +73,8 @@ def test_starting_again_is_fine_and_says_which_one_runs(desk):
     pid = start(desk)
     assert desk("run", "start") == f"A supervisor runs here already (pid {pid}).\n"
     assert desk("run", "--detach") == f"A supervisor runs here already (pid {pid}).\n"
+    assert desk.data("run", "--detach")["pid"] == pid
+    assert "--detach --json" in desk.fails("run", "--json", status=2)
     assert f"(pid {pid})" in desk.fails("run", status=1)
     assert f"(pid {pid})" in desk.fails("run", "foreground", status=1)
 
@@ -216,7 +218,23 @@ def test_a_broken_settings_file_keeps_the_last_good_ones_and_says_so_once(desk):
     assert "The settings of the home are read again." in log(desk)
     assert log(desk).count("Still with the settings from before") == 1
     assert desk.status(third) == "ready"
-    assert desk.data("run", "status")["complaints"] == {}
+    found = desk.data("run", "status")
+    assert (found["complaints"], found["error"]) == ({}, None)
+
+
+def test_a_complaint_about_a_project_ends_when_its_file_is_mended_though_nothing_runs_there(desk):
+    settings = desk.repo / "fleet.yaml"
+    settings.write_text("run: {attempts: 3}\n")
+    task = desk.add("Long", script=LONG)
+    start(desk)
+    desk.wait_for(task, "running")
+    settings.write_text("run: [\n")
+    until(lambda: standing(desk)["complaints"], "a note of it")
+    desk("cancel", task, cwd=desk.root)
+    until(lambda: not desk.data("run", "status", cwd=desk.root)["runs"], "it to end")
+    settings.write_text("run: {attempts: 2}\n")
+    until(lambda: not standing(desk)["complaints"], "the note to be gone")
+    assert desk.data("run", "status")["error"] is None
 
 
 def test_it_is_stopped_also_while_the_settings_are_broken(desk):

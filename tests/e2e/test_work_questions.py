@@ -67,6 +67,7 @@ def test_a_question_is_answered_by_its_id_and_an_option_by_its_number(desk):
     said = desk.fails("answer", task, "yes", status=2)
     assert f"{task} asks 2 questions: {first} (First?); {second} (Second?)." in said
     assert "1) yes  2) no" in desk("questions")
+    assert "has no option 3: 1) yes  2) no" in desk.fails("answer", first, "3", status=2)
     assert desk("answer", first, "2") == f"Answered {first} of {task}: no\n"
     assert desk("answer", task, "2") == f"Answered {second} of {task}: 2\n"
     assert desk("questions") == "No open questions.\n"

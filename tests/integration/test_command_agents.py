@@ -51,4 +51,8 @@ def test_a_command_whose_program_is_not_there_is_shown_with_its_name(yard):
     yard.start("--once")
     yard.supervisor.wait(30)
     why = yard.task(task).tally.why
-    assert why == "Exit status 127. fleet: no-such-agent: No such file or directory"
+    assert why == (
+        "Exit status 127. fleet: no-such-agent: No such file or directory. "
+        "`fleet coders` says which programs are found."
+    )
+    assert "`fleet coders` says" in yard.type("show", task).stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 
 from contract.launching import until
@@ -49,6 +51,32 @@ def test_a_gate_outlives_the_supervisor_and_runs_once(yard):
     yard.wait(task)
     (found,) = marks.rglob("gates")
     assert found.read_text() == "gate\n"
+
+
+def test_the_time_of_a_gate_counts_from_its_launch_also_under_the_next_supervisor(yard):
+    task = yard.add("say Done.", gate="sleep 60", attempts=1)
+    keeper = yard.home / "runs" / "t-1.1.gate" / "keeper.json"
+    yard.start(FLEET_RUN_GATE_LIMIT="500")
+    until(keeper.exists, why=yard.said)
+    yard.end(signal.SIGKILL)
+    record = json.loads(keeper.read_text())
+    keeper.write_text(json.dumps(record | {"began": record["began"] - 1000}))
+    yard.start(FLEET_RUN_GATE_LIMIT="500")
+    yard.wait(task, state="failed")
+    assert "took more than 500 s" in yard.run(task).outcome.detail
+
+
+def test_a_run_whose_gates_keeper_vanished_keeps_its_work_for_the_next(yard):
+    task = yard.add("write out.txt right", gate="test -e ../again || { touch ../again; sleep 60; }")
+    yard.start()
+    keeper = yard.home / "runs" / "t-1.1.gate" / "keeper.json"
+    until(lambda: list((yard.home / "worktrees").rglob("again")), why=yard.said)
+    os.kill(json.loads(keeper.read_text())["pid"], signal.SIGKILL)
+    yard.wait(task)
+    assert yard.endings(task) == ["lost", "succeeded"]
+    lost = yard.run(task, 1).outcome
+    assert lost.checkpoint == yard.run(task, 2).outcome.checkpoint
+    assert lost.checkpoint.commit
 
 
 def test_cancelling_ends_the_gate(yard):

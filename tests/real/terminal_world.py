@@ -37,6 +37,43 @@ YES = {"claude": "Enter", "codex": "y", "opencode": "Enter"}
 STOP = {"claude": 1, "codex": 1, "opencode": 2}  # how often Escape is pressed
 
 
+def at_home(program: str, home: Path, repository: Path) -> None:
+    """The program's own files, as after its first start, with this repository trusted."""
+    _HOMES[program](home, repository)
+
+
+def _claude(home: Path, repository: Path) -> None:
+    trusted = {str(repository): {"hasTrustDialogAccepted": True}}
+    known = {"hasCompletedOnboarding": True, "projects": trusted}
+    (home / ".claude.json").write_text(json.dumps(known))
+
+
+def _codex(home: Path, repository: Path) -> None:
+    (home / ".codex").mkdir()
+    trusted = f'[projects."{repository}"]\ntrust_level = "trusted"\n'
+    (home / ".codex" / "config.toml").write_text(trusted)
+
+
+def _opencode(home: Path, _repository: Path) -> None:
+    """Its first start fetches a package, which no plugin of ours needs."""
+    settings = home / ".config" / "opencode"
+    package = settings / "node_modules" / PLUGIN
+    package.mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": PLUGIN, "version": VERSION}))
+    wanted = {"dependencies": {PLUGIN: VERSION}}
+    (settings / "package.json").write_text(json.dumps(wanted))
+    installed = {f"node_modules/{PLUGIN}": {"version": VERSION}}
+    lock = {"name": "opencode", "lockfileVersion": 3, "requires": True}
+    for file, packages in (
+        (settings / "package-lock.json", {"": wanted, **installed}),
+        (settings / "node_modules" / ".package-lock.json", installed),
+    ):
+        file.write_text(json.dumps({**lock, "packages": packages}))
+
+
+_HOMES = {"claude": _claude, "codex": _codex, "opencode": _opencode}
+
+
 class World:
     def __init__(self, place: Path, coder) -> None:
         self.place, self.coder = place, coder
@@ -45,33 +82,7 @@ class World:
         self.env = private_env(self.home, THE_KEY="sk-scripted", CLAUDE_CODE_MAX_RETRIES="1")
         self.servers: list[ModelServer] = []
         self.panes: list[Pane] = []
-        getattr(self, coder.name)()
-
-    def claude(self) -> None:
-        trusted = {str(self.cwd): {"hasTrustDialogAccepted": True}}
-        known = {"hasCompletedOnboarding": True, "projects": trusted}
-        (self.home / ".claude.json").write_text(json.dumps(known))
-
-    def codex(self) -> None:
-        (self.home / ".codex").mkdir()
-        trusted = f'[projects."{self.cwd}"]\ntrust_level = "trusted"\n'
-        (self.home / ".codex" / "config.toml").write_text(trusted)
-
-    def opencode(self) -> None:
-        """Its first start fetches a package, which no plugin of ours needs."""
-        settings = self.home / ".config" / "opencode"
-        package = settings / "node_modules" / PLUGIN
-        package.mkdir(parents=True)
-        (package / "package.json").write_text(json.dumps({"name": PLUGIN, "version": VERSION}))
-        wanted = {"dependencies": {PLUGIN: VERSION}}
-        (settings / "package.json").write_text(json.dumps(wanted))
-        installed = {f"node_modules/{PLUGIN}": {"version": VERSION}}
-        lock = {"name": "opencode", "lockfileVersion": 3, "requires": True}
-        for file, packages in (
-            (settings / "package-lock.json", {"": wanted, **installed}),
-            (settings / "node_modules" / ".package-lock.json", installed),
-        ):
-            file.write_text(json.dumps({**lock, "packages": packages}))
+        at_home(coder.name, self.home, self.cwd)
 
     def pane(self, script, *, prompt="Go.", session="", cwd=None, **options) -> Pane:
         server = ModelServer(script)

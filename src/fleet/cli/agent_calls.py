@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleet.domain.errors import Refused
+from fleet.domain.errors import Refused, Unavailable
 from fleet.operations.agents import AgentRow, ListAgents
 from fleet.operations.showing import ShowTask
 from fleet.operations.tasks import CancelTask
 
 if TYPE_CHECKING:
+    from fleet.cli.render import Result
     from fleet.client import Client
     from fleet.operations.showing import TaskDetail
 
@@ -19,7 +20,8 @@ BUSY = {
     "exited": "has exited",
     "starting": "is still starting",
 }
-FOREVER = 36500.0  # days: only what nobody owns is looked for
+SEEN = ("doing", "by", "exit", "screen")
+PATIENCE = 20.0  # seconds for what was cut off to begin
 ENDED = {"done", "failed", "cancelled"}
 
 
@@ -37,27 +39,60 @@ def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
     run = found.runs[-1] if found.runs else None
     if run is None or run.ending:
         how = f"its run ended: {run.ending}" if run else "it has no run yet"
-        return {"run": run.id if run else "", "doing": found.task.status, "by": how}
+        kept = client.app.keepers.folder(run.id) / "screen.txt" if run else None
+        last = f"as it was at the end: {kept}" if kept and kept.exists() else ""
+        name = run.id if run else ""
+        return {"run": name, "doing": found.task.status, "by": how, "screen": last}
     rows = client.call(ListAgents(found.task.project, all=True))
     mine = [r for r in rows if r.task == found.task.id]
     seen = client.observed(mine)
-    return {"run": run.id, "doing": seen[0]["doing"], "by": seen[0]["by"]} if seen else {}
+    return {"run": run.id, **{key: seen[0][key] for key in SEEN}} if seen else {}
 
 
 def check_ease(client: Client, name: str, *, queue: bool) -> None:
     """Raise `Refused` with the reason when an agent in a terminal cannot be told something now."""
     found = client.call(ShowTask(name))
-    if found.spec.mode != "terminal" or found.task.state != "running":
+    if found.spec.mode != "terminal":
         return
-    doing = sight(client, found).get("doing", "")
+    if found.task.state != "running":
+        _check_that_it_starts(found)
+        return
+    seen = sight(client, found)
+    doing = seen.get("doing", "")
     why = BUSY.get(doing)
     if why is None or (queue and doing in {"working", "starting"}):
         return
+    how = f" with status {seen['exit']}" if seen.get("exit") is not None else ""
     fix = {
         "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
         "permission": f"Answer it there: fleet attach {name}",
     }.get(doing, f"`fleet explain {name}` says more.")
-    raise Refused(f"{found.task.id} {why}.", fix=fix, code=doing)
+    raise Refused(f"{found.task.id} {why}{how}.", fix=fix, code=doing)
+
+
+def check_heard(client: Client, told: Result) -> None:
+    """Raise `Unavailable` when words that were to be taken at once were not."""
+    sent = told.data
+    found = client.call(ShowTask(sent.task))
+    if sent.status == "delivered" or found.spec.mode != "terminal":
+        return
+    if found.task.state == "running":
+        raise Unavailable(
+            f"{sent.task} has not begun with it ({sent.id}) yet.",
+            fix=f"It stays queued. `fleet explain {sent.task}` says what it does now.",
+            code="unconfirmed",
+        )
+
+
+def _check_that_it_starts(found: TaskDetail) -> None:
+    """What has ended and waits for nobody to start it again hears nothing more."""
+    ended = bool(found.runs) and bool(found.runs[-1].ending)
+    if ended and found.task.state != "open":
+        raise Refused(
+            f"{found.task.id} has exited: its run ended ({found.runs[-1].ending}).",
+            fix=f"`fleet send {found.task.id} …` has its next run told, which a supervisor starts.",
+            code="exited",
+        )
 
 
 def kill(client: Client, agent: AgentRow, *, delete_branch: bool) -> Killed:
@@ -74,10 +109,11 @@ def kill(client: Client, agent: AgentRow, *, delete_branch: bool) -> Killed:
 
 
 def reconcile(client: Client) -> tuple[str, ...]:
-    """Settle what has ended unseen, and say what no longer fits together; no file is removed."""
+    """Adopt, finish or settle what was cut off, and say what does not fit; no file is removed."""
+    repairs = client.app.workspaces.repairs()
+    repairs.adopt()
+    if cut_off := repairs.cut_off():
+        client.start(cut_off, patience=PATIENCE)
+    repairs.await_hung_up()
     client.reconcile()
-    there = client.app.workspaces.tidy(days=FOREVER, dry_run=True).orphans
-    return tuple(
-        f"No task has the {one.what} {one.name}; it stays. `fleet gc --dry-run` lists what could go."
-        for one in there
-    )
+    return repairs.notes()

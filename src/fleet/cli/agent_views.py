@@ -64,7 +64,7 @@ def _cells(seen: Seen, now: int) -> list[Value]:
     return [
         seen["branch"] or None,
         seen["task"],
-        Cell(state, STYLES.get(state, "")),
+        Cell(state, STYLES.get(state.split()[0], "")),
         seen["coder"],
         seen["model"] or None,
         f"{seen['cpu']:.0f}%" if seen["cpu"] is not None else None,
@@ -78,7 +78,14 @@ def _cells(seen: Seen, now: int) -> list[Value]:
 
 def shown_state(seen: Mapping[str, Any]) -> str:
     """What it does, while it runs; else how its task stands."""
-    return str(seen["doing"] if seen["doing"] and not seen["ended_at"] else seen["status"])
+    if not seen["doing"] or seen["ended_at"]:
+        return str(seen["status"])
+    return with_exit(seen)
+
+
+def with_exit(seen: Mapping[str, Any]) -> str:
+    status = seen.get("exit")
+    return str(seen["doing"]) if status is None else f"{seen['doing']} {status}"
 
 
 def size(count: int) -> str:
@@ -88,8 +95,9 @@ def size(count: int) -> str:
 def explanation(found: TaskDetail, seen: Mapping[str, Any]) -> View:
     facts: list[tuple[str, Value]] = [
         ("agent", f"{found.task.id}  {found.task.title}"),
-        ("state", Cell(str(seen["doing"]), STYLES.get(str(seen["doing"]), ""))),
+        ("state", Cell(with_exit(seen), STYLES.get(str(seen["doing"]), ""))),
         ("evidence", str(seen["by"])),
+        *([("screen", str(seen["screen"]))] if seen.get("screen") else []),
         ("run", str(seen["run"]) or "none yet"),
     ]
     return Pairs(facts)

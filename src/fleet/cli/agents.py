@@ -44,7 +44,7 @@ def create(branch: str, config: Path | None, wait: float, **given: object) -> Re
     from fleet.cli.new_agent import add_agents, one_prompt, wanted
 
     prompt = one_prompt(given["prompt"], given["prompt_file"])
-    return _started(config, [wanted(branch, prompt, given)], wait, add_agents)
+    return start(config, [wanted(branch, prompt, given)], wait, add_agents)
 
 
 @command(config=True)
@@ -63,7 +63,7 @@ def fanout(
     from fleet.cli.new_agent import add_batch, fan, wanted
 
     branches = fan(count, prefix, prompt)
-    return _started(config, [wanted(b, prompt, given) for b in branches], wait, add_batch)
+    return start(config, [wanted(b, prompt, given) for b in branches], wait, add_batch)
 
 
 @command(config=True)
@@ -81,10 +81,10 @@ def multi(
     from fleet.cli.new_agent import add_batch, paired, wanted
 
     found = [wanted(branch, prompt, given) for branch, prompt in paired(pairs, file)]
-    return _started(config, found, wait, add_batch)
+    return start(config, found, wait, add_batch)
 
 
-def _started(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
+def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
     from fleet.cli.connect import connect
     from fleet.cli.new_agent import check, report
 
@@ -152,13 +152,16 @@ def prompt(
     config: Path | None,
 ) -> Result:
     """Tell an agent what to do next; confirmed once it has begun."""
-    from fleet.cli.agent_calls import check_ease
+    from fleet.cli.agent_calls import check_ease, check_heard
     from fleet.cli.connect import connect
     from fleet.cli.messages import tell
 
     client = connect(config=config)
     check_ease(client, name, queue=queue)
-    return tell(client, name, text, file, wait=wait)
+    told = tell(client, name, text, file, wait=wait)
+    if not queue:
+        check_heard(client, told)
+    return told
 
 
 @command(json=False, config=True)
@@ -175,7 +178,8 @@ def attach(name: str, config: Path | None) -> int:
     if live is None or found.spec.mode != "terminal":
         how = "has no run that is going" if live is None else "has no terminal"
         raise Refused(
-            f"{found.task.id} {how}.", fix=f"`fleet logs {found.task.id}` shows its words."
+            f"{found.task.id} {how}.",
+            fix=f"`fleet logs {found.task.id}` shows its words, and where its last screen is.",
         )
     argv = client.app.attach_argv(live.id)
     sys.stdout.flush()

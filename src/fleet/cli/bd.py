@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.bd_frame import BdGroup, answer, bd_client, json_option
+from fleet.cli.bd_frame import BdGroup, answer, bd_client, json_option, version_option
 from fleet.cli.bd_links import comment, comments, dep
-from fleet.cli.completion import complete_tasks
+from fleet.cli.completion import complete_bd_statuses, complete_coders, complete_tasks
 from fleet.cli.render import Result, Text, say
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fleet.operations.issues import Issue
 
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
+
+STATUSES = "open, in_progress, blocked, deferred, closed."
 
 issues_argument = click.argument("issues", nargs=-1, required=True, shell_complete=complete_tasks)
 
@@ -34,7 +36,7 @@ def bd() -> None:
     """
 
 
-bd.params.insert(0, json_option())
+bd.params[:0] = [json_option(), version_option()]
 for part in (comment, comments, dep):
     bd.add_command(part)
 
@@ -51,7 +53,9 @@ for part in (comment, comments, dep):
 )
 @click.option("--parent", default="", metavar="ID", help="The epic that it is part of.")
 @click.option("-a", "--assignee", default="", help="Who does it by hand, so that no run starts.")
-@click.option("--coder", default="", help="The program that does it.")
+@click.option(
+    "--coder", default="", shell_complete=complete_coders, help="The program that does it."
+)
 @click.option("--model", default="", help="The model that it uses.")
 @click.option("--cwd", default="", metavar="DIRECTORY", help="Where it works. Default: here.")
 @click.option("--dry-run", is_flag=True, help="Check it, and create nothing.")
@@ -87,7 +91,7 @@ bd.add_command(create, "new")
 
 
 @bd.command("list")
-@click.option("-s", "--status", default="", help="open, in_progress, blocked, deferred, closed.")
+@click.option("-s", "--status", default="", shell_complete=complete_bd_statuses, help=STATUSES)
 @click.option("-a", "--assignee", default="", help="Only those of this person.")
 @click.option("--all", "everything", is_flag=True, help="Closed ones too.")
 @click.option(
@@ -177,7 +181,7 @@ def blocked() -> Result:
 
 @bd.command("update")
 @issues_argument
-@click.option("-s", "--status", help="open, in_progress, blocked, deferred, closed.")
+@click.option("-s", "--status", shell_complete=complete_bd_statuses, help=STATUSES)
 @click.option("-a", "--assignee", help="Who does it by hand; empty: nobody, so it may start.")
 @click.option("--notes", help="A note; with --status blocked, `QUESTION: …` asks.")
 @click.option("--claim", is_flag=True, help="Take it, unless somebody else has it.")

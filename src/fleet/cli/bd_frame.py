@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.frame import FleetCommand, FleetGroup, explain
-from fleet.cli.output import write_json
+from fleet.cli.output import write, write_json
 from fleet.cli.render import Raw, Result
 from fleet.domain.errors import FleetError, Refused
 
@@ -65,7 +65,10 @@ class BdGroup(FleetGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ours = args[: args.index("--")] if "--" in args else args
         ctx.meta.setdefault(MAY_BE_JSON, "--json" in ours)
-        return super().parse_args(ctx, args or ["--help"])
+        try:
+            return super().parse_args(ctx, args or ["--help"])
+        except click.UsageError as error:
+            raise _as_bd(ctx, error) from error
 
     def invoke(self, ctx: click.Context) -> int:
         try:
@@ -106,6 +109,25 @@ def json_option() -> click.Option:
     words = "Print JSON, in the shapes that bd has."
     return click.Option(
         ["--json"], is_flag=True, is_eager=True, expose_value=False, callback=note, help=words
+    )
+
+
+def version_option() -> click.Option:
+    def print_version(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+        if value and not ctx.resilient_parsing:
+            from fleet import __version__
+
+            write(f"bd of fleet {__version__}\n")
+            ctx.exit()
+
+    words = "Show the version and exit."
+    return click.Option(
+        ["-V", "--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=print_version,
+        help=words,
     )
 
 

@@ -137,6 +137,7 @@ def _open(client: Client, issue: Issue, wish: Wish) -> list[str]:
     answered = _answer(client, issue)
     if answered:
         said.append(answered)
+        issue = the_issue(client, issue.id)  # what else holds it shows now
     elif issue.status in RUNNING:
         return [f"{issue.id} is running ({issue.run}), so nothing was changed."]
     if issue.status in ENDED:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.completion import complete_coders
 from fleet.cli.frame import command
 from fleet.cli.view import Cell, Column, Pairs, Result, Table
 
@@ -41,7 +42,7 @@ SENTENCES = {
 
 
 @command(config=True)
-@click.argument("name", required=False, metavar="[CODER]")
+@click.argument("name", required=False, metavar="[CODER]", shell_complete=complete_coders)
 @click.option("--probe/--no-probe", default=True, help="Ask each program for its version.")
 def coders(
     name: str | None,

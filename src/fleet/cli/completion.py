@@ -12,6 +12,8 @@ from fleet.cli.output import write
 from fleet.cli.render import Raw, Result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from click.shell_completion import CompletionItem
 
 PROGRAMS = "fleet flt subagent-fleet"
@@ -29,6 +31,7 @@ _fleet_completion() {
             plain) COMPREPLY+=("$value") ;;
         esac
     done
+    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
 }
 complete -o nosort -F _fleet_completion %(programs)s
 """
@@ -132,3 +135,54 @@ def complete_tasks(
         return []
     rows = client.call(ListTasks(limit=MOST_TASKS))
     return [CompletionItem(r.id, help=r.title) for r in rows if r.id.startswith(incomplete)]
+
+
+def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _coders() -> list[str]:
+    from fleet.client import connect
+
+    return connect().app.loaded.fleet.coder_names()
+
+
+def _agents() -> Iterable[str]:
+    """The declared ones; every coder is one, too."""
+    from fleet.client import connect
+
+    fleet = connect().app.loaded.fleet
+    return dict.fromkeys((*fleet.agents, *fleet.coder_names()))
+
+
+def _statuses() -> list[str]:
+    from fleet.operations.states import TABLE
+
+    return [word.ours for word in TABLE]
+
+
+def _bd_statuses() -> Iterable[str]:
+    from fleet.operations.states import ASKED
+
+    return ASKED
+
+
+complete_coders = _complete(_coders)
+complete_agents = _complete(_agents)
+complete_statuses = _complete(_statuses)
+complete_bd_statuses = _complete(_bd_statuses)
+
+
+def complete_keys(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """For `config set`: `max_concurrent=`."""
+    from click.shell_completion import CompletionItem
+
+    from fleet.config.table import SETTINGS
+
+    known = [k for k in SETTINGS if k.path.startswith(incomplete) and "*" not in k.path]
+    return [CompletionItem(f"{key.path}=", help=key.doc) for key in known]

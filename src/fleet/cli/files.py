@@ -12,6 +12,7 @@ import click
 
 from fleet.cli.completion import complete_tasks
 from fleet.cli.frame import FleetCommand, command
+from fleet.cli.output import columns
 from fleet.cli.render import Feed, Raw, Result, Text
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.task import ENDED
@@ -150,20 +151,32 @@ def _result(found: TaskDetail, lines: int | None) -> Result:
 
 
 @command()
-@click.argument("lines", metavar="N", required=False, type=click.IntRange(min=1))
+@click.argument("lines", metavar="[N]", required=False, type=click.IntRange(min=1))
 @click.option("-f", "--follow", is_flag=True, help="Go on until interrupted.")
 def log(lines: int | None, follow: bool) -> Result:  # noqa: FBT001  # click passes by name
-    """Show the supervisor's newest log, or its last N lines."""
+    """Show the supervisor's newest log, or its last N lines.
+
+    On a terminal a record is one line: when, about which run, and what. Elsewhere it is JSON, as in
+    the file.
+    """
     from fleet.client import connect
 
     logs = connect().app.home.logs
     if follow:
-        return _followed(lambda: _newest(logs), lines, lambda: True, None)
+        return _followed(lambda: _newest(logs), lines, lambda: True, None, shown=_record)
     newest = _newest(logs)
     if newest is None:
         note = f"No supervisor has written a log in {logs} yet. Start one: fleet run"
         return Result("log", {"path": None, "text": ""}, Raw(""), notes=(note,))
-    return _shown({}, newest, lines, None, kind="log")
+    return _shown({}, newest, lines, None, kind="log", shown=_record)
+
+
+def _record(line: str) -> str:
+    """A record of the log, as whoever looks at stdout wants it."""
+    from fleet.cli.log_lines import readable
+
+    room = columns(sys.stdout)
+    return line if room is None else readable(line, room)
 
 
 def _newest(logs: Path) -> Path | None:
@@ -178,12 +191,15 @@ def _shown(
     clean: Callable[[str], str] | None,
     *,
     kind: str = "task_file",
+    shown: Callable[[str], str] = str,
 ) -> Result:
     from fleet.cli.tailing import last_lines
 
     text = last_lines(path, lines).decode("utf-8", "replace")
     text = clean(text) if clean else text
-    view: View = Text(text.removesuffix("\n")) if sys.stdout.isatty() and text else Raw(text)
+    view: View = Raw(text)
+    if sys.stdout.isatty() and text:
+        view = Text("\n".join(shown(line) for line in text.removesuffix("\n").split("\n")))
     return Result(kind, {**data, "path": str(path), "text": text}, view)
 
 
@@ -192,11 +208,13 @@ def _followed(
     lines: int | None,
     going: Callable[[], bool],
     clean: Callable[[str], str] | None,
+    *,
+    shown: Callable[[str], str] = str,
 ) -> Result:
     from fleet.cli.tailing import follow
 
     items = ({"line": clean(line) if clean else line} for line in follow(path, lines, going))
-    return Result("line", items, Feed(lambda item: item["line"]))
+    return Result("line", items, Feed(lambda item: shown(item["line"])))
 
 
 def _redacted() -> Callable[[str], str]:

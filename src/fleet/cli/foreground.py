@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleet.cli.log_lines import fact_line, words_of
 from fleet.cli.render import say
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from fleet.supervisor.loop import Supervisor
 
 ERRAND = 15.0  # seconds that we wait for a command that holds the lock to see to a run
+MOST = 2000  # characters of the last error
+MOST_TOLD = 100  # of what an event says
 LAST_WORDS = 2.0  # seconds for notices that are under way
 
 
@@ -69,6 +72,7 @@ def _loop(app: App, given: Given, supervisor: Supervisor, stop: Stop) -> None:
     hooks = forever.Hooks(
         tell=tell,
         warn=record.warn,
+        over=record.over,
         began=record.began,
         files=app.files,
         complaints=lambda: app.worlds.complaints,
@@ -192,13 +196,15 @@ class Record:
 
     def warn(self, text: str) -> None:
         now = time.time_ns() // 1000
-        self._now = self._now._replace(error=text[:2000], error_at=now)
+        self._now = self._now._replace(error=text[:MOST], error_at=now)
         clock = time.strftime("%H:%M:%S", time.localtime(now / 1_000_000))
         say(f"{clock} {text}", "yellow")
 
+    def over(self, text: str) -> None:
+        if self._now.error == text[:MOST]:
+            self._now = self._now._replace(error="", error_at=0)
+
 
 def tell(event: Event) -> None:
-    about = event.run or event.task
-    rest = " ".join(str(v) for v in event.data.values() if v)
-    clock = time.strftime("%H:%M:%S", time.localtime(event.at / 1_000_000))
-    say(f"{clock} {about:<8} {event.type} {' '.join(rest.split())[:100]}".rstrip())
+    words = words_of(event.data)[:MOST_TOLD]
+    say(fact_line(event.at, event.run or event.task, event.type, words))

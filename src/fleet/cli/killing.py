@@ -67,7 +67,8 @@ def shown(ended: Sequence[Killed]) -> str:
     lines = []
     for one in ended:
         name = one.branch or one.task
-        what = f"Removed {one.path}." if one.removed else ""
+        stays = f"{one.path} stays." if one.path and Path(one.path).exists() else ""
+        what = f"Removed {one.path}." if one.removed else stays
         kept = f" Kept what was not merged: {one.kept} (fleet kept restore)." if one.kept else ""
         lines.append(f"{name} ({one.task}) is {one.status}. {what}{kept}".strip())
     return "\n".join(lines)

@@ -41,15 +41,34 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "attach": ("fleet.cli.agents:attach", "Sit down at an agent's terminal."),
     "explain": ("fleet.cli.agents:explain", "Say what an agent is doing, and how we know."),
     "kill": ("fleet.cli.agents:kill", "End agents, keep their work, remove their worktrees."),
+    "spawn": ("fleet.cli.workers:spawn", "Start an agent, as `create` does."),
+    "dismiss": ("fleet.cli.workers:dismiss", "End an agent, as `kill` does."),
+    "workers": ("fleet.cli.workers:workers", "List the agents at work, as `list` does."),
     "diff": ("fleet.cli.workspaces:diff", "Show what a task has changed."),
     "merge": ("fleet.cli.workspaces:merge", "Merge a task's branch onto its base."),
     "kept": ("fleet.cli.workspaces:kept", "List, restore or drop work that was kept."),
     "gc": ("fleet.cli.workspaces:gc", "Remove the worktrees that ended tasks left."),
+    "discover": ("fleet.cli.compute:discover", "Ask every node what models it has."),
+    "status": ("fleet.cli.compute:status", "Show nodes, what is resident, and the routes."),
+    "warmup": ("fleet.cli.compute:warmup", "Load the models before work begins."),
+    "benchmark": ("fleet.cli.benchmark:benchmark", "Measure how fast every node is."),
+    "recommend": ("fleet.cli.recommend:recommend", "Say which agent and model belongs where."),
     "init": ("fleet.cli.setup:init", "Set up the home and the project's fleet.yaml."),
     "validate": ("fleet.cli.setup:validate", "Check fleet.yaml."),
     "config": ("fleet.cli.setup:config", "Show, set, edit or check the settings."),
     "trust": ("fleet.cli.setup:trust", "Let this project's settings run commands."),
+    "gateway": ("fleet.cli.gateway:gateway", "Run LiteLLM, and the relay that chooses nodes."),
+    "up": ("fleet.cli.up:up", "Start the gateway, warm the models, start the supervisor."),
+    "down": ("fleet.cli.up:down", "Stop what `up` started."),
+    "trace": ("fleet.cli.trace:trace", "Show the requests: who asked, who answered, how long."),
+    "doctor": ("fleet.cli.doctor:doctor", "Look for what is wrong, and say how to mend it."),
+    "generate": ("fleet.cli.generate:generate", "Write the files that programs read."),
+    "clean": ("fleet.cli.generate:clean", "Remove the files that `generate` wrote."),
+    "serve": ("fleet.cli.serve:serve", "Serve the operations over HTTP."),
+    "token": ("fleet.cli.serve:token", "Make tokens for people and programs."),
     "coders": ("fleet.cli.coders:coders", "List the coders and what each can do."),
+    "skills": ("fleet.cli.skills:skills", "Install the skills that teach assistants Fleet."),
+    "plugins": ("fleet.cli.skills:plugins", "Make a marketplace of those skills."),
     "completion": ("fleet.cli.completion:completion", "Print a shell's completion script."),
     "update": ("fleet.cli.update:update", "Get the newest release."),
     "demo": ("fleet.cli.demo:demo", "Run the whole path in a scratch repository."),
@@ -75,14 +94,19 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "kept",
         "gc",
     ),
-    "Compute": (),
-    "Team": (),
+    "Compute": (
+        *("up", "down", "discover", "status", "warmup", "generate", "clean", "gateway"),
+        *("trace", "doctor", "benchmark", "recommend"),
+    ),
+    "Team": ("spawn", "dismiss", "workers", "serve", "token"),
     "Setup": (
         "init",
         "validate",
         "config",
         "trust",
         "coders",
+        "skills",
+        "plugins",
         "notify",
         "completion",
         "update",
@@ -95,12 +119,14 @@ ALIASES = {"l": "list"}
 # Local by nature: they act on this machine's files or terminal, and are no operation.
 LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
+    | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
+    | {"discover", "status", "warmup", "benchmark", "recommend"}
     | {"coders", "update", "diff", "merge", "kept", "gc"}
+    | {"skills", "plugins", "serve", "token"}
 )
 
 # Executables promise these; until they are built they say so.
 UNBUILT = {
-    "serve": "The coordination server (`fleet serve`, `claude-fleet`) is not built yet.",
     "mcp": "The MCP server (`fleet mcp`, `claude-fleet-mcp`) is not built yet.",
 }
 

@@ -121,7 +121,13 @@ def _delivery(client: Client, sent: MessageRow) -> str:
 @command(config=True)
 @click.argument("task", shell_complete=complete_tasks)
 @click.argument("text", nargs=-1, required=True)
-def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
+@click.option("--as-text", is_flag=True, help="A number is the answer itself, and no option's.")
+def answer(
+    task: str,
+    text: tuple[str, ...],
+    as_text: bool,  # noqa: FBT001  # click passes by name
+    config: Path | None,
+) -> Result:
     """Answer the question of TASK, or the question with that id.
 
     TEXT may be the number of one of the question's options.
@@ -130,7 +136,7 @@ def answer(task: str, text: tuple[str, ...], config: Path | None) -> Result:
     from fleet.operations.messages import Answer
 
     client = connect(config=config)
-    given = client.call(Answer(task, " ".join(text)))
+    given = client.call(Answer(task, " ".join(text), as_text))
     client.app.files.refresh(given.task)
     shown = " ".join(given.text.split())
     words = f"Answered {given.reply_to} of {given.task}: {shown[:60]}{'…' * (len(shown) > 60)}"

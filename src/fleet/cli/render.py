@@ -112,6 +112,10 @@ def plain(text: str) -> str:
     return harmless(text, lines=True)
 
 
+def can_ask() -> bool:
+    return sys.stdin.isatty()
+
+
 def confirm(question: str, *, otherwise: str) -> bool:
     """Ask on the terminal; without one raise `BadInput` with the fix `otherwise` (use --yes)."""
     from fleet.domain.errors import BadInput

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.completion import complete_keys
 from fleet.cli.frame import command, group
 from fleet.cli.view import Cell, Column, Raw, Result, Stack, Table, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.config import Loaded
     from fleet.config.begin import Begun, Imported
     from fleet.config.change import Context
@@ -93,17 +96,35 @@ def _import_lines(each: Imported) -> list[str]:
 
 
 @command(config=True)
-def validate(*, config: Path | None) -> Result:
-    """Check fleet.yaml, and your own config.yaml with it."""
+@click.option("--online", is_flag=True, help="Also ask the nodes whether they have the models.")
+def validate(*, online: bool, config: Path | None) -> Result:
+    """Check fleet.yaml, and your own config.yaml with it.
+
+    What is valid and will not work well is said too: a context that is too small for the program
+    that will use it, a tool that the program does not have, one alias for different models.
+    """
     from fleet.domain.errors import NotFound
 
-    loaded = _load(config)
+    loaded = load(config)
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
-    return _validated(loaded)
+    return _validated(loaded, asked=_asked(config) if online else [])
 
 
-def _validated(loaded: Loaded) -> Result:
+def _asked(config: Path | None) -> list[str]:
+    """What the nodes say that the files do not."""
+    from fleet.cli.compute import WITHIN, compute
+    from fleet.cli.compute_views import advice
+    from fleet.client import connect
+
+    nodes = compute(connect(config=config))
+    seen = nodes.survey(within=WITHIN)
+    down = [f"{each.node} is offline: {each.why}." for each in seen if each.up is False]
+    return down + advice(nodes.fleet, seen, nodes.unsaid)
+
+
+def _validated(loaded: Loaded, asked: Sequence[str] = ()) -> Result:
+    from fleet.config.advice import advice
     from fleet.config.loader import shown
 
     files = [file for file in (loaded.user_file, loaded.project_file) if file and file.exists()]
@@ -111,8 +132,9 @@ def _validated(loaded: Loaded) -> Result:
     if loaded.project_file is not None:
         names = names[-1:]
     lines = [f"{name} is valid." for name in names] or ["There is no file to check."]
-    data = {"files": [str(file) for file in files], "warnings": list(loaded.warnings)}
-    return Result("validation", data, Text("\n".join([*lines, *loaded.warnings])))
+    warnings = [*loaded.warnings, *advice(loaded), *asked]
+    data = {"files": [str(file) for file in files], "warnings": warnings}
+    return Result("validation", data, Text("\n".join([*lines, *warnings])))
 
 
 @group(invoke_without_command=True, json=True, config=True)
@@ -139,7 +161,7 @@ def config(
     if edit_it:
         return _edit(config, project=project)
     if check:
-        return _validated(_load(config))
+        return _validated(load(config))
     return _raw(config, project=project) if raw else _show(config, show_origin=show_origin)
 
 
@@ -157,7 +179,13 @@ def config_show(
 
 
 @config.command("set", config=True)
-@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.argument(
+    "assignments",
+    nargs=-1,
+    required=True,
+    metavar="KEY=VALUE...",
+    shell_complete=complete_keys,
+)
 @click.option("--project", is_flag=True, help="Set it in the project's fleet.yaml.")
 @click.pass_obj
 def config_set(
@@ -208,7 +236,7 @@ def config_edit(above: Path | None, *, project: bool, config: Path | None) -> Re
 @click.pass_obj
 def config_validate(above: Path | None, *, config: Path | None) -> Result:
     """Check the files that are there."""
-    return _validated(_load(config or above))
+    return _validated(load(config or above))
 
 
 @command(config=True)
@@ -220,7 +248,7 @@ def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
     from fleet.config.files import only_writer
     from fleet.domain.errors import NotFound
 
-    context, loaded = _context(), _load(config)
+    context, loaded = _context(), load(config)
     file = loaded.project_file
     if file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
@@ -276,17 +304,17 @@ def _context() -> Context:
     return Context(cwd, home(os.environ), os.environ)
 
 
-def _load(config: Path | None) -> Loaded:
-    from fleet.config import load
+def load(config: Path | None) -> Loaded:
+    from fleet.config import load as read
 
     context = _context()
-    return load(context.cwd, home=context.home, env=context.env, config_file=config)
+    return read(context.cwd, home=context.home, env=context.env, config_file=config)
 
 
 def _show(config: Path | None, *, show_origin: bool) -> Result:
     from fleet.config.showing import all_of
 
-    loaded = _load(config)
+    loaded = load(config)
     data, rows = [], []
     for each in all_of(loaded):
         layer, (name, line), note = each.origin
@@ -336,4 +364,4 @@ def _edit(config: Path | None, *, project: bool) -> Result:
         ) from None
     if ended:
         raise Refused(f"The editor ended with status {ended}.", fix=f"Look at {file}.")
-    return _validated(_load(config))
+    return _validated(load(config))

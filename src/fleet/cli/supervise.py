@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.frame import group
+from fleet.cli.completion import complete_coders
+from fleet.cli.frame import group, wants_json
 from fleet.cli.standing import found, going, or_none, shown
 from fleet.cli.view import Pairs, Result, Text
 
@@ -30,13 +31,18 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--once", is_flag=True, help="End when nothing runs and nothing could start."),
         click.option("--max", "most", type=most, help="How many runs at once."),
-        click.option("--coder", default="", help="The coder of tasks that name none."),
+        click.option(
+            "--coder",
+            default="",
+            shell_complete=complete_coders,
+            help="The coder of tasks that name none.",
+        ),
     ):
         function = option(function)
     return function
 
 
-@group(invoke_without_command=True, config=True)
+@group(invoke_without_command=True, json=True, config=True)
 @options
 @click.option("--detach", is_flag=True, help="Go on without this terminal, as `start` does.")
 @click.pass_context
@@ -57,7 +63,7 @@ def run(
     ctx.obj = config
     given = _given(coder, most, config, once=once, detached=False)
     if ctx.invoked_subcommand is None:
-        return _started(given) if detach else _foreground(given)
+        return _started(given) if detach else _alone(given)
     if detach or given._replace(config="", cwd="") != type(given)():
         from fleet.domain.errors import BadInput
 
@@ -182,6 +188,14 @@ def _app(given: Given, *, listening: bool) -> App:
 
     config = Path(given.config) if given.config else None
     return App(Path(given.cwd), os.environ, config_file=config, listening=listening)
+
+
+def _alone(given: Given) -> int:
+    from fleet.domain.errors import BadInput
+
+    if wants_json():
+        raise BadInput("In a terminal it prints no JSON.", fix="fleet run --detach --json")
+    return _foreground(given)
 
 
 def _foreground(given: Given) -> int:

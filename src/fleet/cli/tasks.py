@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fleet.cli.completion import complete_tasks
+from fleet.cli.completion import (
+    complete_agents,
+    complete_coders,
+    complete_statuses,
+    complete_tasks,
+)
 from fleet.cli.frame import command, group, wants_json
 from fleet.cli.output import columns
 from fleet.cli.render import Result, Text
@@ -42,11 +47,21 @@ limit_option = click.option(
     help="Read the prompt from here; `-`: stdin.",
 )
 @click.option("-d", "--description", help="The same as --prompt.")
-@click.option("-a", "--agent", default="", help="The role that does it.")
-@click.option("--coder", default="", help="The program that does it.")
+@click.option(
+    "-a", "--agent", default="", shell_complete=complete_agents, help="The role that does it."
+)
+@click.option(
+    "--coder", default="", shell_complete=complete_coders, help="The program that does it."
+)
 @click.option("--model", default="", help="The model that it uses.")
 @click.option("--priority", type=int, default=2, help="0 is first, 4 is last.")
-@click.option("--after", multiple=True, metavar="TASK", help="Wait for it. May be repeated.")
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="TASK",
+    shell_complete=complete_tasks,
+    help="Wait for it. May be repeated.",
+)
 @click.option("--label", multiple=True, help="May be repeated.")
 @click.option("--cwd", type=click.Path(), help="Where it works. Default: here.")
 @click.option("--in-place", is_flag=True, help="Work in that directory itself, not in a worktree.")
@@ -84,7 +99,13 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
 @command(config=True)
 @click.argument("team", required=False, default="")
 @click.option("--all", "everything", is_flag=True, help="Ended ones too.")
-@click.option("--status", "statuses", multiple=True, help="Only these. May be repeated.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    shell_complete=complete_statuses,
+    help="Only these. May be repeated.",
+)
 @click.option("--here", is_flag=True, help="Only this project's.")
 @limit_option
 @click.option("--watch", is_flag=True, help="Keep showing them.")

@@ -43,7 +43,9 @@ def logs(
         heard = chain(last, _and_on(client, spoken, read))
         return Result("line", heard, Feed(lambda said: said["text"]))
     shown = [said["text"] for said in last if said["text"] is not None]
-    return Result("lines", last, Text("\n".join(shown)))
+    screen = client.app.keepers.folder(spoken.run) / "screen.txt"
+    notes = (f"How its screen looked at the end: {screen}",) if screen.exists() else ()
+    return Result("lines", last, Text("\n".join(shown)), notes)
 
 
 def _so_far(
@@ -73,13 +75,19 @@ def _and_on(client: Client, spoken: Spoken, read: Reader) -> Iterator[dict[str, 
 
 def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
     """Each line as it was written (`line`) and as a person reads it (`text`, or None)."""
+    from fleet.domain.task import Mode
     from fleet.domain.transcript import SaidKind
+    from fleet.ports import InTerminal
 
     if raw:
         return lambda line: {"line": line, "text": line}
     app = client.app
-    project = app.store.task(spoken.run.rpartition(".")[0]).project
-    listener = app.coder(spoken.coder, project).listen(app.keepers.opening(spoken.run))
+    task = app.store.task(spoken.run.rpartition(".")[0])
+    coder, opening = app.coder(spoken.coder, task.project), app.keepers.opening(spoken.run)
+    if task.spec.mode == Mode.TERMINAL and isinstance(coder, InTerminal):
+        listener = coder.watch(opening)
+    else:
+        listener = coder.listen(opening)
     quiet = {SaidKind.USAGE, SaidKind.SESSION, SaidKind.TURN, SaidKind.REPLY}
 
     def read(line: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ class SaidKind(StrEnum):
     TOOL = "tool"
     TOOL_RESULT = "tool_result"
     WANTS = "wants"  # it shows a person what it wants to do, and does nothing until they say
+    ANSWERED = "answered"  # they have said; no program tells so but by what follows, save some
     USAGE = "usage"
     LIMIT = "limit"  # turned away by a rate limit; a retry of its own is not one
     SPENT = "spent"  # it ended because the money it was given has run out
@@ -77,6 +78,8 @@ def hear(so_far: Conversation, said: Said) -> Conversation:
             return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False, wants="")
         case SaidKind.WANTS:
             return replace(so_far, wants=said.text or said.name or "something")
+        case SaidKind.ANSWERED:
+            return replace(so_far, wants="")
         case SaidKind.TEXT:
             return replace(so_far, last=said.text)
         case SaidKind.THINKING | SaidKind.REPLY:

@@ -67,10 +67,14 @@ class ReadMessage(Request[MessageRow]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Request[MessageRow]):
-    """`name` is the question's id, or its task's when that has one open question."""
+    """`name` is the question's id, or its task's when that has one open question.
+
+    `as_text`: a number is the answer itself, not one of the question's options.
+    """
 
     name: str
     text: str
+    as_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,8 @@ def answer(context: Context, request: Answer) -> MessageRow:
             fix=f"`fleet retry {task.id}` opens it again.",
             code="ended",
         )
-    text = _chosen(question, some_text("answer", request.text, most=MOST))
+    text = some_text("answer", request.text, most=MOST)
+    text = text if request.as_text else _chosen(question, text)
     with decided(task):
         closed, reply = rules.answer(
             question,
@@ -220,7 +225,15 @@ def _decide_on_budget(
 def _chosen(question: Message, text: str) -> str:
     """An option by its number, as the question was shown; other words are an answer too."""
     numbers = {str(n): option for n, option in enumerate(question.options, 1)}
-    return text if text in question.options else numbers.get(text, text)
+    if text in question.options or not numbers or not text.isdecimal():
+        return text
+    if text not in numbers:
+        known = "  ".join(f"{number}) {option}" for number, option in numbers.items())
+        raise BadInput(
+            f"{question.id} has no option {text}: {known}",
+            fix=f"If {text} is the answer itself: fleet answer {question.id} {text} --as-text",
+        )
+    return numbers[text]
 
 
 def take_answer(context: Context, request: TakeAnswer) -> MessageRow | None:

@@ -36,6 +36,8 @@ def the_task(context: Context, name: str, permission: Permission) -> Task:
     except NotFound as error:
         raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST) from error
     allow(context.actor, permission, team=task.team)
+    if found[2]:
+        _numbered(context, task, int(found[2]))
     return task
 
 
@@ -43,13 +45,18 @@ def the_run(context: Context, name: str, permission: Permission) -> Run:
     """By id (`t-31.2`), or the newest of the task."""
     task = the_task(context, name, permission)
     found = _TASK.fullmatch(name.strip())
-    number = int(found[2]) if found and found[2] else 0
-    if not number and not task.run_id:
+    if found and found[2]:
+        return _numbered(context, task, int(found[2]))
+    if not task.run_id:
         raise Refused(
             f"{task.id} has not run yet.", fix=f"`fleet show {task.id}` says why.", code="no_run"
         )
+    return context.store.run(task.run_id)
+
+
+def _numbered(context: Context, task: Task, number: int) -> Run:
     try:
-        return context.store.run(f"{task.id}.{number}" if number else task.run_id)
+        return context.store.run(f"{task.id}.{number}")
     except NotFound as error:
         raise NotFound(
             f"{task.id} has no run {number}.", fix=f"`fleet show {task.id}` lists its runs."

@@ -20,6 +20,8 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 STAMP = re.compile(r"^<?(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?|YYYY-MM-DD HH:MM|m-\d+)>?\s*")
 PLACEHOLDER = "<your answer here>"
 ESCAPED = re.compile(r"^\\(?=##[ \t]+[QA]:)", re.MULTILINE)
+# What is not UTF-8 was read with surrogates; the editor that wrote it meant one of these.
+OTHERWISE = {0xDC00 + n: bytes([n]).decode("cp1252", "replace") for n in range(0x80, 0x100)}
 LIKE_HEADING = re.compile(r"^(?=##[ \t]+[QA]:)", re.MULTILINE)
 
 
@@ -156,7 +158,7 @@ def _block(head: re.Match[str], below: str, end: int) -> _Block:
     words = "\n\n".join(part for part in parts if part)
     if not COMMENT.sub("", words).strip() or words == PLACEHOLDER:
         words = ""
-    return _Block(head[1], mark, ESCAPED.sub("", words), end)
+    return _Block(head[1], mark, ESCAPED.sub("", words).translate(OTHERWISE), end)
 
 
 def _body(words: str) -> str:

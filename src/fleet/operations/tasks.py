@@ -79,7 +79,9 @@ def add(context: Context, request: AddTask) -> TaskRow:
     team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     check_spec(request.spec, context.world(request.project))
-    task = Task(
+    after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
+    parent, join = _parent(context, request.parent), _join(request.join)
+    task = Task(  # its id only now: one that is refused uses up none
         id=context.store.new_id("t"),
         version=0,
         state=TaskState.OPEN,
@@ -90,9 +92,9 @@ def add(context: Context, request: AddTask) -> TaskRow:
         created_at=context.store.now(),
         team=team,
         spec=request.spec,
-        after=tuple(dict.fromkeys(needed(context, name).id for name in request.after)),
-        parent=_parent(context, request.parent),
-        join=_join(request.join),
+        after=after,
+        parent=parent,
+        join=join,
     )
     return write_task(context, task, "task.added", title=title)
 

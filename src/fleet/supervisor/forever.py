@@ -27,11 +27,12 @@ BUGS = 5  # in a row, from which on a fresh process is the better one
 class Hooks:
     """What goes on around the loop. One that fails is reported, and holds up none of the others.
 
-    `also` is done in every round, `complaints` are by project.
+    `also` is done in every round, `complaints` are by project. `over`: what was warned of is no more.
     """
 
     tell: Callable[[Event], None]
     warn: Callable[[str], None]
+    over: Callable[[str], None] = lambda _: None
     began: Callable[[], None] = lambda: None
     files: TaskFiles | None = None
     complaints: Callable[[], Mapping[str, str]] = dict
@@ -50,13 +51,16 @@ class Hooks:
         except Exception as error:  # noqa: BLE001  # whatever it is, the queue must go on
             self.say(name, f"{name}: {_shown(error)}")
         else:
-            self._said.pop(name, None)
+            self.forget(name)
 
     def say(self, about: str, text: str) -> None:
         """Once, until it is something else."""
-        if text and self._said.get(about) != text:
+        if self._said.get(about) == text:
+            return
+        self.forget(about)
+        if text:
+            self._said[about] = text
             self.report(text)
-        self._said[about] = text
 
     def report(self, text: str) -> None:
         """To whoever looks now, and into the dated log."""
@@ -70,7 +74,10 @@ class Hooks:
                 self.warn(f"files: {_shown(error)}")
 
     def forget(self, about: str) -> bool:
-        return bool(self._said.pop(about, ""))
+        said = self._said.pop(about, "")
+        if said:
+            self.over(said)
+        return bool(said)
 
     def settings(self) -> None:
         """That a settings file has become wrong, or is right again."""
@@ -80,7 +87,9 @@ class Hooks:
         known = [about for about in self._said if about.startswith("settings ")]
         for project in (about.removeprefix("settings ") for about in known):
             if project not in wrong and self.forget(f"settings {project}"):
-                self.report(f"The settings of {project or 'the home'} are read again.")
+                news = f"The settings of {project or 'the home'} are read again."
+                self.report(news)
+                self.over(news)  # it is none to worry about
 
 
 def distinct(complaints: Mapping[str, str]) -> dict[str, str]:

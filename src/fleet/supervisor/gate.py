@@ -5,15 +5,17 @@ It runs under a keeper of its own, so that it outlives the supervisor as the cod
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import Unavailable
-from fleet.domain.run import Ending, Outcome
+from fleet.domain.run import Ending
 from fleet.ports import Launch, Presence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fleet.domain.run import Outcome
     from fleet.supervisor.parts import Parts
 
 WORDS = 2000  # of what it printed, for whoever reads how the run ended
@@ -46,12 +48,12 @@ class Gate:
                     return outcome
                 return self._begin(outcome, self._launch(cwd, env))
             case Presence.ALIVE:
-                self._mind(stop=stop, grace=grace)
+                self._mind(look.began, stop=stop, grace=grace)
             case Presence.EXITED:
                 passed = look.code == 0 or stop
                 return outcome if passed else self._refused(outcome, look.code)
             case Presence.GONE if launcher.end(self._name):
-                return Outcome(Ending.LOST, "The keeper of its gate vanished.", usage=outcome.usage)
+                return _lost(outcome, "The keeper of its gate vanished.")
         return None
 
     def _begin(self, outcome: Outcome, launch: Launch) -> Outcome | None:
@@ -61,15 +63,17 @@ class Gate:
             launcher.launch(self._name, launch)
         except Unavailable as error:
             if launcher.end(self._name):
-                return Outcome(Ending.LOST, str(error), usage=outcome.usage)
+                return _lost(outcome, str(error))
         return None
 
     def _launch(self, cwd: str, env: Mapping[str, str]) -> Launch:
         return Launch(("sh", "-c", 'exec 2>&1; eval "$1"', "sh", self._command), cwd, env)
 
-    def _mind(self, *, stop: bool, grace: float) -> None:
+    def _mind(self, began: float | None, *, stop: bool, grace: float) -> None:
+        """Its time counts from its launch, whichever supervisor that was under."""
         now = self._parts.clock.since_boot()
-        self._began = now if self._began is None else self._began
+        if self._began is None:
+            self._began = now if began is None else began
         self._late = self._late or now - self._began > self._limit
         if (stop or self._late) and not self._stopped:
             self._parts.launcher.stop(self._name, grace=grace)
@@ -79,7 +83,7 @@ class Gate:
         how = f"took more than {self._limit:g} s" if self._late else f"exit status {code}"
         said = self._said()
         why = f"The gate did not pass ({self._command}): {how}.\n{said}".strip()
-        return Outcome(Ending.FAILED, why, code, checkpoint=outcome.checkpoint, usage=outcome.usage)
+        return replace(outcome, ending=Ending.FAILED, detail=why, exit_code=code)
 
     def _said(self) -> str:
         offset, tail = 0, ""
@@ -89,3 +93,8 @@ class Gate:
                 return tail.strip()
             offset = chunk.offset
             tail = (tail + "\n".join(chunk.lines) + "\n")[-WORDS:]
+
+
+def _lost(outcome: Outcome, why: str) -> Outcome:
+    """What the coder has done stays a point to go on from."""
+    return replace(outcome, ending=Ending.LOST, detail=why, exit_code=None)

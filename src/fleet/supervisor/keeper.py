@@ -86,6 +86,7 @@ class Keeper:
         else:
             return False
         me = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id(), "mark": self.mark}
+        me["began"] = machine.since_boot()
         if self.terminal:
             me["pane"] = os.environ.get("TMUX_PANE", "")
         return write_once(self.path("keeper.json"), json.dumps(me))
@@ -146,8 +147,11 @@ class Keeper:
             os.execvpe(argv[0], argv, env)  # noqa: S606  # argv is a list; there is no shell
         except BaseException as error:  # noqa: BLE001  # this is a copy of the keeper: it ends here
             why = (isinstance(error, OSError) and error.strerror) or error
+            missing = isinstance(error, FileNotFoundError)
+            if missing and what != self.launch["cwd"]:
+                why = f"{why}. `fleet coders` says which programs are found."
             os.write(err, f"fleet: {what}: {why}\n".encode("utf-8", "replace"))
-            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+            os._exit(127 if missing else 126)
 
     def _environment(self) -> dict[str, str]:
         """The launch's, and what kind of terminal this is, which only tmux knows."""

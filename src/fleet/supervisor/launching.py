@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.budget import left
 from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import Refused
+from fleet.domain.fleet import url_of
 from fleet.domain.task import Mode
 from fleet.ports import Brief, InTerminal
 from fleet.supervisor.brief import compose, instructions, news_for, session_of
@@ -81,7 +82,7 @@ def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
     if model is not None:
         gateway = fleet.gateway
         options["gateway"] = {
-            "base_url": f"http://{gateway.host}:{gateway.port}",
+            "base_url": url_of(gateway),
             "key_env": gateway.master_key_env,
             "context": model.context,
         }

@@ -5,25 +5,29 @@ It ends when its program does, or when somebody settles it; between turns it jus
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-from fleet.domain.message import MessageState, delivered
+from fleet.domain.activity import SILENT
+from fleet.domain.errors import FleetError
+from fleet.domain.message import delivered
 from fleet.domain.task import SECOND, Mode
-from fleet.domain.transcript import SaidKind
-from fleet.ports import InTerminal, Put
+from fleet.ports import InTerminal, Put, ScreenState
 from fleet.supervisor.attempt import Attempt
 from fleet.supervisor.limits import out_of_time, spent_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from fleet.domain.run import Run
-    from fleet.domain.transcript import Cut, Said
+    from fleet.domain.run import Outcome, Run
+    from fleet.domain.transcript import Cut
     from fleet.ports import Listener
     from fleet.supervisor.parts import Here, Parts
 
 AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
 TRIES = 3
+TYPED = "message.typed"
 
 
 def begin(parts: Parts, here: Here, run: Run) -> Attempt:
@@ -32,18 +36,32 @@ def begin(parts: Parts, here: Here, run: Run) -> Attempt:
     return TerminalAttempt(parts, here, run) if in_terminal else Attempt(parts, here, run)
 
 
+class Typed(NamedTuple):
+    """Words that were pasted: when last, how often, and how many it had heard before."""
+
+    at: int
+    times: int
+    before: int
+
+
 class TerminalAttempt(Attempt):
     def __init__(self, parts: Parts, here: Here, run: Run) -> None:
         super().__init__(parts, here, run)
-        self._taken: set[str] = set()  # what it was told and has begun to work on
-        self._pasted: dict[str, tuple[int, int]] = {}  # when, and how often
+        self._silence_from = (-1, 0)  # with so many lines heard, since then
 
     def _listener_of(self, opening: str) -> Listener:
         assert isinstance(self._coder, InTerminal)
         return self._coder.watch(opening)
 
-    def _noticed(self, said: Sequence[tuple[int, Said]]) -> None:
-        self._taken |= {_plain(s.text) for _, s in said if s.kind is SaidKind.HEARD}
+    @cached_property
+    def _typed(self) -> dict[str, Typed]:
+        """Also by an earlier supervisor, which may not have lived to see that they were heard."""
+        found: dict[str, Typed] = {}
+        for fact in self._parts.store.events(task=self.run.task, limit=200, newest=True):
+            if fact.type == TYPED and fact.run == self.run.id:
+                key, times = fact.data["message"], int(fact.data["times"])
+                found[key] = Typed(fact.at, times, int(fact.data["before"]))
+        return found
 
     def _converse(self) -> None:
         """Between turns, and with no dialog on its screen, what waits is pasted."""
@@ -51,33 +69,58 @@ class TerminalAttempt(Attempt):
         if self.run.closed and self._heard.at_rest:
             self._let_go = True
             return
-        if self._heard.wants or not (self._heard.at_rest or not self._heard.turns):
-            return
         first = "" if self._heard.turns else self._parts.launcher.first(self.run.id)
         fresh = [m for m in self.waiting if m.at > self.run.claimed_at]
-        if first:
-            self._paste("prompt", first)
-        elif fresh:
-            self._paste(fresh[0].id, fresh[0].text)
+        key, text = ("prompt", first) if first else ("", "")
+        if not first and fresh:
+            key, text = fresh[0].id, fresh[0].text
+        if key and self._is_free():
+            self._paste(key, text)
+
+    def _is_free(self) -> bool:
+        """By its words; or, when those have stopped without an end, by its screen.
+
+        A turn that failed is told by no hook of some programs, nor that a dialog was answered.
+        """
+        if not self._heard.wants and (self._heard.at_rest or not self._heard.turns):
+            return True
+        lines, since = self._silence_from
+        if self._heard.lines != lines:
+            self._silence_from = (self._heard.lines, self._now())
+            return False
+        if self._now() - since < SILENT * SECOND:
+            return False
+        return self._parts.terminal.screen(self.run.id).state is ScreenState.READY
 
     def _paste(self, key: str, text: str) -> None:
-        now = self._now()
-        at, times = self._pasted.get(key, (-AGAIN, 0))
+        """Written down before it is done: it may be done twice, but not unknown."""
+        now, heard = self._now(), self._heard.heard_words
+        at, times, before = self._typed.get(key, Typed(-AGAIN, 0, heard))
         words = self._ear().words(text)
-        if words is None or now - at < AGAIN or times >= TRIES:
+        tries = 1 if text.startswith("/") else TRIES  # a command of its own is not always heard
+        if words is None or now - at < AGAIN or times >= tries:
             return
         if self._parts.terminal.is_ready(self.run.id):
+            self._typed[key] = Typed(now, times + 1, before)
+            told = {"message": key, "times": str(times + 1), "before": str(before)}
+            self._parts.store.commit([], [self._event(TYPED, now, **told)])
             self._parts.terminal.paste(self.run.id, words)
-            self._pasted[key] = (now, times + 1)
 
     def _confirm(self) -> None:
+        """What it heard next is what was pasted: nobody else's words were in its prompt box."""
         store, now = self._parts.store, self._parts.store.now()
         for message in self.waiting:
-            words = _plain(message.text)
-            if words in self._taken and message.state is MessageState.OPEN:
+            typed = self._typed.get(message.id)
+            if typed and self._heard.heard_words > typed.before:
                 event = self._event("message.heard", now, message=message.id)
                 store.commit([Put(delivered(message, at=now))], [event])
-                self._taken.discard(words)
+
+    def _end(self, judged: Callable[[Run], Outcome]) -> None:
+        """Its terminal is closed too, unless somebody sits there; the text of its screen is kept."""
+        super()._end(judged)
+        with suppress(FleetError):  # it has none any more
+            if not self._parts.terminal.screen(self.run.id).watchers:
+                self._parts.launcher.end(self.run.id)
 
     def _reason_to_cut(self) -> Cut | None:
         """Nobody hurries a person: only its own time and budget count."""
@@ -85,8 +128,3 @@ class TerminalAttempt(Attempt):
         return out_of_time(self.run, self._task, settings, now) or spent_up(
             self.run, self._task, self._heard, settings, now
         )
-
-
-def _plain(text: str) -> str:
-    """As it is compared: an interface may draw a tab as blanks, and drops those at the end."""
-    return " ".join(text.split())

@@ -38,6 +38,7 @@ class FakeProcess:
     keeper: bool = True
     running: bool = True
     stopping: bool = False
+    began: float = 0.0
 
 
 class FakeMachine:
@@ -55,7 +56,7 @@ class FakeMachine:
         """Every coder gets some time; one whose lease has run out is ended by its keeper."""
         for run_id, launch in self.starting.items():
             if run_id not in self.forbidden:
-                self.processes[run_id] = FakeProcess(launch)
+                self.processes[run_id] = FakeProcess(launch, began=self._clock.since_boot())
         self.starting.clear()
         for run_id, process in list(self.processes.items()):
             if run_id in self.leases and self._clock.since_boot() >= self.leases[run_id]:
@@ -90,7 +91,7 @@ class FakeMachine:
             return Look(Presence.GONE if run_id in self.forbidden else Presence.NEVER)
         if process.ended is not None:
             return Look(Presence.EXITED, process.ended.code, process.ended.stderr)
-        return Look(Presence.ALIVE if process.keeper else Presence.GONE)
+        return Look(Presence.ALIVE, began=process.began) if process.keeper else Look(Presence.GONE)
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
         self._piped(run_id).told.setdefault(key, text)
@@ -187,7 +188,7 @@ class FakeTerminal:
         self.typed.setdefault(run_id, []).append(text)
 
     def press(self, run_id: str, key: str) -> None:
-        if key not in {"Enter", "Escape", "C-c", "C-u"}:
+        if key not in {"Enter", "Escape", "C-c", "C-u", "C-g"}:
             raise BadInput(f"'{key}' is not a key.")
         if not self.screen(run_id).alive:
             raise Refused(f"The program of {run_id} has ended.", code="exited")

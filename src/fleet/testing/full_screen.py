@@ -7,6 +7,8 @@ works. What is sent meanwhile waits. A prompt is a script, one step a line, in t
 `fleet.testing.scripted`, and also:
 
     permission WHAT     show a dialog that eats every key; Enter says yes, Escape says no
+    errand SECONDS WHAT the same, and what was permitted takes so long
+    forget              end the turn without a word of it, as a program whose turn has failed
     crash STATUS        end at once, as it is        hang    hear and show nothing any more
 
 `/exit` ends it; Escape or Ctrl-C interrupts a turn. As a real program's hooks would, it appends a
@@ -53,6 +55,7 @@ class Work(threading.Thread):
         self.stopped = False
         self.answered = threading.Event()
         self.allowed = False
+        self.forgets = False
 
     def run(self) -> None:
         try:
@@ -68,6 +71,11 @@ class Work(threading.Thread):
         match verb:
             case "permission":
                 self._permission(rest)
+            case "errand":
+                seconds, _, what = rest.partition(" ")
+                self._permission(what, float(seconds))
+            case "forget":
+                self.forgets = True
             case "crash":
                 os._exit(int(rest or 1))
             case "hang":
@@ -83,13 +91,14 @@ class Work(threading.Thread):
             case _ if line.strip():
                 self.program.hook("text", text=line)
 
-    def _permission(self, what: str) -> None:
+    def _permission(self, what: str, seconds: float = 0.0) -> None:
         self.program.hook("tool", name="run", text=what)
         self.answered.clear()
         self.wants = what
         self.program.hook("wants", name="run", text=what)
         self.answered.wait()
         self.wants = ""
+        time.sleep(seconds)
         self.program.hook("tool_result", name="run", text="done" if self.allowed else "denied")
 
 
@@ -169,8 +178,10 @@ class Program:
     def tick(self) -> int | None:
         """An exit status ends the program."""
         if self.work is not None and not self.work.is_alive():
-            status, self.work = self.work.status, None
-            self.hook("result", text="Done.")
+            ended, self.work = self.work, None
+            status = ended.status
+            if not ended.forgets:
+                self.hook("result", text="Done.")
             if status is not None:
                 return status
         if self.work is None and self.waiting:

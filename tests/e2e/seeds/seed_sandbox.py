@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from fleet.adapters.host.bd_program import bd_folder
+from fleet.testing.fake_node import FakeNode
 
 BIN = Path(sys.executable).parent
+EXAMPLES = Path(__file__).parents[3] / "examples"
 STANDS_FOR_A_TASK = ("<task_id>", "fleet-newtask", "fleet-abc", "<id>")
 FLEET_YAML = """\
 project:
@@ -57,6 +64,8 @@ class Sandbox:
         editor.write_text('#!/bin/sh\nls "$@" >"$HOME/edited"\n')
         editor.chmod(0o755)
         self.task = self.newer = ""
+        self.index: ThreadingHTTPServer | None = None
+        self.nodes: list[FakeNode] = []
         self.examples = STANDS_FOR_A_TASK
         self.env = {
             "PATH": f"{BIN}:{bd_folder(place)}:/usr/local/bin:/usr/bin:/bin",  # `bd` as in a run
@@ -79,7 +88,12 @@ class Sandbox:
             WORLDS[world](self)
 
     def clear(self) -> None:
-        """No agent goes on, and no server of its terminals."""
+        """No agent goes on, no server of its terminals, and no node."""
+        for node in self.nodes:
+            node.stop()
+        if self.index is not None:
+            self.index.shutdown()
+            self.index.server_close()
         if (self.home / "runs").exists():
             self.type("fleet kill '*' --force")
 
@@ -222,8 +236,57 @@ def _batch(sandbox: Sandbox, name: str) -> None:
     sandbox.examples = (*sandbox.examples, name)
 
 
+def _nodes(sandbox: Sandbox) -> None:
+    """The document's nodes, each a stand-in that has its model."""
+    text = FLEET_YAML
+    for line in [each for each in FLEET_YAML.splitlines() if "endpoint:" in each]:
+        sandbox.nodes.append(FakeNode(["qwen2.5-coder:32b"]).start())
+        text = text.replace(line, f"    endpoint: {sandbox.nodes[-1].url}")
+    (sandbox.cwd / "fleet.yaml").write_text(text, encoding="utf-8")
+
+
+def _healthy(sandbox: Sandbox) -> None:
+    """Nodes that answer, a coder that is here, and a port that nobody else has."""
+    _nodes(sandbox)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1] - 1
+    sandbox.must(f"fleet config set coder=scripted gateway.port={port}")
+
+
+def _generated(sandbox: Sandbox) -> None:
+    _write("fleet.yaml", FLEET_YAML)(sandbox)
+    sandbox.must("fleet generate")
+
+
+def _examples(sandbox: Sandbox) -> None:
+    shutil.copytree(EXAMPLES, sandbox.cwd / "examples")
+
+
+def _marketplace_root(sandbox: Sandbox) -> None:
+    """The document's example path stands for one in the sandbox."""
+    sandbox.task = str(sandbox.user / "marketplace-root")
+    sandbox.examples = ("/path/to/marketplace-root",)
+
+
 def _set_config(sandbox: Sandbox) -> None:
     sandbox.must("fleet config set max_concurrent=4")
+
+
+def _newer_release(sandbox: Sandbox) -> None:
+    """An index on loopback, which has one."""
+    page = sandbox.user / "simple" / "agent-fleet" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<a href='x'>agent_fleet-99.0.0-py3-none-any.whl</a>\n")
+    answer = partial(QuietPages, directory=str(sandbox.user))
+    sandbox.index = ThreadingHTTPServer(("127.0.0.1", 0), answer)
+    threading.Thread(target=sandbox.index.serve_forever, daemon=True).start()
+    sandbox.env["FLEET_INDEX"] = f"http://127.0.0.1:{sandbox.index.server_port}/simple"
+
+
+class QuietPages(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 def _own_coder(sandbox: Sandbox) -> None:
@@ -238,6 +301,11 @@ WORLDS = {
     "config": _write("fleet.yaml", FLEET_YAML),
     "legacy": _write(".aifleet/config.toml", LEGACY_TOML),
     "python project": _write("uv.lock", "version = 1\n"),
+    "nodes": _nodes,
+    "healthy": _healthy,
+    "generated": _generated,
+    "examples": _examples,
+    "marketplace root": _marketplace_root,
     "set config": _set_config,
     "task": _task,
     "two tasks": _two_tasks,
@@ -245,4 +313,5 @@ WORLDS = {
     "blocked": _blocked,
     "answered": _answered,
     "own coder": _own_coder,
+    "newer release": _newer_release,
 }

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 
 from acp_agent import opencode  # noqa: E402  # the path comes first
-from driver import Place, is_quiet, record, tear  # noqa: E402
+from driver import Place  # noqa: E402
+from recording import OF_OPENCODE, play, record_each  # noqa: E402
 
 from fleet.adapters.coders.acp import AcpCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
-from fleet.testing.model_server import (  # noqa: E402
-    Call,
-    Reply,
-    Say,
-    Think,
-    Tokens,
-    call,
-    fail,
-    hang,
-    say,
-)  # fmt: skip
+from fleet.testing.model_server import call, fail, hang, say  # noqa: E402
 
 SCRIPTS = {
-    "simple-edit": [
-        call("read", filePath="{cwd}/hello.txt"),
-        call("edit", filePath="{cwd}/hello.txt", oldString="world", newString="fleet"),
-        Reply((Say("It greets the fleet."),), Tokens(input=120, output=42, cached=3000)),
-    ],
-    "tool-call": [
-        Reply(
-            (Think("Try it."), Call("bash", {"command": "echo one; exit 3", "description": "x"}))
-        ),
-        call("read", filePath="{cwd}/nothing.txt"),
-        say("It failed."),
-    ],
+    **OF_OPENCODE,
     "two-turns": [say("First."), say("Second.")],
     "words-mid-turn": [
         call("bash", command="sleep 1.5; ls", description="x"),
@@ -63,36 +42,9 @@ ASKS = {"permission-refused": {"external_directory": "ask"}, "permission-granted
 def act(case: str, place: Place):
     prompt = "/etc/hosts is wrong." if case == "taken-for-a-command" else f"Please do: {case}."
     run = opencode(place, SCRIPTS[case], prompt=prompt, rules=ASKS.get(case), instructions="")
-    match case:
-        case "two-turns":
-            run.start().until_turn_ends().say("And then?").until(lambda: is_quiet(run)).end()
-        case "words-mid-turn":
-            run.start().until_said(SaidKind.TOOL).say("Also this.").say("And that.")
-            run.until(lambda: is_quiet(run)).end()
-        case "resume":
-            run.run()
-            run = place.again(run, prompt="What was it?")
-            run.run()
-        case "no-such-session":
-            run = run.again("t-1.2", session="ses_000000000000000000000000")
-            run.run()
-        case "killed":
-            run.start().until_said(SaidKind.TOOL_RESULT)
-            run.stop(0).over()
-            tear(run)
-        case _:
-            run.run()
-    return run
-
-
-def main(cases: list[str]) -> None:
-    for case in cases:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            place = Place(AcpCoder(), Path(folder))
-            record(act(case, place), place, HERE / case)
-            place.close()
-        print(case)
+    nobody = "ses_000000000000000000000000"
+    return play(case, run, place, nobody=nobody, dies_after=SaidKind.TOOL_RESULT)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SCRIPTS))
+    record_each(HERE, SCRIPTS, lambda _, folder: Place(AcpCoder(), folder), act)

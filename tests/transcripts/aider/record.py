@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 
 from aider_place import AiderPlace, edit  # noqa: E402  # the path comes first
-from driver import record  # noqa: E402
+from recording import record_each  # noqa: E402
 
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import Fail, Reply, fail, hang, say  # noqa: E402
@@ -54,14 +53,5 @@ def act(case: str, place: AiderPlace):
     return run
 
 
-def main(cases: list[str]) -> None:
-    for case in cases:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            place = AiderPlace(Path(folder))
-            record(act(case, place), place, HERE / case)
-            place.close()
-        print(case)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SCRIPTS))
+    record_each(HERE, SCRIPTS, lambda _, folder: AiderPlace(folder), act)

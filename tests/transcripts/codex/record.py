@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 
-from driver import Place, is_quiet, record, tear  # noqa: E402  # the path comes first
+from driver import Place  # noqa: E402  # the path comes first
+from recording import GREETING, play, record_each  # noqa: E402
 
 from fleet.adapters.coders.codex import CodexCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
@@ -20,7 +19,6 @@ from fleet.testing.model_server import (  # noqa: E402
     Reply,
     Say,
     Think,
-    Tokens,
     Wait,
     call,
     fail,
@@ -43,7 +41,7 @@ ONE_RETRY = ("-c", "model_providers.fleet.stream_max_retries=1")
 SCRIPTS = {
     "simple-edit": [
         Reply((Think("A patch."), Call("exec_command", {"cmd": f"apply_patch <<'E'\n{PATCH}\nE"}))),
-        Reply((Say("It greets the fleet."),), Tokens(input=120, output=42, cached=3000)),
+        GREETING,
     ],
     "tool-call": [
         call("exec_command", cmd="sleep 0.3; echo one; echo two >&2; exit 3"),
@@ -84,47 +82,20 @@ class Asking(CodexCoder):
 
 def act(case: str, place: Place):
     run = place.drive(SCRIPTS[case], prompt=f"Please do: {case}.", extra_args=OPTIONS.get(case, ()))
-    match case:
-        case "two-turns":
-            run.start().until_turn_ends().say("And then?").until(lambda: is_quiet(run)).end()
-        case "words-mid-turn":
-            run.start().until_said(SaidKind.TOOL).say("Also this.").say("And that.")
-            run.until(lambda: is_quiet(run)).end()
-        case "words-mid-reply":
-            run.start().until(lambda: place.asked)
-            time.sleep(0.5)
-            run.say("Also this.").until(lambda: is_quiet(run)).end()
-        case "words-too-late":
-            run.start().until_said(SaidKind.TURN)
-            early = run.listener.words("Also this.")
-            run.until_turn_ends()
-            run.keepers.tell(run.brief.run_id, early, key="words")
-            run.until(lambda: run.heard.ended_turns == 2).end()
-        case "resume":
-            run.run()
-            run = place.again(run, prompt="What was it?")
-            run.run()
-        case "no-such-session":
-            run = run.again("t-1.2", session="00000000-0000-4000-8000-000000000000")
-            run.run()
-        case "killed":
-            run.start().until_said(SaidKind.TOOL_RESULT)
-            run.stop(0).over()
-            tear(run)
-        case _:
-            run.run()
-    return run
+    if case == "words-too-late":
+        run.start().until_said(SaidKind.TURN)
+        early = run.listener.words("Also this.")
+        run.until_turn_ends()
+        run.keepers.tell(run.brief.run_id, early, key="words")
+        run.until(lambda: run.heard.ended_turns == 2).end()
+        return run
+    nobody = "00000000-0000-4000-8000-000000000000"
+    return play(case, run, place, nobody=nobody, dies_after=SaidKind.TOOL_RESULT)
 
 
-def main(cases: list[str]) -> None:
-    for case in cases:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            coder = Asking() if case == "permission-asked" else CodexCoder()
-            place = Place(coder, Path(folder))
-            record(act(case, place), place, HERE / case)
-            place.close()
-        print(case)
+def place_of(case: str, folder: Path) -> Place:
+    return Place(Asking() if case == "permission-asked" else CodexCoder(), folder)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SCRIPTS))
+    record_each(HERE, SCRIPTS, place_of, act)

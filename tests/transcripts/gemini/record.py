@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 
-from driver import Place, is_quiet, record, tear  # noqa: E402  # the path comes first
+from driver import Place, is_quiet  # noqa: E402  # the path comes first
+from recording import play, record_each  # noqa: E402
 
 from fleet.adapters.coders.gemini import GeminiCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
@@ -58,27 +58,12 @@ SCRIPTS = {
 def act(case: str, place: Place):
     granted = {"permissions": "read"} if case == "read" else {}
     run = place.drive(SCRIPTS[case], prompt=f"Please do: {case}.", **granted)
-    match case:
-        case "words-after":
-            run.start().until_turn_ends().say("Also this.")
-            run.until(lambda: is_quiet(run)).end()
-        case "killed":
-            run.start().until_said(SaidKind.TOOL_RESULT)
-            run.stop(0).over()
-            tear(run, 20)
-        case _:
-            run.start().until_turn_ends().end()
-    return run
-
-
-def main(cases: list[str]) -> None:
-    for case in cases:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            place = Place(GeminiCoder(), Path(folder))
-            record(act(case, place), place, HERE / case)
-            place.close()
-        print(case)
+    if case == "words-after":
+        run.start().until_turn_ends().say("Also this.")
+        run.until(lambda: is_quiet(run)).end()
+        return run
+    return play(case, run, place, dies_after=SaidKind.TOOL_RESULT, torn=20)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SCRIPTS))
+    record_each(HERE, SCRIPTS, lambda _, folder: Place(GeminiCoder(), folder), act)

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 
-from driver import Place, is_quiet, record, tear  # noqa: E402  # the path comes first
+from driver import Place  # noqa: E402  # the path comes first
+from recording import OF_OPENCODE, play, record_each  # noqa: E402
 
 from fleet.adapters.coders.opencode import OpenCodeCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
-from fleet.testing.model_server import (  # noqa: E402
-    Asked,
-    Call,
-    Reply,
-    Say,
-    Think,
-    Tokens,
-    Wait,
-    call,
-    fail,
-    hang,
-    say,
-)  # fmt: skip
+from fleet.testing.model_server import Asked, Reply, Say, Wait, call, fail, hang, say  # noqa: E402
 
 
 def agents(asked: Asked) -> Reply:
@@ -39,18 +26,7 @@ def agents(asked: Asked) -> Reply:
 
 
 SCRIPTS = {
-    "simple-edit": [
-        call("read", filePath="{cwd}/hello.txt"),
-        call("edit", filePath="{cwd}/hello.txt", oldString="world", newString="fleet"),
-        Reply((Say("It greets the fleet."),), Tokens(input=120, output=42, cached=3000)),
-    ],
-    "tool-call": [
-        Reply(
-            (Think("Try it."), Call("bash", {"command": "echo one; exit 3", "description": "x"}))
-        ),
-        call("read", filePath="{cwd}/nothing.txt"),
-        say("It failed."),
-    ],
+    **OF_OPENCODE,
     "two-turns": [say("First."), say("Second.")],
     "words-mid-turn": [call("bash", command="sleep 1.5; ls", description="x"), say("Heard you.")],
     "words-mid-reply": [Reply((Say("Working"), Wait(1.5), Say(" on it."))), say("Heard you.")],
@@ -80,41 +56,13 @@ class Asking(OpenCodeCoder):
 
 def act(case: str, place: Place):
     run = place.drive(SCRIPTS[case], prompt=f"Please do: {case}.")
-    match case:
-        case "two-turns":
-            run.start().until_turn_ends().say("And then?").until(lambda: is_quiet(run)).end()
-        case "words-mid-turn":
-            run.start().until_said(SaidKind.TOOL).say("Also this.").say("And that.")
-            run.until(lambda: is_quiet(run)).end()
-        case "words-mid-reply":
-            run.start().until(lambda: place.asked)
-            time.sleep(0.5)
-            run.say("Also this.").until(lambda: is_quiet(run)).end()
-        case "resume":
-            run.run()
-            run = place.again(run, prompt="What was it?")
-            run.run()
-        case "no-such-session":
-            run = run.again("t-1.2", session="ses_000000000000000000000000")
-            run.run()
-        case "killed":
-            run.start().until_said(SaidKind.USAGE)
-            run.stop(0).over()
-            tear(run)
-        case _:
-            run.start().until_turn_ends().end()
-    return run
+    nobody = "ses_000000000000000000000000"
+    return play(case, run, place, nobody=nobody, dies_after=SaidKind.USAGE)
 
 
-def main(cases: list[str]) -> None:
-    for case in cases:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            coder = Asking() if case == "permission-asked" else OpenCodeCoder()
-            place = Place(coder, Path(folder))
-            record(act(case, place), place, HERE / case)
-            place.close()
-        print(case)
+def place_of(case: str, folder: Path) -> Place:
+    return Place(Asking() if case == "permission-asked" else OpenCodeCoder(), folder)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SCRIPTS))
+    record_each(HERE, SCRIPTS, place_of, act)

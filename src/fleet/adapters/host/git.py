@@ -76,17 +76,19 @@ class GitCheckout:
     def _free_branch(self, repo: Repo, site: Site) -> str:
         """A name that no branch has: another store may have numbered its tasks alike."""
         wanted = site.task.spec.branch or self._rules.branch_prefix + site.task.id
-        self.check_branch(repo, wanted)
+        taken = self.check_branch(repo, wanted)
         if site.run.number > 1:
             wanted = f"{wanted}-a{site.run.number}"
+            taken = repo.has_branch(wanted)
         name, tries = wanted, 1
-        while repo.has_branch(name):
+        while taken:
             tries += 1
             name = f"{wanted}-{tries}"
+            taken = repo.has_branch(name)
         return name
 
-    def check_branch(self, repo: Repo, name: str) -> None:
-        """That a task may have this branch, before anything is made."""
+    def check_branch(self, repo: Repo, name: str) -> bool:
+        """That a task may have this branch, before anything is made; True: it is there."""
         pattern = self._rules.branch_pattern
         if pattern and not re.fullmatch(pattern, name):
             raise BadInput(
@@ -94,7 +96,7 @@ class GitCheckout:
                 fix="Choose a name that does.",
                 code="branch_pattern",
             )
-        repo.check_name(name)
+        return repo.check_name(name)
 
     def prepare(self, workspace: Workspace, site: Site) -> None:
         if not workspace.made:

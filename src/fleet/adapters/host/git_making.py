@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fleet.adapters.host.pool import Pool
     from fleet.domain.run import Workspace
 
+NOTHING = "0" * 40  # what a new worktree was at before, as git tells its hook
 STALE = 1.0  # seconds after which a lock in a workspace that no process of ours uses is nobody's
 
 
@@ -45,7 +46,11 @@ class Making:
         self.mark = hashlib.sha256(os.fsencode(self._root)).hexdigest()
 
     def begin(self) -> bool:
-        """False when it is there already, whole."""
+        """False when it is there already, whole.
+
+        Its files come when the repository's lock is let go of: those of several, side by side.
+        """
+        branch = self._workspace.branch
         with self._repo.alone():
             crashed = self._begun.exists()
             if not crashed:
@@ -55,20 +60,20 @@ class Making:
                     return False
                 if self._root.with_name(f"{self._root.name}.removing").exists():
                     raise Unavailable(f"{self._root} is being removed.", fix="fleet gc")
-                if self.fresh and self._repo.has_branch(self._workspace.branch):
-                    raise Refused(
-                        f"Somebody else has made the branch {self._workspace.branch} meanwhile."
-                    )
+                if self.fresh and self._repo.has_branch(branch):
+                    raise Refused(f"Somebody else has made the branch {branch} meanwhile.")
                 self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._take()
             if crashed or not self.fresh:
                 self._clear()
-            self._make()
+            self._make(there=(crashed or not self.fresh) and self._repo.has_branch(branch))
+        if not self.pooled:
+            self._fill()
         return True
 
-    def _make(self) -> None:
+    def _make(self, *, there: bool) -> None:
+        """`there`: its branch is, so it goes on with that."""
         place = self._workspace
-        there = self._repo.has_branch(place.branch)
         if self._pool and not there:
             self.pooled = self._pool.take(self._root, place.branch, place.base, self.mark)
             if self.pooled:
@@ -78,7 +83,15 @@ class Making:
             if there
             else ["--no-track", "-b", place.branch, str(self._root), place.base]
         )
-        self._repo.git("worktree", "add", "--quiet", *how, mark=self.mark)
+        self._repo.git("worktree", "add", "--quiet", "--no-checkout", *how, mark=self.mark)
+
+    def _fill(self) -> None:
+        """As `git worktree add` does it."""
+        done = run_git(self._root, "reset", "--hard", "--no-recurse-submodules", mark=self.mark)
+        if done.status:
+            raise Refused(f"git reset failed in {self._root}: {done.words}")
+        words = ("hook", "run", "--ignore-missing", "post-checkout", "--", NOTHING)
+        run_git(self._root, *words, self._workspace.base, "1", mark=self.mark)
 
     def _take(self) -> None:
         """Be the only one who makes it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
+import stat
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ PATIENCE = 10.0  # for another git, which holds a lock that ours needs too
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
 LONGEST = 240  # characters of a branch: git writes `<name>.lock`, and a file's name has 255 bytes
+_NOT_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 _PASSED = ("GIT_CONFIG", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_SSH", "GIT_EXEC_PATH", "GIT_LFS_")
 
 
@@ -34,6 +37,18 @@ class Repo:
 
     @staticmethod
     def of(cwd: Path) -> Repo:
+        """Git is asked once of each checkout, until somebody makes it another's."""
+        stamp = _stamp(cwd)
+        held = _KNOWN.get(cwd)
+        if held is not None and stamp and held[0] == stamp:
+            return held[1]
+        found = Repo._asked(cwd)
+        if stamp:
+            _KNOWN[cwd] = (stamp, found)
+        return found
+
+    @staticmethod
+    def _asked(cwd: Path) -> Repo:
         words = ("--git-common-dir", "--is-bare-repository", "--show-toplevel")
         asked = run_git(cwd, "rev-parse", "--path-format=absolute", *words)
         common, _, rest = text_of(asked.raw).rstrip("\n").partition("\n")
@@ -74,34 +89,33 @@ class Repo:
             raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
         return found.out.strip()
 
-    def check_name(self, branch: str) -> None:
-        """That git can have a branch of this name, beside those that it has."""
-        asked = self.git("check-ref-format", "--branch", branch, check=False)
-        if asked.status or branch in {"@", "HEAD"} or text_of(asked.raw) != f"{branch}\n":
+    def check_name(self, branch: str) -> bool:
+        """That git can have a branch of this name, beside those that it has; True: it is there."""
+        if not is_name(branch):
             raise BadInput(f"'{branch[:80]}' is not a name for a branch.", fix="Try fix/login.")
         if any(len(os.fsencode(part)) > LONGEST for part in branch.split("/")):
             raise BadInput(
                 f"'{branch[:40]}…' is too long for a branch.",
                 fix=f"Use at most {LONGEST} bytes between slashes.",
             )
-        if other := self._in_the_way(branch):
+        found = self._around(branch)
+        if other := next((name for name in found if name != branch), ""):
             raise Refused(
                 f"There is a branch {other}, so git cannot have {branch} too.",
                 fix=f"Choose another name, or: git branch -m {other} NEW",
                 code="branch_in_the_way",
             )
+        return branch in found
 
-    def _in_the_way(self, branch: str) -> str:
-        """A branch that is a folder of this one's path, or has this one as a folder."""
+    def _around(self, branch: str) -> list[str]:
+        """Those of its name, above its path and below it, in one question."""
         parts = branch.split("/")
         above = ["/".join(parts[:n]) for n in range(1, len(parts))]
-        found = next((name for name in above if self.has_branch(name)), "")
-        if found:
-            return found
-        under = self.git(
-            "for-each-ref", "--count=1", "--format=%(refname)", f"refs/heads/{branch}/"
-        )
-        return text_of(under.raw).strip().removeprefix("refs/heads/")
+        patterns = (f"refs/heads/{name}" for name in (*above, branch))
+        told = text_of(self.git("for-each-ref", "--format=%(refname)", *patterns).raw)
+        found = (ref.removeprefix("refs/heads/") for ref in told.split("\n"))
+        ours = {*above, branch}
+        return [name for name in found if name in ours or name.startswith(f"{branch}/")]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -109,6 +123,30 @@ class Repo:
         with (self.common / "fleet.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+_KNOWN: dict[Path, tuple[tuple[int, ...], Repo]] = {}
+
+
+def _stamp(cwd: Path) -> tuple[int, ...]:
+    """What tells one main checkout from another in its place; empty: this is none."""
+    try:
+        folder, config = (cwd / ".git").lstat(), (cwd / ".git" / "config").stat()
+    except OSError:
+        return ()
+    if not stat.S_ISDIR(folder.st_mode):
+        return ()
+    return (folder.st_dev, folder.st_ino, config.st_ino, config.st_mtime_ns)
+
+
+def is_name(branch: str) -> bool:
+    """As `git check-ref-format --branch` has it, without starting git for every name."""
+    if not branch or branch in {"@", "HEAD"} or branch.startswith("-") or branch.endswith("."):
+        return False
+    if _NOT_IN_NAMES.search(branch):
+        return False
+    parts = branch.split("/")
+    return all(p and not p.startswith(".") and not p.endswith(".lock") for p in parts)
 
 
 def run_git(

@@ -151,7 +151,7 @@ class Keepers:
             if machine.is_another_boot(keeper["boot"]):
                 return Look(Presence.GONE)
             if self._locked(folder):
-                return Look(Presence.ALIVE)
+                return Look(Presence.ALIVE, began=keeper.get("began"))
             return self._ended(folder) or Look(Presence.GONE, stderr=self.stderr(run_id))
         except (OSError, ValueError, TypeError, KeyError):
             return Look(Presence.UNKNOWN)

@@ -98,7 +98,7 @@ class Pool:
     def _move(self, tree: Tree, root: Path, branch: str, base: str, mark: str) -> bool:
         before = (tree.gitdir / "HEAD").read_text().strip()
         tree.root.rename(root)
-        self.repo.git("worktree", "repair", str(root), mark=mark)
+        _lead_back(tree.gitdir, root)
         try:
             _switch(Tree(root, tree.gitdir), before, branch, base, mark)
         except (FleetError, OSError):
@@ -112,6 +112,13 @@ class Pool:
 
     def _record(self, place: Path) -> Path:
         return place.with_name(f"{place.name}{PARKED}")
+
+
+def _lead_back(gitdir: Path, root: Path) -> None:
+    """What `git worktree repair` does for one that was moved, without a process for it."""
+    mine = gitdir / f".gitdir.{os.getpid()}"
+    mine.write_bytes(os.fsencode(f"{root}/.git\n"))
+    mine.replace(gitdir / "gitdir")
 
 
 def _switch(tree: Tree, before: str, branch: str, base: str, mark: str) -> None:

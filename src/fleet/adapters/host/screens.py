@@ -25,11 +25,20 @@ class Rule(NamedTuple):
     at: re.Pattern[str] | None = None  # what the line of the cursor begins with
 
 
+class Editor(NamedTuple):
+    """The key that has a program's editor write the prompt, and what a paste of it would lose."""
+
+    key: str
+    loses: re.Pattern[str]
+
+
 class Sheet(NamedTuple):
     """One program's rules, the first that matches wins; `argv` are words it is started by."""
 
     argv: frozenset[str]
     rules: tuple[Rule, ...]
+    pasted: re.Pattern[str] | None = None  # what stands in the place of a long paste
+    editor: Editor | None = None
 
 
 def read_screen(
@@ -76,7 +85,13 @@ def _sheet(program: str, told: dict[str, object]) -> Sheet:
     argv, rules = told["argv"], told["rules"]
     assert isinstance(argv, list)
     assert isinstance(rules, list)
-    return Sheet(frozenset(argv), tuple(_rule(program, rule) for rule in rules))
+    pasted, editor = told.get("pasted"), told.get("editor")
+    return Sheet(
+        frozenset(argv),
+        tuple(_rule(program, rule) for rule in rules),
+        re.compile(str(pasted)) if pasted else None,
+        Editor(editor["key"], re.compile(editor["loses"])) if isinstance(editor, dict) else None,
+    )
 
 
 def _rule(program: str, told: dict[str, object]) -> Rule:

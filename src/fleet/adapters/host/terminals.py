@@ -6,6 +6,7 @@ A pane is a run's own when it is the one that the keeper named, and runs that ve
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import time
@@ -13,13 +14,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.adapters.host.files import write_atomically
-from fleet.adapters.host.screens import program_of, read_screen
+from fleet.adapters.host.prompt_box import holds
+from fleet.adapters.host.screens import program_of, read_screen, sheets
 from fleet.adapters.host.tmux import KEYS, Tmux
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import Screen, ScreenState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fleet.adapters.host.tmux import Pane
@@ -30,6 +32,8 @@ SHOWN = 0.5  # seconds until what was pasted shows; some programs wait before th
 PAUSE = 0.01
 ERASING = 2.0  # seconds to empty a prompt box, line by line
 ERASE_EVERY = 0.1  # what was just sent may still be shown there for a moment
+EDITING = 5.0  # seconds for the program's editor, which is a few lines of `sh`
+EDITOR = "FLEET_EDITOR"  # the person's own, in the environment of a program whose editor is ours
 TURN = 30.0  # seconds that somebody else's text may take
 
 
@@ -40,6 +44,7 @@ class Held(NamedTuple):
     program: str
     pid: int  # of its keeper; 0: it has not started
     pane: str
+    editor: bool = False  # its editor is ours
 
 
 class Terminals:
@@ -78,7 +83,21 @@ class Terminals:
         found = self.tmux.capture(held.pane, history=history) if held.pane else None
         if found is None or found[0].pid != held.pid:
             raise _no_terminal(run_id)
-        pane, text = found
+        return self._screen(run_id, held, *found, history=history)
+
+    def screens(self, run_ids: Iterable[str]) -> dict[str, Screen]:
+        """Of those that have a terminal now: many at once cost hardly more than one."""
+        held = {run_id: self._held(run_id) for run_id in run_ids}
+        seen = self.tmux.captures([h.pane for h in held.values() if h.pane])
+        return {
+            run_id: self._screen(run_id, h, *seen[h.pane])
+            for run_id, h in held.items()
+            if h.pane in seen and seen[h.pane][0].pid == h.pid
+        }
+
+    def _screen(
+        self, run_id: str, held: Held, pane: Pane, text: str, *, history: int = 0
+    ) -> Screen:
         # The keeper's word first: tmux 3.3 may not notice an end while it still pipes to a file.
         ended = _json(self._runs / run_id / "exit.json")
         alive = not (ended or pane.dead)
@@ -105,11 +124,51 @@ class Terminals:
         if not held.pane:
             raise _no_terminal(run_id)
         with self._alone(run_id):
-            before = self._cleared(run_id)
-            if not self.tmux.paste(held.pane, data):
-                raise _ended(run_id)
-            self._until_shown(run_id, before)
+            if not self._is_there(run_id, held, text):
+                self._enter(run_id, held, text, data)
             self._press(run_id, held.pane, "Enter")
+
+    def _is_there(self, run_id: str, held: Held, text: str) -> bool:
+        """It was pasted before, and only its Enter came to nothing."""
+        screen = self._fit(run_id)
+        if screen.state is not ScreenState.TYPING or screen.watchers:
+            return False
+        same = self._mark(run_id).is_file() and self._mark(run_id).read_text() == _digest(text)
+        return holds(held.program, screen, text, pasted=same)
+
+    def _mark(self, run_id: str) -> Path:
+        return self._runs / run_id / "typed"
+
+    def _enter(self, run_id: str, held: Held, text: str, data: bytes) -> None:
+        before = self._cleared(run_id)
+        write_atomically(self._mark(run_id), _digest(text))
+        if self._by_editor(run_id, held, text):
+            return
+        if not self.tmux.paste(held.pane, data):
+            raise _ended(run_id)
+        self._until_shown(run_id, before)
+
+    def _by_editor(self, run_id: str, held: Held, text: str) -> bool:
+        """What a paste would change is written by the program's editor, which is ours."""
+        sheet = sheets().get(held.program)
+        if sheet is None or sheet.editor is None or not held.editor:
+            return False
+        if not sheet.editor.loses.search(text):
+            return False
+        file = self._runs / run_id / "typed.text"
+        write_atomically(file, text)
+        self._press(run_id, held.pane, sheet.editor.key)
+        _until(lambda: not file.exists(), EDITING)
+        taken = not file.exists()
+        file.unlink(missing_ok=True)
+        states = {ScreenState.TYPING} if taken else {ScreenState.TYPING, ScreenState.READY}
+        if not _until(lambda: self._fit(run_id).state in states, EDITING):
+            raise Refused(
+                f"{run_id} has another editor open than ours.",
+                fix=f"Leave it: fleet attach {run_id}",
+                code="typing",
+            )
+        return taken
 
     def press(self, run_id: str, key: str) -> None:
         if key not in KEYS:
@@ -187,7 +246,8 @@ class Terminals:
         keeper = _json(self._runs / run_id / "keeper.json")
         session = str(launch.get("session", ""))
         program = program_of(launch["argv"]) if session else ""
-        return Held(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")))
+        editor = EDITOR in launch.get("env", {})
+        return Held(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")), editor)
 
 
 def _typed(text: str) -> bytes:
@@ -204,6 +264,20 @@ def _typed(text: str) -> bytes:
             fix="Put it into a file of the workspace, and name the file.",
         )
     return data
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _until(so: Callable[[], bool], seconds: float) -> bool:
+    """Whether it came to be so in that time."""
+    end = time.monotonic() + seconds
+    while not so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE)
+    return True
 
 
 def _no_terminal(run_id: str) -> Unavailable:

@@ -28,9 +28,14 @@ SIZE = (200, 50)
 HISTORY = 50_000  # lines
 READABLE = 40  # characters of a branch in the name of its session
 RUN = "@fleet_run"  # an option on the window of a run, which holds its id
+RECORDED = 4 << 20  # bytes of what a screen was sent; as much again from before
+# `dd` writes what it reads at once. The size is looked at now and then; the same as before: the end.
+RECORD = """umask 077; f={log}; o=-1
+while dd bs=16384 count=512 >>"$f" 2>/dev/null; n=$(($(wc -c <"$f"))); [ "$n" -ne "$o" ]
+do o=$n; [ "$n" -lt {most} ] || {{ mv -f "$f" "$f.1"; o=-1; }}; done"""
 INSTALL = "Install tmux 3.2 or newer."
 AGAIN = ("server exited", "no server running", "lost server", "error connecting")
-KEYS = ("Enter", "Escape", "C-c", "C-u")
+KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g")
 PANE = (
     "#{pane_id} #{session_id} #{pane_pid} #{pane_dead} x#{pane_dead_status} x#{pane_dead_signal} "
     "#{cursor_x} #{cursor_y} #{session_attached} x#{@fleet_run} #{session_name}"
@@ -82,7 +87,7 @@ class Tmux:
     def start(self, session: str, argv: Sequence[str], *, run: str, cwd: str, log: str) -> None:
         """Start a program in a session of that name, unless there is one."""
         target = f"={session}:"
-        pipe = f"exec cat >> {shlex.quote(log)}".replace("%", "%%")
+        pipe = RECORD.format(log=shlex.quote(log), most=RECORDED).replace("%", "%%")
         columns, lines = map(str, SIZE)
         create = ["new-session", "-d", "-s", session, "-x", columns, "-y", lines]
         commands = [
@@ -125,7 +130,27 @@ class Tmux:
         except _NoSuchError:
             return None
         first, _, text = told.partition("\n")
-        return _pane(first), "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n")
+        return _pane(first), _trimmed(text)
+
+    def captures(self, panes: Sequence[str]) -> dict[str, tuple[Pane, str]]:
+        """Many at once, in one call; of those that are gone meanwhile, nothing."""
+        there = {pane.id for pane in self.panes()} if panes else set()
+        wanted = [pane for pane in panes if pane in there]
+        if not wanted:
+            return {}
+        mark = f"fleet-{os.getpid()}-{time.monotonic_ns()} "  # a line that no screen shows
+        looks = [["display-message", "-p", "-t", p, mark + PANE] for p in wanted]
+        texts = [["capture-pane", "-p", "-t", p] for p in wanted]
+        try:
+            told = self._ask(_chain([c for both in zip(looks, texts, strict=True) for c in both]))
+        except _NoSuchError:
+            return {}
+        found = {}
+        for part in told.split(mark)[1:]:
+            first, _, text = part.partition("\n")
+            pane = _pane(first)
+            found[pane.id] = pane, _trimmed(text)
+        return found
 
     def paste(self, pane: str, data: bytes) -> bool:
         """Byte for byte, in brackets where its program asked for them. False: it is dead.
@@ -238,6 +263,10 @@ def _chain(commands: Sequence[Sequence[str]]) -> list[str]:
         words += [";"] if words else []
         words += [f"{word[:-1]}\\;" if word.endswith(";") else word for word in command]
     return words
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n")
 
 
 def _at_least(version: str, *wanted: int) -> bool:

@@ -1,0 +1,99 @@
+"""A file that others add lines to: what it has, and what comes, through its rotation."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+GLANCE = 0.2  # seconds between two looks
+LONGEST = 1 << 20  # bytes of a line; what is longer comes in pieces
+
+
+class Tail:
+    """`past`, then `follow`: no line is missed between them, and none comes twice."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = _opened(path)
+        self._half = b""
+
+    def past(self) -> Iterator[bytes]:
+        """All lines so far, those that were rotated away first. Half a line is left for later."""
+        mine = os.fstat(self._file.fileno()) if self._file else None
+        for older in predecessors(self._path):
+            with suppress(FileNotFoundError), older.open("rb") as file:
+                held = os.fstat(file.fileno())
+                if mine is None or (held.st_ino, held.st_dev) != (mine.st_ino, mine.st_dev):
+                    yield from (line.rstrip(b"\r\n") for line in file)
+        yield from self._read()
+
+    def skip(self) -> None:
+        """Nothing of what is there already."""
+        if self._file is not None:
+            self._file.seek(0, os.SEEK_END)
+
+    def follow(self) -> Iterator[bytes]:
+        """What is added, for ever.
+
+        A file that was replaced by another of its name is read to its end first; one that became
+        shorter is read from its beginning; one that is not there is waited for.
+        """
+        while True:
+            yield from self._read()
+            if self._file is None or self._is_over():
+                if self._half:
+                    yield self._half
+                self.close()
+                self._file, self._half = _opened(self._path), b""
+                if self._file is not None:
+                    continue
+            time.sleep(GLANCE)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _read(self) -> Iterator[bytes]:
+        while self._file is not None and (new := self._file.read(LONGEST)):
+            *ended, self._half = (self._half + new).split(b"\n")
+            yield from (line.rstrip(b"\r") for line in ended)
+            if len(self._half) >= LONGEST:
+                yield self._half
+                self._half = b""
+
+    def _is_over(self) -> bool:
+        """The name stands for another file, or for less than it had."""
+        assert self._file is not None
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:
+            return False  # between the two halves of a rotation
+        held, read = os.fstat(self._file.fileno()), self._file.tell()
+        if held.st_size < read:
+            return True
+        return (now.st_ino, now.st_dev) != (held.st_ino, held.st_dev) and held.st_size == read
+
+
+def predecessors(path: Path) -> list[Path]:
+    """`NAME.2`, `NAME.1`: the oldest first."""
+    found: list[Path] = []
+    for number in count(1):
+        older = path.with_name(f"{path.name}.{number}")
+        if not older.is_file():
+            break
+        found.insert(0, older)
+    return found
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,55 @@
+"""A line that LiteLLM printed: when, how grave, and what, whether it is JSON or plain words."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+# `INFO:     127.0.0.1:5 - "POST /v1/messages HTTP/1.1" 200 OK`, in either of its two forms.
+ANSWERED = re.compile(r'"[A-Z]+ \S+ HTTP/[\d.]+" (\d{3})\b')
+# `14:57:19 - LiteLLM Proxy:ERROR: proxy_server.py:1 - …`, and `WARNING: …` at the beginning.
+LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b(?=\s*:)")
+# What terminals obey: colours and the like, titles, single characters.
+MARKUP = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+GRAVE = {"DEBUG": "quiet", "INFO": "plain", "WARNING": "warning", "ERROR": "error"}
+
+
+class Said(NamedTuple):
+    """`grave`: quiet, plain, good, warning or error."""
+
+    grave: str
+    text: str
+    at: str = ""
+    level: str = ""
+    detail: str = ""  # a traceback
+
+
+def read(line: str) -> Said:
+    try:
+        held = json.loads(line)
+    except ValueError:
+        held = None
+    if not isinstance(held, dict) or "message" not in held:
+        text = MARKUP.sub("", line)
+        found = LEVEL.search(text)
+        return Said(_grave(found[1] if found else "", text), text)
+    level = str(held.get("level") or "").upper()
+    text = MARKUP.sub("", str(held["message"]))
+    detail = MARKUP.sub("", str(held.get("stacktrace") or ""))
+    at = str(held.get("timestamp") or "")[11:19]
+    return Said(_grave(level, text), text, at, level, detail)
+
+
+def shown(said: Said) -> str:
+    """As one line, and its traceback below."""
+    head = " ".join(part for part in (said.at, said.level, said.text) if part)
+    return "\n    ".join([head, *said.detail.splitlines()])
+
+
+def _grave(level: str, text: str) -> str:
+    if answered := ANSWERED.search(text):
+        status = int(answered[1])
+        worse = "error" if status >= 500 else "warning"
+        return worse if status >= 400 else "good"
+    return GRAVE.get(level, "error" if level == "CRITICAL" else "plain")

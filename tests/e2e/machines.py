@@ -1,0 +1,112 @@
+"""A desk with two machines that serve models, and a stand-in for LiteLLM between."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import subprocess
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+from desk import Desk
+
+from fleet.testing.fake_node import FakeNode
+from litellm_stand_in import litellm_stand_in
+
+FLEET = """\
+project:
+  name: shop
+  gateway: {{port: {port}}}
+nodes:
+  laptop: {{endpoint: "{laptop}"}}
+  mini: {{endpoint: "{mini}"}}
+models:
+  small-coder:
+    node: laptop
+    upstream: qwen2.5-coder:7b
+    alias: claude-haiku-local
+    context: 16384
+  heavy-coder:
+    node: mini
+    upstream: qwen2.5-coder:32b
+    alias: claude-sonnet-local
+    context: 32768
+agents:
+  planner: {{model: small-coder, description: Plans.}}
+  implementer: {{model: heavy-coder, description: Does it.}}
+"""
+
+
+class Machines:
+    def __init__(self, root) -> None:
+        self.desk = Desk(root)
+        self.root = root
+        self.litellm()
+        self.laptop = FakeNode(["qwen2.5-coder:7b"], calls=True).start()
+        self.mini = FakeNode(["qwen2.5-coder:32b"], calls=True).start()
+        self.port = free_ports()
+        self.file = self.desk.repo / "fleet.yaml"
+        self.write()
+
+    def litellm(self, version: str = "1.106.2") -> None:
+        self.desk.env["FLEET_GATEWAY_PYTHON"] = str(litellm_stand_in(self.root / "own", version))
+
+    def write(self, text: str = FLEET) -> None:
+        nodes = {"laptop": self.laptop.url, "mini": self.mini.url}
+        self.file.write_text(text.format(port=self.port, **nodes))
+
+    def close(self) -> None:
+        self.desk.type("down", "--agents")
+        self.laptop.stop()
+        self.mini.stop()
+
+    def shell(self, line: str) -> None:
+        """As a person types what was printed."""
+        subprocess.run(
+            ["bash", "-c", line], cwd=self.desk.repo, env=self.desk.env, check=True, timeout=60,
+            capture_output=True,
+        )  # fmt: skip
+
+    def services(self) -> dict:
+        held = self.desk.data("gateway", "status")["services"]
+        return {each["name"]: each for each in held}
+
+    def ask(self, model: str = "claude-haiku-local", session: str = "s-1") -> dict:
+        """Through the gateway, as a coder would."""
+        key = (self.desk.home / "gateway.key").read_text().strip()
+        body = {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v1/chat/completions",
+            json.dumps(body).encode(),
+            {"authorization": f"Bearer {key}", "x-fleet-session": session},
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+
+def free_ports() -> int:
+    """Two that nobody listens on, side by side; the first."""
+    while True:
+        with socket.socket() as one, socket.socket() as other, suppress(OSError):
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            other.bind(("127.0.0.1", port + 1))
+            return port
+
+
+def alive(pid: int) -> bool:
+    """And no zombie, which a machine without an init to speak of keeps for ever."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def typed(line: str) -> list[str]:
+    """The words of a printed `fleet …` line."""
+    words = shlex.split(line)
+    assert words[0] == "fleet", line
+    return words[1:]

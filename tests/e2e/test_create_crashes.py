@@ -1,0 +1,92 @@
+"""Whenever `fleet create` is killed or interrupted, the next command finds what is left.
+
+    CRASH_FROM=1 CRASH_TO=200 pytest -n 0 -m slow tests/e2e/test_create_crashes.py
+
+goes through every effect that the command has.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from crashes import PROMPT, CrashDesk
+from desk import until
+
+# Of each, what has been done and what has not when it happens.
+STEPS = [
+    "mkdir task",
+    "rename task.json",
+    "write supervisor.lock",
+    "write fleet.lock",
+    "write worktree.making",
+    "start git worktree",
+    "remove worktree.making",
+    "mkdir run",
+    "link launch.json",
+    "write keeper.log",
+    "start tmux new-session",
+    "write terminal.lock",
+    "start tmux load-buffer",
+]
+HOW = ("SIGKILL", "SIGINT")
+STATUS = {"SIGKILL": -signal.SIGKILL, "SIGINT": 130}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = CrashDesk(tmp_path)
+    yield made
+    made.close()
+
+
+def survive(desk, step: str, how: str, name: str) -> None:
+    """By its name, or by its number: then it may be over before it gets there."""
+    status = desk.crash(step, how, "create", name, "--prompt", PROMPT)
+    assert status == STATUS[how] or (step.isdigit() and status == 0), (step, how, status)
+    said = desk.document("list", "--repair").get("notes", ())
+    assert not said, (step, how, said)
+    left = [a["task"] for a in desk.check() if a["branch"] != "old"]
+    for task in left:
+        desk("kill", task, "--delete-branch", "--force")
+    assert [a["branch"] for a in desk.check()] == ["old"]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_a_create_leaves_that_died_at_a_step_is_finished_by_the_next_command(desk, part):
+    for number, step in enumerate(STEPS[part::4]):
+        survive(desk, step, HOW[(part + number) % 2], f"new-{number}")
+
+
+def test_every_one_of_these_steps_is_one_that_a_create_goes_through(desk):
+    assert set(STEPS) <= set(desk.effects("create", "whole", "--prompt", PROMPT))
+
+
+@pytest.mark.parametrize("step", ["write worktree.making", "start tmux new-session"])
+def test_a_create_whose_supervisor_dies_meanwhile_finishes_by_itself(desk, step):
+    supervisor = desk.start("run", env=desk.armed(step, "SIGKILL"))
+    try:
+        until((desk.home / "supervisor.json").exists, "the supervisor")
+        assert desk("create", "new", "--prompt", PROMPT).startswith("Created new")
+        assert supervisor.wait(30) == -signal.SIGKILL
+    finally:
+        supervisor.kill()
+        supervisor.communicate()
+    assert {a["branch"] for a in desk.check()} == {"old", "new"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("how", HOW)
+def test_the_same_at_every_effect_there_is(desk, how, capsys):
+    count = len(desk.effects("create", "whole", "--prompt", PROMPT))
+    desk("kill", "whole", "--delete-branch")
+    first, last = int(os.environ.get("CRASH_FROM", "1")), int(os.environ.get("CRASH_TO", count))
+    for number in range(first, last + 1):
+        try:
+            survive(desk, str(number), how, f"new-{number}")
+        except AssertionError as error:
+            raise AssertionError(f"{how} at effect {number}: {error}") from None
+    with capsys.disabled():
+        print(f"\n{how} at each of {last - first + 1} effects: nothing lost, nothing unowned")

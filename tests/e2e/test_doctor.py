@@ -1,0 +1,307 @@
+"""`fleet doctor`: for each check the world is broken, seen to be, mended as printed, and seen whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from desk import until
+from machines import FLEET, Machines, typed
+
+from fleet.testing.fake_node import FakeModel
+
+
+class Patient(Machines):
+    def findings(self, *words: str, **given) -> tuple[int, list[dict]]:
+        """The exit status, and what was found."""
+        done = self.desk.type("doctor", "--json", *words, **given)
+        held = json_of(done)["data"]
+        assert held["ok"] == (done.returncode == 0), done.stdout
+        return done.returncode, held["findings"]
+
+    def bad(self, check: str, *words: str, **given) -> dict:
+        """The one thing that is wrong, and the exit status says so."""
+        status, found = self.findings(*words, **given)
+        wrong = [each for each in found if each["state"] == "bad"]
+        assert (status, [each["check"] for each in wrong]) == (1, [check]), found
+        assert wrong[0]["fix"]
+        return wrong[0]
+
+    def whole(self, check: str, **given) -> list[dict]:
+        """Nothing is wrong, and this was looked at; what was found of it."""
+        status, found = self.findings(**given)
+        looked = [each for each in found if each["check"] == check]
+        assert status == 0, found
+        assert {each["state"] for each in looked} <= {"ok", "warning"}, found
+        return looked
+
+
+def json_of(done):
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def patient(tmp_path):
+    made = Patient(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def running(patient):
+    patient.desk("gateway", "start")
+    return patient
+
+
+def test_a_healthy_fleet_that_is_not_up_is_not_ill(patient):
+    done = patient.desk.type("doctor")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("Nothing is wrong.\n")
+    assert "round trip: The models are not asked: the gateway does not run.\n    fleet up" in (
+        done.stdout
+    )
+    assert not (patient.desk.home / "fleet.db").exists()
+
+
+def test_outside_a_project_the_machine_is_still_looked_at(patient):
+    patient.file.unlink()
+    status, found = patient.findings()
+    states = {each["check"]: each["state"] for each in found}
+    assert status == 0
+    assert (states["programs"], states["fleet"]) == ("ok", "skipped")
+
+
+def test_settings(patient):
+    patient.write(FLEET.replace("node: laptop", "node: labtop"))
+    found = patient.bad("settings")
+    assert "'labtop' is not a node" in found["said"]
+    assert "Did you mean 'laptop'?" in found["said"] + found["fix"]
+    patient.write()
+    patient.whole("settings")
+
+
+@pytest.mark.parametrize(("name", "says"), [("git", "git version 2.5.0"), ("tmux", "tmux 1.8")])
+def test_programs(patient, name, says):
+    older = patient.root / "older"
+    older.mkdir()
+    (older / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+    (older / name).chmod(0o755)
+    path = {"PATH": f"{older}:{patient.desk.env['PATH']}"}
+    found = patient.bad("programs", env=path)
+    assert f"{says.split()[-1]} is too old" in found["said"]
+    assert found["fix"].startswith(f"Install {name} ")
+    (older / name).unlink()
+    patient.whole("programs", env=path)
+
+
+def test_programs_that_are_not_there(patient):
+    bare = patient.root / "bare"
+    bare.mkdir()
+    (bare / "tmux").symlink_to(shutil.which("tmux"))
+    found = patient.bad("programs", env={"PATH": str(bare)})
+    assert found["said"].startswith("git is not on PATH")
+
+
+def test_coders(patient):
+    patient.desk("config", "set", "coder=codex")
+    env = {"FLEET_CODER": ""}
+    found = patient.bad("coders", env=env)
+    assert "There is no codex on PATH." in found["said"]
+    codex = patient.root / "own" / "bin" / "codex"
+    codex.write_text("#!/bin/sh\necho codex-cli 0.166.0\n")
+    codex.chmod(0o755)
+    installed = {"PATH": f"{codex.parent}:{patient.desk.env['PATH']}"}
+    assert patient.whole("coders", env=env | installed)[0]["said"] == "codex 0.166.0"
+    patient.desk(*typed(found["fix"].partition(": ")[2].replace("NAME", "scripted")))
+    patient.whole("coders", env=env)
+
+
+def test_files(patient):
+    home = patient.desk.home
+    patient.desk("add", "Fix the login")
+    (home / "gateway.key").write_text("sk-x\n")
+    for path in (home, home / "gateway.key", home / "fleet.db"):
+        (home / "gateway.key").chmod(0o600)
+        path.chmod(0o755)
+        found = patient.bad("files")
+        assert found["said"] == f"Others may read {path}."
+        patient.shell(found["fix"])
+    patient.whole("files")
+
+
+def test_keys(patient):
+    patient.write(FLEET.replace('{{endpoint: "{mini}"}}', "{{endpoint: '{mini}', api_key: KEY}}"))
+    text = patient.file.read_text()
+    patient.file.write_text(text.replace("KEY", "os.environ/MINI_KEY"))
+    patient.desk("trust")
+    bad = [each for each in patient.findings()[1] if each["state"] == "bad"]
+    assert [each["check"] for each in bad] == ["keys", "nodes"]
+    assert "the variable MINI_KEY, which holds its key, is not set" in bad[0]["said"]
+    assert bad[0]["fix"] == "export MINI_KEY=THE-KEY"
+    patient.desk.env["MINI_KEY"] = "sk-mini"
+    assert patient.whole("keys")[0]["said"] == "The key of mini is there."
+
+
+def test_exposure(patient):
+    patient.desk("config", "set", "project.gateway.host=0.0.0.0")
+    patient.desk.env["LITELLM_MASTER_KEY"] = "sk-local-dev"
+    found = patient.bad("exposure")
+    assert "listens on everywhere" in found["said"]
+    assert found["fix"] == "unset LITELLM_MASTER_KEY"
+    del patient.desk.env["LITELLM_MASTER_KEY"]
+    patient.whole("exposure")
+
+
+@pytest.mark.parametrize("version", ["1.82.8", "1.101.0"])
+def test_litellm(patient, version):
+    patient.litellm(version)
+    found = patient.bad("litellm")
+    assert version in found["said"]
+    patient.litellm("1.106.2")
+    assert patient.whole("litellm")[0]["said"] == "LiteLLM 1.106.2"
+
+
+def test_ports(patient):
+    with socket.create_server(("127.0.0.1", patient.port + 1)):
+        found = patient.bad("ports")
+        assert f"Another program listens on port {patient.port + 1}" in found["said"]
+        patient.desk(*typed(found["fix"]))
+        patient.whole("ports")
+
+
+def test_gateway(running):
+    os.kill(running.services()["gateway"]["pid"], signal.SIGKILL)
+    until(lambda: not running.services()["gateway"]["running"], "the gateway to be gone")
+    found = running.bad("gateway")
+    assert found["said"].startswith("Not answering: gateway")
+    running.desk(*typed(found["fix"]))
+    running.whole("gateway")
+
+
+def test_nodes(patient):
+    patient.mini.set(refuse=True)
+    found = patient.bad("nodes")
+    assert f"mini ({patient.mini.url}) does not answer: connection refused." in found["said"]
+    patient.mini.heal()
+    patient.whole("nodes")
+
+
+def test_nodes_that_lack_a_model(patient):
+    patient.write(FLEET.replace("qwen2.5-coder:32b", "mistral:7b"))
+    assert patient.bad("nodes")["fix"] == "On mini: ollama pull mistral:7b"
+    patient.mini.models["mistral:7b"] = FakeModel("mistral:7b")
+    patient.whole("nodes")
+
+
+def test_context(patient):
+    patient.mini.load("qwen2.5-coder:32b", 4096)
+    found = patient.bad("context")
+    assert "resident with a context of 4096" in found["said"]
+    patient.desk(*typed(found["fix"]))
+    assert patient.mini.resident == {"qwen2.5-coder:32b": 32_768}
+    patient.whole("context")
+
+
+def test_round_trips_name_the_node_that_answered_a_long_prompt_and_a_tool(running):
+    found = running.whole("round trip")
+    assert [each["state"] for each in found] == ["ok", "ok"]
+    assert found[0]["said"].startswith("claude-haiku-local was answered by laptop in ")
+    assert found[1]["said"].startswith("claude-sonnet-local was answered by mini in ")
+    first, second = (seen.body for seen in running.mini.asked("/api/chat"))
+    assert len(first["messages"][0]["content"]) > 16_000
+    assert first["tools"][0]["function"]["name"] == "note_word"
+    assert [each["role"] for each in second["messages"]] == ["user", "assistant", "tool"]
+
+
+def test_round_trips_through_a_model_that_fails(running):
+    running.mini.set(status=500, message="out of memory", only="/api/chat")
+    found = running.bad("round trip")
+    assert found["said"].startswith("claude-sonnet-local failed at mini: ")
+    assert "out of memory" in found["said"]
+    assert "fleet trace --agent doctor --explain" in found["fix"]
+    traced = running.desk("trace", "--agent", "doctor", "--explain")
+    assert "out of memory" in traced
+    running.mini.heal()
+    until(lambda: running.desk.type("doctor").returncode == 0, "the node to be used again")
+
+
+def test_round_trips_with_another_key(running):
+    other = {"LITELLM_MASTER_KEY": "sk-another-that-is-long-enough"}
+    found = [each for each in running.findings(env=other)[1] if each["check"] == "round trip"]
+    assert {each["state"] for each in found} == {"bad"}
+    fix = found[0]["fix"]
+    assert fix.startswith("The gateway was started with another key: ")
+    for line in fix.partition(": ")[2].split("; "):
+        running.desk(*typed(line), env=other)
+    running.whole("round trip", env=other)
+
+
+def test_round_trips_of_a_model_that_calls_no_tool_are_a_warning(running):
+    running.mini.set(calls=False)
+    found = running.whole("round trip")
+    assert [each["state"] for each in found] == ["ok", "warning"]
+    assert "called no tool" in found[1]["said"]
+
+
+def test_round_trips_end_with_the_time_that_was_given(running):
+    running.mini.set(hang=True, only="/api/chat")
+    found = running.bad("round trip", "--timeout", "2")
+    assert found["said"] == "claude-sonnet-local failed: no answer in time"
+    assert found["fix"] == "fleet warmup, then fleet doctor --timeout 300"
+    running.mini.set(refuse=True)  # the request that hangs is over, too
+    running.mini.heal()
+    until(lambda: running.desk.type("doctor").returncode == 0, "the node to be used again")
+
+
+def test_orphans(patient):
+    patient.desk("add", "Fix the login")
+    lost = patient.desk.home / "worktrees" / "shop-1" / "t-99"
+    patient.desk.git("worktree", "add", "-q", "--detach", str(lost))
+    found = patient.bad("orphans")
+    assert found["said"] == f"No task has the directory {lost}."
+    patient.shell(found["fix"].partition("then: ")[2])
+    patient.whole("orphans")
+
+
+def test_orphans_that_count_as_running(patient):
+    patient.desk("create", "lost", "--headless", "--prompt", "sleep 600")
+    (task,) = patient.desk.data("tasks")
+    run = patient.desk.data("show", task["id"])["runs"][-1]["id"]
+    folder = patient.desk.home / "runs" / run
+    until(lambda: (folder / "keeper.json").exists() or any(folder.iterdir()), "its keeper")
+    for pid in family(patient.desk.home, run):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: patient.desk.type("doctor").returncode == 1, "the doctor to see it")
+    found = patient.bad("orphans")
+    assert found["said"] == f"{run} counts as running, but is gone."
+    patient.desk(*typed(found["fix"]))
+    patient.whole("orphans")
+
+
+def family(home, run: str) -> list[int]:
+    """The processes of this run, by its id in their environment or words."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            words = each.joinpath("cmdline").read_bytes() + each.joinpath("environ").read_bytes()
+        except OSError:
+            continue
+        if str(home).encode() in words and run.encode() in words:
+            found.append(int(each.name))
+    return found
+
+
+def test_people_see_each_check_and_below_it_what_to_do(patient):
+    patient.mini.set(refuse=True)
+    done = patient.desk.type("doctor")
+    assert done.returncode == 1
+    assert ["nodes", "bad"] in [line.split()[:2] for line in done.stdout.splitlines()]
+    todo = done.stdout.split("What to do:\n")[1]
+    assert "\n    Start it there" in todo
+    assert done.stdout.endswith("1 thing is wrong.\n")

@@ -1,0 +1,154 @@
+"""`fleet gateway`: both processes, started, looked at and ended; LiteLLM is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+
+import pytest
+from desk import until
+from machines import FLEET, Machines, alive, typed
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = Machines(tmp_path)
+    yield made
+    made.close()
+
+
+def test_start_waits_until_both_answer_and_a_request_goes_through(machines):
+    done = machines.desk.type("gateway", "start")
+    assert done.returncode == 0, done.stderr
+    assert f"Starting the relay on port {machines.port + 1}" in done.stderr
+    assert f"Starting LiteLLM 1.106.2 on port {machines.port}" in done.stderr
+    held = machines.services()
+    assert [held[name]["answers"] for name in ("gateway", "relay")] == [True, True]
+    assert machines.ask()["usage"]["prompt_tokens"] > 0
+    assert len(machines.laptop.asked("/api/chat")) == 1
+
+
+def test_what_start_makes_is_for_its_owner_alone(machines):
+    machines.desk("gateway", "start")
+    home = machines.desk.home
+    for path in (home, home / "gateway.key", home / "logs" / f"gateway-{machines.port}.log"):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_second_start_changes_nothing(machines):
+    machines.desk("gateway", "start")
+    before = machines.services()
+    again = machines.desk.type("gateway", "start")
+    assert again.stderr == ""
+    assert machines.services() == before
+
+
+def test_a_new_model_is_told_to_both(machines):
+    machines.desk("gateway", "start")
+    before = machines.services()
+    machines.write(FLEET.replace("claude-haiku-local", "tiny"))
+    machines.desk("gateway", "start")
+    held = machines.services()
+    assert held["gateway"]["pid"] != before["gateway"]["pid"]
+    assert held["relay"]["pid"] == before["relay"]["pid"]
+    assert machines.ask("tiny")["choices"]
+
+
+@pytest.mark.parametrize("beside", [0, 1], ids=["the gateway's", "the relay's"])
+def test_a_taken_port_is_refused_and_its_fix_works(machines, beside):
+    with socket.create_server(("127.0.0.1", machines.port + beside)):
+        said = machines.desk.fails("gateway", "start", status=1)
+        assert f"Port {machines.port + beside}" in said
+        assert "is taken by another program" in said
+        fix = said[said.index("fleet config set") :].strip()
+        machines.desk(*typed(fix))
+        machines.port = int(fix.rpartition("=")[2])
+        machines.desk("gateway", "start")
+    assert machines.ask()["choices"]
+
+
+def test_stop_ends_both_and_a_second_stop_says_that_none_runs(machines):
+    machines.desk("gateway", "start")
+    pids = [each["pid"] for each in machines.services().values()]
+    assert machines.desk.data("gateway", "stop") == {"stopped": ["gateway", "relay"]}
+    assert not any(map(alive, pids))
+    assert machines.desk("gateway", "stop") == "Neither of them runs.\n"
+
+
+@pytest.mark.parametrize("name", ["gateway", "relay"])
+def test_one_that_was_killed_is_seen_and_started_again(machines, name):
+    machines.desk("gateway", "start")
+    before = machines.services()
+    os.kill(before[name]["pid"], signal.SIGKILL)
+    until(lambda: not machines.services()[name]["running"], f"the {name} to be gone")
+    machines.desk("gateway", "start")
+    held = machines.services()
+    other = "relay" if name == "gateway" else "gateway"
+    assert held[name]["pid"] != before[name]["pid"]
+    assert held[other]["pid"] == before[other]["pid"]
+    assert machines.ask()["choices"]
+
+
+def test_status_says_what_runs_for_people_and_programs(machines):
+    assert [row.split()[1] for row in machines.desk("gateway", "status").splitlines()[1:]] == [
+        "stopped",
+        "stopped",
+    ]
+    machines.desk("gateway", "start")
+    data = machines.desk.data("gateway", "status")
+    assert data["url"] == f"http://127.0.0.1:{machines.port}"
+    assert data["version"] == "1.106.2"
+    assert [(each["running"], each["port"]) for each in data["services"]] == [
+        (True, machines.port),
+        (True, machines.port + 1),
+    ]
+
+
+def test_logs_shows_what_it_printed(machines):
+    assert "It has not been started yet." in machines.desk.fails("gateway", "logs", status=2)
+    machines.desk("gateway", "start")
+    machines.ask()
+    said = machines.desk("gateway", "logs").splitlines()
+    assert any("POST /v1/chat/completions" in json.loads(line)["message"] for line in said)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("1.82.7", "published by thieves"), ("1.103.9", "too old")],
+)
+def test_a_release_that_must_not_run_is_refused(machines, version, said):
+    machines.litellm(version)
+    for words in (("gateway", "install"), ("gateway", "start"), ("up",)):
+        assert said in machines.desk.fails(*words, status=1).replace("\n", " ")
+    assert not any(each["running"] for each in machines.services().values())
+
+
+def test_an_own_python_without_litellm_is_refused_with_the_way_out(machines):
+    (machines.root / "own" / "packages" / "litellm-1.106.2.dist-info" / "METADATA").unlink()
+    said = machines.desk.fails("gateway", "start", status=1)
+    assert "which has no LiteLLM" in said
+    assert "unset FLEET_GATEWAY_PYTHON" in said
+
+
+def test_without_litellm_start_says_how_to_install_it(machines):
+    del machines.desk.env["FLEET_GATEWAY_PYTHON"]
+    assert "fleet gateway install" in machines.desk.fails("gateway", "start", status=1)
+
+
+def test_one_that_does_not_come_up_is_told_with_its_last_words(machines):
+    package = machines.root / "own" / "packages" / "litellm" / "__init__.py"
+    package.write_text("def run_server():\n    raise SystemExit('no such table')\n")
+    said = machines.desk.fails("gateway", "start", status=3)
+    assert "The gateway did not come up: no such table" in said
+    assert "fleet gateway logs" in said
+
+
+def test_beyond_this_machine_a_weak_key_is_refused(machines):
+    machines.desk("config", "set", "project.gateway.host=0.0.0.0")
+    machines.desk.env["LITELLM_MASTER_KEY"] = "sk-1234"
+    said = machines.desk.fails("gateway", "start", status=1)
+    assert "its key in $LITELLM_MASTER_KEY is weak" in said
+    assert "unset LITELLM_MASTER_KEY" in said

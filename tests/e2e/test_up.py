@@ -1,0 +1,116 @@
+"""`fleet up` and `fleet down`: all of it at once, on stand-ins."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from machines import FLEET, Machines, alive
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = Machines(tmp_path)
+    yield made
+    made.close()
+
+
+def standing(machines) -> dict:
+    """The process ids of all that `up` starts; None for what does not run."""
+    held = {name: each["pid"] for name, each in machines.services().items()}
+    done = machines.desk.type("run", "status", "--json")
+    return held | {"supervisor": json.loads(done.stdout)["data"]["pid"]}
+
+
+def test_up_starts_all_of_it_and_says_what_is_ready(machines):
+    done = machines.desk.type("up")
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.split("\n\n")[0].splitlines()
+    assert first == [
+        "Your fleet is ready.",
+        "Planner goes to your small model.",
+        "Implementer goes to your big model.",
+        f"Claude Code can now connect to LiteLLM at http://127.0.0.1:{machines.port}.",
+    ]
+    table = [line.split() for line in done.stdout.splitlines()]
+    assert ["planner", "laptop", "qwen2.5-coder:7b", "fleet-planner"] in table
+    for words in ("Starting the relay", "Starting LiteLLM", "small-coder is resident on laptop"):
+        assert words in done.stderr
+    assert machines.laptop.resident == {"qwen2.5-coder:7b": 16_384}
+    assert machines.mini.resident == {"qwen2.5-coder:32b": 32_768}
+    assert None not in standing(machines).values()
+    assert machines.ask("fleet-planner")["choices"]
+
+
+def test_up_again_changes_nothing_and_down_ends_all_and_again_nothing(machines):
+    machines.desk("up")
+    before = standing(machines)
+    machines.desk("up")
+    assert standing(machines) == before
+    data = machines.desk.data("down")
+    assert (data["pid"], data["stopped"]) == (before["supervisor"], ["gateway", "relay"])
+    assert not any(map(alive, before.values()))
+    assert machines.desk("down") == "No supervisor runs here.\nThe gateway does not run.\n"
+    machines.desk("up", "--no-warm")
+    assert None not in standing(machines).values()
+
+
+def test_up_tells_what_it_did_to_programs(machines):
+    data = machines.desk.data("up")
+    assert data["ready"] is True
+    assert data["url"] == f"http://127.0.0.1:{machines.port}"
+    assert [(each["agent"], each["node"], each["to"]) for each in data["agents"]] == [
+        ("planner", "laptop", "your small model"),
+        ("implementer", "mini", "your big model"),
+    ]
+    assert {each["state"] for each in data["models"]} == {"ok"}
+
+
+def test_up_with_a_node_that_is_off_starts_the_rest_and_says_so(machines):
+    machines.mini.set(refuse=True)
+    done = machines.desk.type("up")
+    assert done.returncode == 1
+    assert done.stdout.startswith("Your fleet is up, but not all of it.\n")
+    assert "heavy-coder could not be loaded on mini: connection refused" in done.stdout
+    assert None not in standing(machines).values()
+    machines.mini.heal()
+    assert machines.desk("up").startswith("Your fleet is ready.\n")
+
+
+def test_up_says_that_it_installs_litellm_before_it_does(machines):
+    """pip finds nothing here: what was not installed is told, and nothing was started."""
+    del machines.desk.env["FLEET_GATEWAY_PYTHON"]
+    nowhere = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null"}
+    done = machines.desk.type("up", env=nowhere, timeout=110)
+    assert done.returncode == 3, done.stderr
+    said = done.stderr.splitlines()
+    assert said[0] == "LiteLLM, which is the gateway, is not installed yet."
+    assert said[1].startswith("Making an environment in ")
+    assert said[2].startswith("Installing LiteLLM ")
+    assert "LiteLLM could not be installed" in said[3]
+    assert set(standing(machines).values()) == {None}
+
+
+def test_agents_go_on_after_down_unless_they_are_to_end(machines):
+    machines.desk("up", "--no-warm")
+    task = machines.desk.add(script="sleep 600")
+    machines.desk.wait_for(task, "running")
+    assert "1 agent goes on" in machines.desk("down")
+    assert machines.desk.status(task) == "running"
+    said = machines.desk("down", "--agents")
+    assert "Ended 1 agent" in said
+    assert machines.desk.status(task) != "running"
+
+
+def test_without_a_fleet_it_says_what_to_do(machines):
+    machines.file.unlink()
+    assert "There is no fleet.yaml here." in machines.desk.fails("up", status=2)
+    assert machines.desk("down") == "No supervisor runs here.\nThe gateway does not run.\n"
+
+
+def test_agents_of_one_model_or_of_none_are_told_plainly(machines):
+    text = FLEET.replace("model: heavy-coder", "coder: codex, model: gpt-5-codex")
+    machines.write(text)
+    lines = machines.desk("up", "--no-warm").splitlines()
+    assert lines[1] == "Planner goes to your model small-coder."
+    assert lines[2] == "Implementer goes to gpt-5-codex of codex itself."

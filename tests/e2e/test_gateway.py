@@ -152,3 +152,10 @@ def test_beyond_this_machine_a_weak_key_is_refused(machines):
     said = machines.desk.fails("gateway", "start", status=1)
     assert "its key in $LITELLM_MASTER_KEY is weak" in said
     assert "unset LITELLM_MASTER_KEY" in said
+
+
+def test_it_is_found_where_it_was_told_to_listen(machines):
+    machines.desk("config", "set", "project.gateway.host=127.0.0.2")
+    machines.desk("gateway", "start")
+    assert machines.desk.data("gateway", "status")["url"] == f"http://127.0.0.2:{machines.port}"
+    assert machines.services()["gateway"]["answers"] is True

@@ -153,8 +153,7 @@ class Checkup:
 
     def _ports(self) -> Iterator[Finding]:
         services = self._services
-        wanted = ((services.gateway, services.port), (services.relay, services.relay_port))
-        taken = [port for held, port in wanted if not held.running() and checks.is_taken(port)]
+        taken = services.taken()
         if not taken:
             ports = f"{services.port} and {services.relay_port}"
             yield Finding("ports", OK, f"{ports} are free, or ours.")
@@ -255,6 +254,7 @@ def _fix(trip: Trip) -> str:
 def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") -> list[Finding]:
     """What each found, in their order. One that is not done in time is left to itself."""
     found: dict[str, list[Finding]] = {}
+    bugs: list[Exception] = []
 
     def act(name: str) -> None:
         try:
@@ -262,6 +262,8 @@ def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") 
         except (FleetError, OSError) as error:
             fix = getattr(error, "fix", "") or "`FLEET_DEBUG=1 fleet doctor` shows more."
             found[name] = [Finding(check or name, BAD, f"It could not be checked: {error}", fix)]
+        except Exception as error:  # noqa: BLE001  # raised where a person sees it
+            bugs.append(error)
 
     threads = [threading.Thread(target=act, args=(name,), daemon=True) for name in acts]
     until = time.monotonic() + within
@@ -269,6 +271,8 @@ def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") 
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
+    for bug in bugs:
+        raise bug
     late = f"not done within {within:g} s"
     more = "fleet doctor --timeout 300"
     return [

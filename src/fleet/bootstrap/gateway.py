@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from fleet.adapters.gateway.installing import OWN, Environment
 from fleet.adapters.gateway.key import ensure_key, key_of
@@ -30,6 +31,7 @@ READY = 180.0  # seconds: LiteLLM loads for half a minute on a small machine
 RELAY_READY = 20.0
 GRACE = 30.0
 ASK = 2.0
+HERE = "127.0.0.1"
 
 
 def environment(home: Path) -> Environment:
@@ -68,10 +70,17 @@ class Services:
         return self.look()
 
     def stop(self) -> list[str]:
-        Home(self.home).ensure()
+        """Those that ran, and have ended."""
+        if not self.place.exists():
+            return []
         with self.gateway.alone():
             both = (self.gateway, self.relay)
             return [service.name for service in both if service.stop(GRACE)]
+
+    def taken(self) -> list[int]:
+        """The ports that another program has, where ours should be."""
+        places = ((self.gateway, self._host, self.port), (self.relay, HERE, self.relay_port))
+        return [port for held, host, port in places if not held.running() and is_taken(port, host)]
 
     def look(self) -> list[Answer]:
         gateway, relay = self.gateway, self.relay
@@ -81,10 +90,15 @@ class Services:
         ]
 
     def ready(self) -> bool:
-        return answers(self.port, "/health/liveliness")
+        return answers(self._host, self.port, "/health/liveliness")
+
+    @property
+    def _host(self) -> str:
+        """Where this machine reaches the gateway."""
+        return urlsplit(self.url()).hostname or HERE
 
     def relay_ready(self) -> bool:
-        return answers(self.relay_port, "/relay/health")
+        return answers(HERE, self.relay_port, "/relay/health")
 
     @property
     def traces(self) -> Path:
@@ -112,7 +126,7 @@ class Services:
         if self.relay.running() and self.relay_ready():
             return
         self.relay.stop(GRACE)
-        _check_free(self.relay_port, "the relay")
+        _check_free(HERE, self.relay_port, "the relay")
         say(f"Starting the relay on port {self.relay_port}")
         config = str(self.place / "relay.config.json")
         argv = [sys.executable, "-m", "fleet.adapters.gateway.relay_main", config]
@@ -127,7 +141,7 @@ class Services:
         if self.gateway.running() and self.ready() and not anew:
             return
         self.gateway.stop(GRACE)
-        _check_free(self.port, "the gateway")
+        _check_free(self._host, self.port, "the gateway")
         say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
         config = str(self.place / "litellm_config.yaml")
         argv = [
@@ -166,9 +180,9 @@ class Services:
             raise Refused(found.said, fix=f"{found.fix}: a key is made for you.")
 
 
-def answers(port: int, path: str) -> bool:
+def answers(host: str, port: int, path: str) -> bool:
     """Whether something there says 200, quickly."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASK)
+    connection = http.client.HTTPConnection(host, port, timeout=ASK)
     try:
         connection.request("GET", path)
         return connection.getresponse().status == http.client.OK
@@ -178,8 +192,8 @@ def answers(port: int, path: str) -> bool:
         connection.close()
 
 
-def _check_free(port: int, what: str) -> None:
-    if is_taken(port):
+def _check_free(host: str, port: int, what: str) -> None:
+    if is_taken(port, host):
         raise Refused(
             f"Port {port}, where {what} should be, is taken by another program.",
             fix="End that program, or choose another port: "

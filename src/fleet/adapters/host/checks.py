@@ -77,10 +77,13 @@ def _is_open(path: Path) -> bool:
     return bool(stat.S_IMODE(held.st_mode) & OTHERS)
 
 
-def is_taken(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(DEADLINE)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def is_taken(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether somebody answers there."""
+    try:
+        socket.create_connection((host, port), timeout=DEADLINE).close()
+    except OSError:
+        return False
+    return True
 
 
 def free_pair(start: int) -> int:

@@ -228,6 +228,7 @@ class Simulation:
             task_dir=lambda task: Path("/tasks") / task,
             env=lambda task, run: {"FLEET_TASK_ID": task, "FLEET_RUN_ID": run},
             place_env=lambda _project, _place: {},
+            gateway_key=lambda _gateway: "",
             jitter=lambda: 0.0,
             files=NoFiles(),
             nodes=host.nodes,

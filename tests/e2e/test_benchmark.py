@@ -33,8 +33,8 @@ class Place:
     def __init__(self, root) -> None:
         self.desk = Desk(root)
         self.laptop = FakeNode([SMALL], prefill=1000, decode=50, load=0.3, output=100).start()
-        self.tower = FakeNode([SMALL, HEAVY], prefill=4000, decode=200, load=0.6, output=100)
-        self.tower.start()
+        more = {"load": 0.6, "slots": 2, "output": 100}
+        self.tower = FakeNode([SMALL, HEAVY], prefill=4000, decode=200, **more).start()
         self.box = FakeNode([SMALL], kind="llamacpp", prefill=2000, decode=100, output=100).start()
         urls = {name: getattr(self, name).url for name in ("laptop", "tower", "box")}
         file = self.desk.repo / "fleet.yaml"
@@ -85,9 +85,16 @@ def test_prompts_are_new_each_time_and_the_models_of_a_node_wait_for_each_other(
     assert len(set(prompts)) == 4  # each once more, to find it cached
     assert len({prompt[:20] for prompt in prompts}) == 4
     assert [seen.cached > 100 for seen in asked] == [False, True] * 4
-    assert place.tower.most == 1
+    assert place.tower.most == 1  # of two slots
     assert {seen.body["options"]["num_ctx"] for seen in asked} == {8192, 16384}
     assert {seen.body["keep_alive"] for seen in asked} == {-1}
+
+
+def test_nodes_are_measured_side_by_side(place):
+    place.measured("--model", "small")
+    times = [[s.at for s in node.asked("/api/chat")] for node in (place.laptop, place.tower)]
+    assert min(times[0]) < max(times[1])
+    assert min(times[1]) < max(times[0])
 
 
 def test_a_model_that_is_there_already_is_not_loaded_and_what_it_took_once_is_remembered(place):

@@ -30,6 +30,7 @@ STEPS = [
     "write terminal.lock",
     "start tmux load-buffer",
 ]
+POOLED = ["rename worktree", "rename gitdir"]
 HOW = ("SIGKILL", "SIGINT")
 STATUS = {"SIGKILL": -signal.SIGKILL, "SIGINT": 130}
 
@@ -55,8 +56,16 @@ def survive(desk, step: str, how: str, name: str) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_what_a_create_leaves_that_died_at_a_step_is_finished_by_the_next_command(desk, part):
+    desk.env["FLEET_WORKSPACE_POOL"] = "0"
     for number, step in enumerate(STEPS[part::4]):
         survive(desk, step, HOW[(part + number) % 2], f"new-{number}")
+
+
+def test_nor_is_anything_left_of_one_that_was_taking_a_used_worktree(desk):
+    desk("create", "first")
+    desk("kill", "first", "--delete-branch")
+    for number, step in enumerate(POOLED):
+        survive(desk, step, HOW[number % 2], f"new-{number}")
 
 
 def test_every_one_of_these_steps_is_one_that_a_create_goes_through(desk):

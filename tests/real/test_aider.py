@@ -59,7 +59,7 @@ def test_a_task_from_the_queue_is_done_and_committed_in_its_own_worktree(tmp_pat
         shown = json.loads(fleet("show", "t-1", "--json"))["data"]
         assert shown["task"]["status"] == "done", (shown, fleet("logs", "t-1", "--raw"))
         assert "[tool] edit hello.txt" in fleet("logs", "t-1")
-        assert {asked.model for asked in server.turns} == {"scripted-model"}
+        assert {asked.model for asked in server.turns} == {"fleet-greeter"}
         assert {a.headers["authorization"] for a in server.turns} == {"Bearer sk-test"}
     done = subprocess.run(
         ["git", "show", "fleet/t-1:hello.txt"], cwd=repo, capture_output=True, text=True, check=True

@@ -29,7 +29,8 @@ def test_a_task_is_done_in_its_own_worktree_with_the_agents_model(coder, tmp_pat
         desk("run", "--once")
         assert desk.status() == "done", desk.story()
         assert "It greets the fleet." in desk("logs", "t-1")
-        assert {asked.model for asked in desk.server.turns} == {"scripted-model"}
+        own = "scripted-model" if coder == "acp" else "fleet-greeter"
+        assert {asked.model for asked in desk.server.turns} == {own}
         assert desk.greeting() == "Hello, fleet.\n"
         assert (desk.repo / "hello.txt").read_text() == "Hello, world.\n"
         told = "\n".join([desk.server.turns[0].system, *desk.server.turns[0].said])

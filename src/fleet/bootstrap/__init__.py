@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fleet.adapters.host.terminals import Terminals
     from fleet.bootstrap.workspaces import Cleared, Workspaces
     from fleet.config import Loaded
+    from fleet.domain.fleet import Gateway
     from fleet.domain.run import Workspace
     from fleet.operations.catalogue import Context
     from fleet.ports import Coder, Store
@@ -312,6 +313,12 @@ class App:
         """What a workspace adds to the environment of its coder and of its gate."""
         return self.checkout(project).env(workspace)
 
+    def gateway_key(self, gateway: Gateway) -> str:
+        """The environment's, else the one that was made for it; empty when there is none yet."""
+        from fleet.adapters.gateway.key import key_of
+
+        return key_of(gateway, self.home.path, self.env)
+
     @property
     def workspaces(self) -> Workspaces:
         """What is done with workspaces besides making them."""
@@ -346,6 +353,7 @@ class App:
             task_dir=self.home.task_dir,
             env=self.coder_env,
             place_env=self.workspace_env,
+            gateway_key=self.gateway_key,
             jitter=random.random,
             files=self.files,
             nodes=NodePulses(self.bell.ring_self),

@@ -90,7 +90,7 @@ class Services:
         ]
 
     def ready(self) -> bool:
-        return answers(self._host, self.port, "/health/liveliness")
+        return answers(self.port, "/health/liveliness", self._host)
 
     @property
     def _host(self) -> str:
@@ -98,7 +98,7 @@ class Services:
         return urlsplit(self.url()).hostname or HERE
 
     def relay_ready(self) -> bool:
-        return answers(HERE, self.relay_port, "/relay/health")
+        return answers(self.relay_port, "/relay/health")
 
     @property
     def traces(self) -> Path:
@@ -180,7 +180,7 @@ class Services:
             raise Refused(found.said, fix=f"{found.fix}: a key is made for you.")
 
 
-def answers(host: str, port: int, path: str) -> bool:
+def answers(port: int, path: str, host: str = HERE) -> bool:
     """Whether something there says 200, quickly."""
     connection = http.client.HTTPConnection(host, port, timeout=ASK)
     try:

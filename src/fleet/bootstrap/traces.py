@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from fleet.adapters.host.tail import Tail
+
 FILE = "traces.jsonl"
+TORN = 100  # lines that may be no trace
 
 
 def traces_of(home: Path) -> Path:
@@ -30,7 +33,7 @@ def last_traces(path: Path, wanted: Wanted, most: int) -> list[Trace]:
 
     tail = Tail(path)
     try:
-        return list(deque(chosen(tail.past(), wanted), maxlen=most))
+        return list(_last(tail, wanted, most))
     finally:
         tail.close()
 
@@ -41,10 +44,17 @@ def coming_traces(path: Path, wanted: Wanted, most: int) -> Iterator[Trace]:
 
     tail = Tail(path)
     try:
-        yield from deque(chosen(tail.past(), wanted), maxlen=most)
+        yield from _last(tail, wanted, most)
         yield from chosen(tail.follow(), wanted)
     finally:
         tail.close()
+
+
+def _last(tail: Tail, wanted: Wanted, most: int) -> deque[Trace]:
+    lines = tail.past()
+    if wanted == Wanted():  # then only the end of a long file is taken apart
+        lines = iter(deque(lines, maxlen=most + TORN))
+    return deque(chosen(lines, wanted), maxlen=most)
 
 
 def last_lines(path: Path, most: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.budget import left
 from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import Refused
-from fleet.domain.fleet import url_of
+from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.task import Mode
 from fleet.ports import Brief, InTerminal
 from fleet.supervisor.brief import compose, instructions, news_for, session_of
@@ -15,11 +15,14 @@ from fleet.supervisor.limits import budget_of
 
 if TYPE_CHECKING:
     from fleet.config import Settings
-    from fleet.domain.fleet import Agent, Fleet
+    from fleet.domain.fleet import Agent, Fleet, Gateway
     from fleet.domain.run import Choice, Run, Workspace
     from fleet.domain.task import Task
     from fleet.ports import Coder, Launch
     from fleet.supervisor.parts import Here, Parts
+
+CONFIGURED = frozenset({"acp"})  # the program's own settings say by which names it has models
+
 
 
 def launch_of(
@@ -43,10 +46,10 @@ def launch_of(
         prompt=prompt,
         cwd=workspace.path,
         task_dir=str(parts.task_dir(task.id)),
-        model=run.choice.model,
+        model=asked_for(agent, there.fleet, run.choice),
         instructions=instructions(agent),
         session=session,
-        env={**parts.env(task.id, run.id), **parts.place_env(task.project, workspace)},
+        env=_env(parts, run, task, workspace, gateway=_gateway(there.fleet, run.choice)),
         options=options,
     )
     if task.spec.mode != Mode.TERMINAL:
@@ -57,6 +60,27 @@ def launch_of(
             fix="Leave the terminal out: fleet create --headless, or fleet add.",
         )
     return coder.launch_in_terminal(brief)._replace(title=workspace.branch or task.title)
+
+
+def asked_for(agent: Agent, fleet: Fleet, choice: Choice) -> str:
+    """The name that the coder asks for: the agent's own, where traces then know who asked."""
+    if agent.name not in fleet.agents or agent.model is None or choice.coder in CONFIGURED:
+        return choice.model
+    return alias_of(agent) if fleet.model(choice.model) == agent.model else choice.model
+
+
+def _gateway(fleet: Fleet, choice: Choice) -> Gateway | None:
+    """That the model is asked for at; None when the coder finds its own."""
+    return fleet.gateway if choice.model and fleet.model(choice.model) else None
+
+
+def _env(
+    parts: Parts, run: Run, task: Task, workspace: Workspace, *, gateway: Gateway | None
+) -> dict[str, str]:
+    env = {**parts.env(task.id, run.id), **parts.place_env(task.project, workspace)}
+    if gateway is not None and (key := parts.gateway_key(gateway)):
+        env[gateway.master_key_env] = key
+    return env
 
 
 def _dollars(task: Task, coder: Coder, settings: Settings) -> float:

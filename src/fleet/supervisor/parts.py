@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.config import Settings
-    from fleet.domain.fleet import Fleet
+    from fleet.domain.fleet import Fleet, Gateway
     from fleet.domain.run import Workspace
     from fleet.ports import (
         Checkout,
@@ -55,6 +55,7 @@ class Parts:
     task_dir: Callable[[str], Path]
     env: Callable[[str, str], Mapping[str, str]]  # of (task, run): all a coder starts with
     place_env: Callable[[str, Workspace], Mapping[str, str]]  # what its workspace adds to that
+    gateway_key: Callable[[Gateway], str]  # empty when there is none yet
     jitter: Callable[[], float]
     files: TaskFiles
     nodes: Nodes

@@ -46,9 +46,9 @@ def name_of(event: str, args: tuple[object, ...]) -> str:
 def _plain(path: str) -> str:
     """The name of a file, without what differs from run to run."""
     name = re.sub(r"[.][0-9]{3,}$", "", path.rpartition("/")[2]).lstrip(".")
-    for pattern, word in PLAIN:
-        name = re.sub(pattern, word, name)
-    return name
+    found = ((p, word) for p, word in PLAIN if re.search(p, name))
+    pattern, word = next(found, ("^$", ""))
+    return re.sub(pattern, word, name)
 
 
 def arm() -> None:

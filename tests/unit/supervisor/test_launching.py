@@ -1,0 +1,39 @@
+"""By which name a run asks for its model."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
+from fleet.domain.run import Choice
+from fleet.supervisor.launching import asked_for, options_of
+
+HERE = Node("here", "ollama", "http://10.0.0.5:11434")
+SMALL = Model("small", "claude-haiku-local", (Serving(HERE, "qwen:7b", 8192, 60.0, 1),))
+HEAVY = Model("heavy", "claude-sonnet-local", (Serving(HERE, "qwen:32b", 8192, 60.0, 1),))
+PLANNER = Agent("planner", "claude", model=SMALL)
+FLEET = Fleet(
+    models={"small": SMALL, "heavy": HEAVY},
+    agents={"planner": PLANNER, "cloud": Agent("cloud", "claude", model_name="opus")},
+    coders={"claude": Agent("claude", "claude", model=HEAVY)},
+)
+
+
+@pytest.mark.parametrize(
+    ("agent", "coder", "model", "asked"),
+    [
+        ("planner", "claude", "claude-haiku-local", "fleet-planner"),
+        ("planner", "codex", "small", "fleet-planner"),
+        ("planner", "claude", "heavy", "heavy"),  # the task asked for another
+        ("planner", "claude", "opus", "opus"),
+        ("planner", "acp", "small", "small"),
+        ("cloud", "claude", "opus", "opus"),
+        ("claude", "claude", "claude-sonnet-local", "claude-sonnet-local"),
+        ("claude", "claude", "", ""),
+    ],
+)
+def test_an_agent_asks_for_its_own_model_by_its_own_name(agent, coder, model, asked):
+    choice = Choice(agent, coder, model)
+    assert asked_for(FLEET.agent(agent), FLEET, choice) == asked
+    behind = "gateway" in options_of(FLEET.agent(agent), FLEET, choice)
+    assert behind == (model not in {"opus", ""})

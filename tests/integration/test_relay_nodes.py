@@ -8,6 +8,7 @@ import time
 import pytest
 from relay_stand import HELLO, MODEL, UPSTREAM, Stand, serving
 
+from fleet.adapters.gateway.relay_config import speed_key
 from fleet.domain.fleet import Model
 
 
@@ -261,6 +262,18 @@ def test_the_faster_node_is_chosen_once_it_is_known_and_the_choice_is_explained(
     assert got.headers["x-fleet-route"].startswith("fast ")
     assert "; slow " in got.headers["x-fleet-route"]
     assert it.status["nodes"]["fast"]["servings"][UPSTREAM]["decode"] > 100
+
+
+def test_before_it_has_seen_for_itself_it_believes_what_was_measured(stand):
+    it = stand()
+    pace = {"a": 5.0, "b": 100.0}
+    it.open(
+        speeds={
+            speed_key(s.node.endpoint, s.upstream): {"prefill": 500.0, "decode": pace[s.node.name]}
+            for s in it.servings()
+        }
+    )
+    assert it.chat().headers["x-fleet-node"] == "b"
 
 
 def test_a_conversation_stays_where_its_prefix_is(stand):

@@ -6,13 +6,15 @@ import http.client
 import json
 import os
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from fleet.adapters.backends.measurements import Measurements
 from fleet.adapters.gateway.installing import OWN, Environment
 from fleet.adapters.gateway.key import ensure_key, key_of
 from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
-from fleet.adapters.gateway.relay_config import relay_config
+from fleet.adapters.gateway.relay_config import relay_config, speed_key
 from fleet.adapters.host.checks import free_pair, is_taken
 from fleet.adapters.host.files import write_atomically
 from fleet.adapters.host.home import Home
@@ -117,10 +119,16 @@ class Services:
             traces=str(self.traces),
             base=str(self.base),
             heartbeat=0,  # LiteLLM has its own, and lets none of ours through
+            speeds=self._speeds(),
             priorities={a.name: a.priority for a in self.fleet.agents.values()},
         )
         write_atomically(self.place / "relay.config.json", json.dumps(told, indent=1) + "\n")
         return changed
+
+    def _speeds(self) -> dict[str, dict[str, float]]:
+        """What `fleet benchmark` found: until the relay has seen for itself."""
+        rows = Measurements(self.home).read().values()
+        return {speed_key(row.url, row.upstream): asdict(row.pace) for row in rows}
 
     def _start_relay(self, say: Callable[[str], None]) -> None:
         if self.relay.running() and self.relay_ready():

@@ -71,13 +71,13 @@ def _wanted(
 ) -> tuple[list[tuple[str, Serving]], list[str]]:
     """What to measure, and the nodes that are left out."""
     from fleet.bootstrap.measuring import costs_money
-    from fleet.cli.compute import _model
+    from fleet.cli.compute import named_model
     from fleet.domain.errors import NotFound, nearest
 
     if node and node not in fleet.nodes:
         fix = nearest(node, fleet.nodes) or f"Nodes: {', '.join(fleet.nodes)}."
         raise NotFound(f"There is no node '{node}'.", fix=fix)
-    models = [_model(fleet, model)] if model else list(dict.fromkeys(fleet.models.values()))
+    models = [named_model(fleet, model)] if model else list(dict.fromkeys(fleet.models.values()))
     found = [
         (each.name, serving)
         for each in models

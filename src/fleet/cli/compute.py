@@ -154,7 +154,7 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
         raise BadInput("--model and --agent are given together.", fix="Leave one of them out.")
     models: list[Model] = list(dict.fromkeys(fleet.models.values()))
     if model:
-        models = [_model(fleet, model)]
+        models = [named_model(fleet, model)]
     elif agent:
         found = fleet.agent(agent).model
         if found is None:
@@ -166,7 +166,7 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
     return [(each.name, serving) for each in models for serving in each.servings]
 
 
-def _model(fleet: Fleet, name: str) -> Model:
+def named_model(fleet: Fleet, name: str) -> Model:
     from fleet.domain.errors import NotFound, nearest
 
     found = fleet.model(name)

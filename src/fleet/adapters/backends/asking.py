@@ -68,7 +68,7 @@ class Asking:
         except ValueError:
             found = None
         if status >= BAD:
-            raise OtherAnswer(_refused(status, found), status)
+            raise OtherAnswer(refused_words(status, found), status)
         if found is None:
             page = "html" in kind or data.lstrip()[:1] == b"<"
             what = "a web page, not as a server of models does" if page else "what is not JSON"
@@ -99,7 +99,7 @@ class Asking:
         except (OSError, HTTPException, ValueError) as error:
             if self._cut or isinstance(error, TimeoutError):
                 raise NoAnswer(f"{stage} within {self._within:g} s") from None
-            raise NoAnswer(_words(error)) from None
+            raise NoAnswer(error_words(error)) from None
         finally:
             connection.close()
 
@@ -122,7 +122,7 @@ class Asking:
         except (OSError, ValueError) as error:
             connection.close()
             late = f"no connection within {seconds:.1g} s"  # it dripped while keys were agreed on
-            raise NoAnswer(late if self._cut else _words(error)) from None
+            raise NoAnswer(late if self._cut else error_words(error)) from None
         connection.sock.settimeout(max(0.01, self.left))
         return connection
 
@@ -142,13 +142,13 @@ def _read(response: HTTPResponse) -> bytes:
     return data
 
 
-def _words(error: Exception) -> str:
+def error_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return f"it broke off: {error}" if str(error) else "it broke off"
 
 
-def _refused(status: int, found: Any) -> str:
+def refused_words(status: int, found: Any) -> str:
     said = found.get("error", "") if isinstance(found, dict) else ""
     if isinstance(said, dict):
         said = said.get("message", "")

@@ -17,8 +17,8 @@ from fleet.adapters.backends.asking import (
     Asking,
     NoAnswer,
     OtherAnswer,
-    _refused,
-    _words,
+    refused_words,
+    error_words,
 )
 from fleet.adapters.backends.replies import Reply
 from fleet.domain.errors import Unavailable
@@ -104,13 +104,13 @@ class _Streaming(Asking):
             connection.request("POST", where, json.dumps(body).encode(), headers)
             response = connection.getresponse()
             if response.status >= BAD:
-                raise OtherAnswer(_refused(response.status, _json(response.read(1 << 16))))
+                raise OtherAnswer(refused_words(response.status, _json(response.read(1 << 16))))
             while line := response.readline():
                 yield line
         except (OSError, HTTPException, ValueError) as error:
             if self._cut or isinstance(error, TimeoutError):
                 raise NoAnswer(f"no whole answer within {self._within:g} s") from None
-            raise NoAnswer(_words(error)) from None
+            raise NoAnswer(error_words(error)) from None
         finally:
             connection.close()
 

@@ -62,7 +62,7 @@ class Relay:
         if path != self.traces.path:
             self.traces.flush()
             self.traces = TraceLog(path)
-        self.world.adopt(plan.fleet)
+        self.world.adopt(plan.fleet, plan.settings.speeds)
         self.line.move()
 
     async def drain(self, grace: float) -> None:

@@ -30,6 +30,12 @@ class Settings:
     grace: float = 30.0
     look: float = 5.0  # between looks at a node that is at work
     priorities: Mapping[str, int] = field(default_factory=dict)  # by agent; lower goes first
+    speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # see `speed_key`
+
+
+def speed_key(endpoint: str, upstream: str) -> str:
+    """By which a serving's measured pace is found, before the relay has one of its own."""
+    return f"{endpoint} {upstream}"
 
 
 @dataclass(frozen=True, slots=True)

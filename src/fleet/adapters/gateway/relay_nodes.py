@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from fleet.adapters.gateway.relay_config import speed_key
 from fleet.adapters.gateway.relay_wires import Clock, Tokens, timing, tokens
 from fleet.domain import breaker as breakers
 from fleet.domain import pace as paces
@@ -17,7 +18,7 @@ from fleet.domain.route import Standing
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fleet.adapters.gateway.relay_body import Asked
     from fleet.adapters.gateway.relay_wires import Ear
@@ -117,10 +118,12 @@ class World:
         self.nodes: dict[str, NodeState] = {}
         self.models: dict[str, Model] = {}
         self._servings: dict[tuple[str, str], ServingState] = {}
+        self._speeds: Mapping[str, Mapping[str, float]] = {}
         self._outputs: dict[tuple[str, str], float] = {}
         self._last: OrderedDict[tuple[str, str, str], str] = OrderedDict()
 
-    def adopt(self, fleet: Fleet) -> None:
+    def adopt(self, fleet: Fleet, speeds: Mapping[str, Mapping[str, float]]) -> None:
+        self._speeds = speeds
         known = {state.node: state for state in self.nodes.values()}
         self.nodes = {
             name: known.get(node) or NodeState(node) for name, node in fleet.nodes.items()
@@ -136,7 +139,10 @@ class World:
     def state(self, serving: Serving) -> ServingState:
         key = (serving.node.name, serving.upstream)
         if key not in self._servings:
-            self._servings[key] = ServingState(self.nodes[serving.node.name], serving.upstream)
+            state = ServingState(self.nodes[serving.node.name], serving.upstream)
+            known = self._speeds.get(speed_key(serving.node.endpoint, serving.upstream), {})
+            state.pace = Pace(**known)
+            self._servings[key] = state
         self._servings[key].slots = serving.slots
         return self._servings[key]
 

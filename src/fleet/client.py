@@ -34,7 +34,7 @@ class Client:
     def call(self, request: Request[Reply]) -> Reply:
         reply = perform(self.app.context, request)
         if find(type(request)).at_host:
-            self._see_to(str(getattr(reply, "id", "")))
+            self.see_to(str(getattr(reply, "id", "")))
         return reply
 
     def supervised(self) -> bool:
@@ -144,7 +144,7 @@ class Client:
         looks = iter(range(LOOKS))
         self._supervise(lambda: next(looks, None) is None, time.monotonic() + PATIENCE)
 
-    def _see_to(self, task_id: str) -> None:
+    def see_to(self, task_id: str) -> None:
         """Wait until each run's host has done it; with no supervisor here, do it ourselves."""
         until = time.monotonic() + PATIENCE
         while runs := self._to_end(task_id):

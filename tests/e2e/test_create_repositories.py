@@ -68,7 +68,6 @@ def test_without_a_remote_nothing_is_missed(desk):
     assert "main went forward to fix" in desk("merge", "fix")
 
 
-@pytest.mark.xfail(reason="create does not take a bare repository for one yet", strict=True)
 def test_a_bare_repository_has_worktrees_too(desk, tmp_path):
     bare = tmp_path / "bare.git"
     desk.git("clone", "-q", "--bare", str(desk.repo), str(bare))

@@ -63,6 +63,7 @@ def test_a_taken_port_is_refused_and_its_fix_works(machines, beside):
         said = machines.desk.fails("gateway", "start", status=1)
         assert f"Port {machines.port + beside}" in said
         assert "is taken by another program" in said
+        assert not any(each["running"] for each in machines.services().values())
         fix = said[said.index("fleet config set") :].strip()
         machines.desk(*typed(fix))
         machines.port = int(fix.rpartition("=")[2])
@@ -143,6 +144,7 @@ def test_one_that_does_not_come_up_is_told_with_its_last_words(machines):
     package.write_text("def run_server():\n    raise SystemExit('no such table')\n")
     said = machines.desk.fails("gateway", "start", status=3)
     assert "The gateway did not come up: no such table" in said
+    assert not any(each["running"] for each in machines.services().values())
     assert "fleet gateway logs" in said
 
 

@@ -28,6 +28,8 @@ SMALL, HEAVY, THIRD = "qwen-coder:7b", "qwen-coder:32b", "deepseek-coder:33b"
 PLAN = "You plan for the shop; you change nothing."
 BUILD = "You build what the shop's planner has planned."
 REVIEW = "You review for the shop."
+FLY = "You fly what the shop has built."
+SIT = "You sit beside the shopkeeper."
 FLEET_YAML = """\
 project:
   name: shop
@@ -64,12 +66,14 @@ agents:
     prompt: {REVIEW}
   pilot:
     coder: codex
-    model: small-coder
+    model: heavy-coder
     description: Flies.
+    prompt: {FLY}
   pair:
     coder: aider
     model: small-coder
     description: Sits beside you.
+    prompt: {SIT}
 """
 
 

@@ -84,14 +84,16 @@ class App:
 
     @cached_property
     def store(self) -> Store:
-        """A store that was deleted must not give a task the id of a run that is still here."""
+        return self.another_store()
+
+    def another_store(self) -> Store:
+        """A connection of its own, for the thread that asks.
+
+        A store that was deleted must not give a task the id of a run that is still here.
+        """
         runs = self.home.runs
         url = self.loaded.settings.store.url
         return open_store(url, self.bell, taken=lambda name: (runs / f"{name}.1").exists())
-
-    def another_store(self) -> Store:
-        """A connection of its own, for the thread that asks."""
-        return open_store(self.loaded.settings.store.url, self.bell)
 
     @cached_property
     def keepers(self) -> Keepers:

@@ -66,9 +66,15 @@ class Services:
         version = self.environment.checked()
         Home(self.home).ensure()  # before a folder in it would bring it along, open to all
         with self.gateway.alone():
+            self._check_free()
             changed = self._write()
-            self._start_relay(say)
-            self._start_gateway(version, say, anew=changed)
+            started = self._start_relay(say)
+            try:
+                self._start_gateway(version, say, anew=changed)
+            except BaseException:
+                if started:
+                    self.relay.stop(GRACE)
+                raise
         return self.look()
 
     def stop(self) -> list[str]:
@@ -106,6 +112,15 @@ class Services:
     def traces(self) -> Path:
         return self.home / "logs" / "traces.jsonl"
 
+    def _check_free(self) -> None:
+        for port in self.taken():
+            what = "the gateway" if port == self.port else "the relay"
+            raise Refused(
+                f"Port {port}, where {what} should be, is taken by another program.",
+                fix="End that program, or choose another port: "
+                f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
+            )
+
     def _write(self) -> bool:
         """What they read; True if LiteLLM, which reads once, must begin anew."""
         self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -130,11 +145,11 @@ class Services:
         rows = Measurements(self.home).read().values()
         return {speed_key(row.url, row.upstream): asdict(row.pace) for row in rows}
 
-    def _start_relay(self, say: Callable[[str], None]) -> None:
+    def _start_relay(self, say: Callable[[str], None]) -> bool:
+        """False when it ran already."""
         if self.relay.running() and self.relay_ready():
-            return
+            return False
         self.relay.stop(GRACE)
-        _check_free(HERE, self.relay_port, "the relay")
         say(f"Starting the relay on port {self.relay_port}")
         config = str(self.place / "relay.config.json")
         argv = [sys.executable, "-m", "fleet.adapters.gateway.relay_main", config]
@@ -144,12 +159,12 @@ class Services:
         ):
             self.relay.stop(1.0)
             raise _not_up("relay", self.relay)
+        return True
 
     def _start_gateway(self, version: str, say: Callable[[str], None], *, anew: bool) -> None:
         if self.gateway.running() and self.ready() and not anew:
             return
         self.gateway.stop(GRACE)
-        _check_free(self._host, self.port, "the gateway")
         say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
         config = str(self.place / "litellm_config.yaml")
         argv = [
@@ -198,15 +213,6 @@ def answers(port: int, path: str, host: str = HERE) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _check_free(host: str, port: int, what: str) -> None:
-    if is_taken(port, host):
-        raise Refused(
-            f"Port {port}, where {what} should be, is taken by another program.",
-            fix="End that program, or choose another port: "
-            f"fleet config set --project gateway.port={free_pair(port + 100)}",
-        )
 
 
 def _not_up(name: str, service: Service) -> Unavailable:

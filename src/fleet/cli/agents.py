@@ -87,11 +87,18 @@ def multi(
 def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
     from fleet.cli.connect import connect
     from fleet.cli.new_agent import check, report
+    from fleet.cli.readying import Readying
+    from fleet.cli.render import say
 
     client = connect(config=config)
     check(client, agents)
     tasks = add(client, agents)  # type: ignore[operator]
-    late = client.start(tasks, patience=wait)
+    try:
+        with Readying(client.app.home.path / "tasks", tasks):
+            late = client.start(tasks, patience=wait)
+    except KeyboardInterrupt:
+        say(f"Interrupted: `fleet list --repair` goes on with {' '.join(tasks)}, `fleet kill` ends.")
+        raise
     return report(client, tasks, late)
 
 

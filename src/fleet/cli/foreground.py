@@ -12,7 +12,7 @@ from fleet.cli.log_lines import fact_line, words_of
 from fleet.cli.render import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fleet.bootstrap import App
     from fleet.domain.event import Event
@@ -44,15 +44,21 @@ def supervise(app: App, given: Given) -> int:
         os.chdir("/")  # else nobody could unmount or remove where we were started
     with _alone(app):
         stop = Stop(app)
-        app.arrive()
-        supervisor = app.supervisor(coder=given.coder, max_concurrent=given.most)
-        _loop(app, given, supervisor, stop)
-        stop.complain()
-        app.leave()
-        if supervisor.attempts:
-            count = len(supervisor.attempts)
-            say(f"Stopped. {count} still run; the next `fleet run` takes them up.")
+        on_signals(stop.ask, stop.wake)
+        supervise_until(app, given, stop)
     return 0
+
+
+def supervise_until(app: App, given: Given, stop: Stop) -> None:
+    """With the host's lock held, in the thread that made the app."""
+    app.arrive()
+    supervisor = app.supervisor(coder=given.coder, max_concurrent=given.most)
+    _loop(app, given, supervisor, stop)
+    stop.complain()
+    app.leave()
+    if supervisor.attempts:
+        count = len(supervisor.attempts)
+        say(f"Stopped. {count} still run; the next `fleet run` takes them up.")
 
 
 def _loop(app: App, given: Given, supervisor: Supervisor, stop: Stop) -> None:
@@ -107,9 +113,8 @@ def _alone(app: App) -> Iterator[None]:
 
 
 class Stop:
-    """True once a signal has asked for it; a second one ends us at once, as it ends anything.
+    """True once somebody has asked for it, from any thread.
 
-    A terminal that is closed asks too. Without one SIGHUP is a reason to look at the settings.
     A home that was removed or replaced is no longer ours: another may supervise the new one.
     """
 
@@ -118,23 +123,12 @@ class Stop:
         self._lock = app.home.path / "supervisor.lock"
         self._ours = self._lock.stat().st_ino
         self._bell = app.bell
-        asking = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` leaves it
-            if has_terminal():
-                asking.append(signal.SIGHUP)
-            else:
-                signal.signal(signal.SIGHUP, self._wake)
-        self._asking = asking
-        for number in asking:
-            signal.signal(number, self._ask)
 
-    def _ask(self, _number: int, _frame: object) -> None:
+    def ask(self) -> None:
         self._asked = True
-        for number in self._asking:
-            signal.signal(number, signal.SIG_DFL)
         self._bell.ring_self()
 
-    def _wake(self, _number: int, _frame: object) -> None:
+    def wake(self) -> None:
         self._bell.ring_self()
 
     def __call__(self) -> bool:
@@ -153,6 +147,30 @@ class Stop:
             from fleet.domain.errors import Unavailable
 
             raise Unavailable(f"{self._lock.parent} is gone, or another one is in its place.")
+
+
+def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
+    """In the main thread: a signal asks to stop; a second one ends us at once, as it ends anything.
+
+    A terminal that is closed asks too. Without one SIGHUP is a reason to look at the settings.
+    """
+    asking = [signal.SIGINT, signal.SIGTERM]
+
+    def asked(_number: int, _frame: object) -> None:
+        for number in asking:
+            signal.signal(number, signal.SIG_DFL)
+        ask()
+
+    def woken(_number: int, _frame: object) -> None:
+        wake()
+
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` leaves it
+        if has_terminal():
+            asking.append(signal.SIGHUP)
+        else:
+            signal.signal(signal.SIGHUP, woken)
+    for number in asking:
+        signal.signal(number, asked)
 
 
 def has_terminal() -> bool:

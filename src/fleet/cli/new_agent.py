@@ -38,7 +38,7 @@ def wanted(branch: str, prompt: str, given: Mapping[str, object]) -> Wanted:
             fix="Use letters, digits, '-', '_' and '/'.",
         )
     cwd = directory(None)
-    if checkout_top(cwd) is None:
+    if checkout_top(cwd) is None and not (cwd / "HEAD").is_file():  # a bare one has no checkout
         raise BadInput(
             f"{cwd} is not in a git repository.", fix="`fleet add` works without one; or: git init"
         )

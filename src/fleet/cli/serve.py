@@ -12,6 +12,7 @@ from fleet.cli.view import Pairs, Result, Text
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fleet.bootstrap import App
     from fleet.bootstrap.serving import Service
 
 PORT = 3847
@@ -25,14 +26,16 @@ ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
     "--port", type=click.IntRange(0, 65535), envvar="PORT", default=PORT, show_default=True
 )
 @click.option("--name", "names", multiple=True, help="A name by which other machines call it.")
+@click.option("--no-run", is_flag=True, help="Only serve; the supervisor is somebody else's.")
+@click.option("--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once.")
 @click.option("--background", is_flag=True, help="Go on without this terminal.")
 @click.option("--status", is_flag=True, help="Say whether one runs in the background.")
 @click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
 def serve(
-    *, host: str, port: int, names: tuple[str, ...], background: bool, status: bool, stop: bool,
-    config: Path | None,
+    *, host: str, port: int, names: tuple[str, ...], no_run: bool, most: int | None,
+    background: bool, status: bool, stop: bool, config: Path | None,
 ) -> Result | int:  # fmt: skip
-    """Serve the operations over HTTP, until Ctrl-C."""
+    """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents go on."""
     from fleet.bootstrap.serving import service_of
     from fleet.cli.connect import connect
 
@@ -44,14 +47,33 @@ def serve(
     if status:
         return _status(service)
     words = [f"--host={host}", f"--port={port}", *(f"--name={name}" for name in names)]
+    words += ["--no-run"] if no_run else []
+    words += [f"--max={most}"] if most else []
     if config is not None:
         words.append(f"--config={config.absolute()}")
     if background:
         return _background(service, words, port)
-    from fleet.cli.render import say
-    from fleet.server.running import serve_forever
+    return _serve(app, host, port, names, None if no_run else most or 0)
 
-    return serve_forever(app, host=host, port=port, names=names, say=say)
+
+def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | None) -> int:
+    """`most`: runs at once, 0 for as many as the settings say; None: no supervisor."""
+    from dataclasses import replace
+
+    from fleet.cli.foreground import Given, on_signals
+    from fleet.cli.inside import Inside
+    from fleet.cli.render import say
+    from fleet.server.running import Serving
+
+    serving = Serving(app, host=host, port=port, names=names)
+    inside = None
+    if most is not None:
+        config = str(app.config_file.absolute()) if app.config_file else ""
+        given = Given(most=most, config=config, cwd=str(app.cwd))
+        inside = Inside(lambda: replace(app, listening=True), given, serving.stop)
+    on_signals(serving.stop, inside.wake if inside else lambda: None)
+    serving.run(say, inside)
+    return 0
 
 
 def _status(service: Service) -> Result:

@@ -23,6 +23,7 @@ from fleet.server.speech import encode, from_query, is_read, path_of, request_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from concurrent.futures import Future
 
     from starlette.requests import Request
 
@@ -51,6 +52,7 @@ class Server:
     streams: Streams
     rates: Rates
     hosts: frozenset[str]
+    hosts_do: Callable[[str], Future[None]]  # once the hosts of this task's runs have ended them
 
     def app(self) -> Guard:
         routes = [
@@ -92,7 +94,10 @@ class Server:
         context = self.context._replace(actor=actor)
         if is_read(operation):
             return perform(context._replace(store=self.store), asked)
-        return await asyncio.wrap_future(self.writer.do(context, asked))
+        reply = await asyncio.wrap_future(self.writer.do(context, asked))
+        if operation.at_host:
+            await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
+        return reply
 
     def who(self, request: Request) -> Actor:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

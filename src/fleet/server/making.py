@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.bootstrap.serving import server_key
+from fleet.client import Client
 from fleet.server.app import BURST, RATE, Server
 from fleet.server.guard import LOOPBACK, Rates
 from fleet.server.stream import Streams
@@ -14,9 +17,12 @@ from fleet.server.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from fleet.bootstrap import App
     from fleet.ports import Store
+
+WAITERS = 16  # runs that are being ended for somebody who waits
 
 
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
@@ -32,7 +38,22 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         streams=streams,
         rates=Rates(RATE, BURST),
         hosts=hosts,
+        hosts_do=_hosts_do(app),
     )
+
+
+def _hosts_do(app: App) -> Callable[[str], Future[None]]:
+    """In threads beside the loop and the writer, each with a store of its own."""
+    waiters = ThreadPoolExecutor(WAITERS, "hosts")
+
+    def wait(task: str) -> None:
+        own = replace(app)
+        try:
+            Client(own).see_to(task)
+        finally:
+            own.store.close()
+
+    return lambda task: waiters.submit(wait, task)
 
 
 def tokens_of(app: App) -> Tokens:

@@ -1,10 +1,11 @@
-"""Being the server, until a signal ends it."""
+"""Being the server, until it is told to stop."""
 
 from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Protocol
 
 import uvicorn
 
@@ -14,31 +15,72 @@ from fleet.server.making import make_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from fleet.bootstrap import App
 
 GRACE = 5  # seconds for requests that are being answered
 
 
-def serve_forever(
-    app: App, *, host: str, port: int, names: tuple[str, ...], say: Callable[[str], None]
-) -> int:
-    if host not in LOOPBACK and not os.environ.get("JWT_SECRET"):
-        raise Refused(
-            f"On {host} other machines could reach it, and no secret is configured.",
-            fix="Set JWT_SECRET to a long secret, or leave --host out.",
-        )
-    app.home.ensure()
-    made = make_server(app, host=host, names=names)
-    settings = uvicorn.Config(
-        made.app(), log_level="warning", access_log=False, server_header=False,
-        timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
-    )  # fmt: skip
-    with _bound(host, port) as listening:
-        at = listening.getsockname()[1]
-        say(f"Serving on http://{host}:{at}. `fleet token create NAME` makes a token.")
-        uvicorn.Server(settings).run(sockets=[listening])
-    return 0
+class Beside(Protocol):
+    """What goes on in threads of its own while we serve."""
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Serving:
+    """The port is ours from the start; requests are answered from `run` on."""
+
+    def __init__(self, app: App, *, host: str, port: int, names: tuple[str, ...]) -> None:
+        if host not in LOOPBACK and not os.environ.get("JWT_SECRET"):
+            raise Refused(
+                f"On {host} other machines could reach it, and no secret is configured.",
+                fix="Set JWT_SECRET to a long secret, or leave --host out.",
+            )
+        app.home.ensure()
+        self._app = app
+        self._host, self._names = host, names
+        self._socket = _bound(host, port)
+        self._uvicorn: uvicorn.Server | None = None
+        self._over = False
+
+    @property
+    def port(self) -> int:
+        return int(self._socket.getsockname()[1])
+
+    def stop(self) -> None:
+        """From any thread, or from a signal."""
+        self._over = True
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+
+    def run(self, say: Callable[[str], None], beside: Beside | None = None) -> None:
+        made = make_server(self._app, host=self._host, names=self._names)
+        settings = uvicorn.Config(
+            made.app(), log_level="warning", access_log=False, server_header=False,
+            timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
+        )  # fmt: skip
+        self._uvicorn = _Quiet(settings)
+        self._uvicorn.should_exit = self._over
+        with self._socket as listening:
+            at = f"[{self._host}]" if ":" in self._host else self._host
+            say(f"Serving on http://{at}:{self.port}. `fleet token create NAME` makes a token.")
+            if beside is not None:
+                beside.begin()
+            try:
+                self._uvicorn.run(sockets=[listening])
+            finally:
+                if beside is not None:
+                    beside.end()
+
+
+class _Quiet(uvicorn.Server):
+    """Signals are somebody else's: they end more than this."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -9,12 +9,14 @@ from fleet.adapters.coders.claude_files import tiers
 from fleet.adapters.coders.quoting import quoted
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.generated import File
+from fleet.domain.roles import prompt_of
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet, Model
 
 TARGET = "aider"
 OUTPUT = 8192
+PROMPT = ".aider.fleet.md"
 
 
 def aider_files(fleet: Fleet, source: str) -> list[File]:
@@ -32,10 +34,13 @@ def aider_files(fleet: Fleet, source: str) -> list[File]:
             "model-metadata-file: .aider.model.metadata.json",
             "show-model-warnings: false",
         ]
-    return [
-        File(TARGET, ".aider.conf.yml", "\n".join(lines) + "\n"),
-        File(TARGET, ".aider.model.metadata.json", json.dumps(_limits(fleet), indent=2) + "\n"),
+    files = [
+        File(TARGET, ".aider.model.metadata.json", json.dumps(_limits(fleet), indent=2) + "\n")
     ]
+    if mine is not None:  # it has no place for a prompt, but reads what it may not change
+        lines.append(f"read: [{PROMPT}]")
+        files.append(File(TARGET, PROMPT, prompt_of(mine).rstrip("\n") + "\n"))
+    return [File(TARGET, ".aider.conf.yml", "\n".join(lines) + "\n"), *files]
 
 
 def _limits(fleet: Fleet) -> dict[str, object]:

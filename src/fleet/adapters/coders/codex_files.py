@@ -15,6 +15,8 @@ from fleet.domain.generated import File
 from fleet.domain.roles import prompt_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fleet.domain.fleet import Agent, Fleet
 
 TARGET = "codex"
@@ -42,6 +44,8 @@ def _profile(fleet: Fleet, source: str) -> str:
             f"model_auto_compact_token_limit = {model.context * 4 // 5}",
             'web_search = "disabled"',
         ]
+    if main is not None:
+        lines += list(_told(main))
     lines += [
         "",
         "[model_providers.fleet]",
@@ -61,13 +65,17 @@ def _agent(agent: Agent, source: str) -> str:
         _header(source),
         f"name = {quoted(agent.name)}",
         f"description = {quoted(agent.description or agent.name)}",
-        f"developer_instructions = {quoted(prompt_of(agent))}",
+        *_told(agent),
     ]
     if name := alias_of(agent):
         lines.append(f"model = {quoted(name)}")
-    if agent.permissions == "read":
-        lines.append('sandbox_mode = "read-only"')
     return "\n".join(lines) + "\n"
+
+
+def _told(agent: Agent) -> Iterator[str]:
+    yield f"developer_instructions = {quoted(prompt_of(agent))}"
+    if agent.permissions == "read":
+        yield 'sandbox_mode = "read-only"'
 
 
 def _header(source: str) -> str:

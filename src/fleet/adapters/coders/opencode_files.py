@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 TARGET = "opencode"
 CONFIG = ".opencode/fleet.json"
 OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
-READS = ("read", "grep", "glob", "list")
+NEEDS = {  # what it calls each permission, and the tools of an agent that want it
+    "bash": {"bash"},
+    "edit": {"edit", "multiedit", "notebookedit", "write"},
+    "glob": {"glob"},
+    "grep": {"grep"},
+    "list": {"ls"},
+    "read": {"notebookread", "read"},
+    "skill": {"skill"},
+    "task": {"agent", "task"},
+    "todowrite": {"todowrite"},
+    "webfetch": {"webfetch"},
+    "websearch": {"websearch"},
+}
+WRITES = ("bash", "edit")
 
 
 def opencode_files(fleet: Fleet, source: str) -> list[File]:
@@ -76,11 +89,6 @@ def _agent(agent: Agent, source: str) -> str:
 
 def _denied(agent: Agent) -> list[str]:
     """What its tools leave out; one without a list has all of them."""
-    tools = {tool.lower() for tool in agent.tools}
-    writes, runs = {"edit", "write", "multiedit"} & tools, "bash" in tools
-    denied = []
-    if agent.permissions == "read" or (tools and not writes):
-        denied.append("edit")
-    if agent.permissions == "read" or (tools and not runs):
-        denied.append("bash")
-    return denied
+    tools = {tool.partition("(")[0].lower() for tool in agent.tools}
+    left_out = {what for what, users in NEEDS.items() if tools and not users & tools}
+    return sorted(left_out | ({*WRITES} if agent.permissions == "read" else set()))

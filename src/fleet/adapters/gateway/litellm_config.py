@@ -116,6 +116,8 @@ def _params(
         "stream_timeout": PATIENCE,
         "keepalive_seconds": HEARTBEAT,
     }
+    if wire == "openai":  # many servers lack /v1/responses, or the groups of tools that Codex sends
+        params["use_chat_completions_api"] = True
     if wire == "ollama":
         params |= {
             "num_ctx": min(s.context for s in servings),

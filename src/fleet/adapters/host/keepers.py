@@ -10,6 +10,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fleet.adapters.host.terminals import Terminals
 
 FORMAT = 1
+IN_PANE = 0.5  # seconds for a keeper to come up in its pane
 ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
 BOOT = (
     "import sys; sys.path.insert(0, {root!r}); from fleet.supervisor import keeper; keeper.main()"
@@ -53,6 +55,7 @@ class Keepers:
         self._bell = bell
         self._terminals = terminals
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
+        self._paned: dict[str, float] = {}  # when a terminal was last asked to start one
 
     def folder(self, run_id: str) -> Path:
         return self._runs / run_id
@@ -85,8 +88,12 @@ class Keepers:
 
     def _start_in_pane(self, run_id: str, session: str, cwd: str) -> None:
         """Whoever comes first makes the session; the others find it, or its keeper."""
-        if self._panes().has_ended(session) and not self._is_kept(run_id):
+        now, last = time.monotonic(), self._paned.get(run_id)
+        if last is not None and now - last < IN_PANE:
+            return  # it is on its way, and tmux need not be asked about it at every step
+        if last is not None and self._panes().has_ended(session) and not self._is_kept(run_id):
             raise self._cannot_start(run_id)
+        self._paned[run_id] = now
         folder = self.folder(run_id)
         boot = BOOT_IN_PANE.format(log=str(folder / "keeper.log")) + self._boot
         argv = [sys.executable, "-I", "-S", "-B", "-c", boot, str(folder)]

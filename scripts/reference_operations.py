@@ -188,7 +188,7 @@ def called(function: str, module: str, seen: set[str]) -> set[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     ours = {n.name: module for n in tree.body if isinstance(n, ast.FunctionDef)}
-    for node in ast.walk(body):
+    for node in (*tree.body, *ast.walk(body)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fleet.cli."):
             ours |= {alias.name: node.module or "" for alias in node.names}
     for name in names & ours.keys() - seen:

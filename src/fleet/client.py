@@ -17,6 +17,7 @@ from fleet.operations.catalogue import Request, find, perform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fleet.bootstrap.reaching import Remote
     from fleet.domain.run import Run
     from fleet.operations.agents import AgentRow
     from fleet.operations.stopping import Stopping
@@ -28,18 +29,28 @@ PATIENCE = 60.0  # for a supervisor to end a run; it may give the coder its grac
 
 
 class Client:
-    def __init__(self, app: App) -> None:
+    """With a `remote` it is the server there that does it, and it alone; see `Away`."""
+
+    def __init__(self, app: App, remote: Remote | None = None) -> None:
         self.app = app
+        self.remote = remote
 
     def call(self, request: Request[Reply]) -> Reply:
+        operation = find(type(request))
+        if self.remote is not None:
+            said: Reply = self.remote.call(operation.name, request, operation.reply)
+            return said
         reply = perform(self.app.context, request)
-        if find(type(request)).at_host:
+        if operation.at_host:
             self.see_to(str(getattr(reply, "id", "")))
         return reply
 
     def supervised(self) -> bool:
-        """Whether a supervisor looks after the queue, here or on another host."""
-        if self.app.home.supervisor_pid():
+        """Whether a supervisor looks after the queue, here or on another host.
+
+        Of a server elsewhere we do not know, and say nothing.
+        """
+        if self.remote is not None or self.app.home.supervisor_pid():
             return True
         store, here = self.app.store, self.app.home.host_id()
         others = [h for h in store.hosts().values() if h.id != here and h.holder]
@@ -93,6 +104,9 @@ class Client:
         """Until the words were heard, or that does not happen: the supervisor here sees to it."""
         until = time.monotonic() + patience
         store = self.app.store
+        if self.remote is not None:
+            self._heard_there(message, until)
+            return
 
         def settled() -> bool:
             words = store.message(message)
@@ -101,6 +115,14 @@ class Client:
         while not settled() and time.monotonic() < until:
             if not self._supervise(settled, until):
                 store.wait(0.1)
+
+    def _heard_there(self, message: str, until: float) -> None:
+        from fleet.operations.messages import ReadMessage  # noqa: PLC0415  # start-up time
+
+        while (words := self.call(ReadMessage(message))).status == "queued":
+            if self.app.store.task(words.task).state != "running" or time.monotonic() > until:
+                return
+            self.app.store.wait(0.2)
 
     def _supervise(
         self, enough: Callable[[], bool], until: float, *, only: Sequence[str] = ()
@@ -129,7 +151,7 @@ class Client:
         subjects = [
             Subject(r.run, r.coder, r.project, r.terminal, r.host == here, r.ended_at is None)
             for r in rows
-            if r.run and r.ended_at is None
+            if r.run and r.ended_at is None and self.remote is None
         ]
         sights = observe(self.app, subjects)
         nothing = Sight("", "")
@@ -144,11 +166,14 @@ class Client:
         looks = iter(range(LOOKS))
         self._supervise(lambda: next(looks, None) is None, time.monotonic() + PATIENCE)
 
-    def see_to(self, task_id: str) -> None:
-        """Wait until each run's host has done it; with no supervisor here, do it ourselves."""
+    def see_to(self, task_id: str, over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until each run's host has done it; with no supervisor here, do it ourselves.
+
+        `over`: whoever waits does so no longer.
+        """
         until = time.monotonic() + PATIENCE
         while runs := self._to_end(task_id):
-            if time.monotonic() > until:
+            if time.monotonic() > until or over():
                 raise _not_yet(runs[0])
             if not self._attend(runs, until):
                 self.app.store.wait(0.1)
@@ -187,7 +212,12 @@ def connect(
     flags: Mapping[str, object] | None = None,
     cwd: Path | None = None,
 ) -> Client:
-    """To this machine's home."""
+    """To the server that FLEET_URL names, else to this machine's home."""
+    if os.environ.get("FLEET_URL") or os.environ.get("CLAUDE_FLEET_URL"):
+        from fleet.bootstrap.away import Away  # noqa: PLC0415  # start-up time
+
+        away = Away(cwd or here(), os.environ, config_file=config, flags=flags or {})
+        return Client(away, away.remote)
     return Client(App(cwd or here(), os.environ, config_file=config, flags=flags or {}))
 
 

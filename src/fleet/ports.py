@@ -10,7 +10,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from fleet.domain.entry import Entry
 from fleet.domain.message import Message
+from fleet.domain.query import EntryQuery as EntryQuery  # noqa: PLC0414, TC001  # re-exported
+from fleet.domain.query import MessageQuery as MessageQuery  # noqa: PLC0414, TC001  # re-exported
+from fleet.domain.query import TaskQuery as TaskQuery  # noqa: PLC0414, TC001  # re-exported
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task
 
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-Record = Task | Run | Message | Progress | Host | Slots
+Record = Task | Run | Message | Progress | Host | Slots | Entry
 
 
 class Put(NamedTuple):
@@ -43,18 +47,6 @@ class Same(NamedTuple):
 
 
 Change = Put | Same
-
-
-class TaskQuery(NamedTuple):
-    """Which tasks. Empty means any; newest first, unless `oldest_first`."""
-
-    states: tuple[str, ...] = ()
-    project: str = ""
-    team: str = ""
-    parent: str = ""
-    before: str = ""  # the id after which the page starts
-    limit: int = 50
-    oldest_first: bool = False
 
 
 class Store(Protocol):
@@ -107,6 +99,14 @@ class Store(Protocol):
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         """Unanswered questions, undelivered words; oldest first."""
+
+    def posts(self, query: MessageQuery) -> list[Message]: ...
+
+    def entry(self, kind: str, team: str, key: str) -> Entry | None: ...
+
+    def entry_by_id(self, entry_id: str) -> Entry: ...
+
+    def entries(self, query: EntryQuery) -> list[Entry]: ...
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]: ...
 

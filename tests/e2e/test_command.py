@@ -62,12 +62,10 @@ def test_the_server_has_a_name_of_its_own(fleet):
     assert "stopped" in fleet("--status", program="claude-fleet").stdout
 
 
-def test_an_executable_whose_part_is_not_built_says_so(fleet):
+def test_the_mcp_server_has_a_name_of_its_own(fleet):
     found = fleet(program="claude-fleet-mcp")
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith("fleet: ")
-    assert "MCP server" in found.stderr
-    assert "not built yet." in found.stderr
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    assert "Usage: fleet mcp" in fleet("--help", program="claude-fleet-mcp").stdout
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(fleet):

@@ -213,6 +213,14 @@ def test_when_something_is_missing_it_says_so_and_leaves_nothing(place):
     assert place.left() == []
 
 
+def test_the_one_with_nodes_says_how_to_get_the_gateway_that_it_needs(place):
+    process = place.start("--compute")
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (1, "")
+    assert err == "fleet: LiteLLM is not installed.\n  fleet gateway install\n"
+    assert place.left() == []
+
+
 class Screen:
     """A real terminal of a given size, and what can be seen on it."""
 

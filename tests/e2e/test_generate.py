@@ -222,6 +222,30 @@ def test_somewhere_else(desk, tmp_path):
     assert not (desk.repo / ".claude").exists()
 
 
+def test_what_an_agent_is_told_and_may_do_is_said_in_each_programs_own_way(desk):
+    given = yaml.safe_load(SEEDED)
+    given["agents"]["pilot"] = {"coder": "codex", "model": "heavy-coder", "prompt": "You fly."}
+    given["agents"]["pilot"] |= {"description": "Flies.", "permissions": "read"}
+    given["agents"]["pair"] = {"coder": "aider", "model": "small-coder", "prompt": "You sit."}
+    given["agents"]["pair"] |= {"description": "Sits."}
+    (desk.repo / "fleet.yaml").write_text(yaml.safe_dump(given))
+    said = desk.type("generate", "-t", "codex", "-t", "opencode", "-t", "aider")
+    profile = tomllib.loads((desk.repo / ".codex/fleet.config.toml").read_text())
+    assert (profile["model"], profile["developer_instructions"]) == ("fleet-pilot", "You fly.")
+    assert profile["sandbox_mode"] == "read-only"
+    assert (
+        "Codex starts an agent in its own sandbox, so pilot may write" in said.stdout + said.stderr
+    )
+    aider = yaml.safe_load((desk.repo / ".aider.conf.yml").read_text())
+    assert aider["model"] == "openai/fleet-pair"
+    assert [(desk.repo / file).read_text() for file in aider["read"]] == ["You sit.\n"]
+    _, head, _ = (desk.repo / ".opencode/agent/planner.md").read_text().split("---\n", 2)
+    denied = yaml.safe_load(head)["permission"]
+    assert set(denied.values()) == {"deny"}
+    assert {"bash", "edit", "task", "webfetch"} <= denied.keys()
+    assert not {"read", "grep", "glob"} & denied.keys()
+
+
 def test_what_the_other_coders_read_names_the_agents_models_and_limits(desk):
     desk("generate", "-t", "codex", "-t", "opencode", "-t", "aider", "-t", "env")
     profile = tomllib.loads((desk.repo / ".codex/fleet.config.toml").read_text())

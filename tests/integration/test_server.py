@@ -25,7 +25,7 @@ class Served:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [FLEET, "serve", "--port", "0"],
+            [FLEET, "serve", "--port", "0", "--no-run"],
             cwd=self.cwd,
             env=self.env,
             stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Four machines, the relay and the real LiteLLM before them, and a project that is generated."""
+"""Five machines, the relay and the real LiteLLM before them, and a project that is generated."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from programs import ROOT, private_env, repository
 from terminal_world import at_home
@@ -21,15 +22,22 @@ from fleet.testing.fake_node import FakeNode
 from fleet.testing.model_server import ModelServer, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.testing.fake_node import Seen
     from fleet.testing.model_server import Asked, Reply
 
 BIN = Path(sys.executable).parent
+PLACEHOLDER = "DeferredToolPlaceholder"  # Claude Code's own, for tools that it names later
 SMALL, HEAVY, THIRD = "qwen-coder:7b", "qwen-coder:32b", "deepseek-coder:33b"
+FAR = "Qwen/Qwen3-Coder"
 PLAN = "You plan for the shop; you change nothing."
 BUILD = "You build what the shop's planner has planned."
 REVIEW = "You review for the shop."
 FLY = "You fly what the shop has built."
 SIT = "You sit beside the shopkeeper."
+TARGETS = ("litellm", "claude", "codex", "opencode", "aider", "env")
+NODES = ("small", "heavy", "laptop", "tower", "rack")
 FLEET_YAML = """\
 project:
   name: shop
@@ -39,6 +47,7 @@ nodes:
   mini-64gb: {{kind: openai, endpoint: "{heavy}"}}
   laptop: {{endpoint: "{laptop}"}}
   tower: {{endpoint: "{tower}"}}
+  rack: {{kind: vllm, endpoint: "{rack}"}}
 models:
   small-coder: {{node: mini-16gb, upstream: "{SMALL}", alias: claude-haiku-local, context: 65536}}
   heavy-coder: {{node: mini-64gb, upstream: "{HEAVY}", alias: claude-sonnet-local, context: 65536}}
@@ -47,6 +56,7 @@ models:
     alias: pair
     context: 16384
     fallbacks: [small-coder]
+  rack-coder: {{node: rack, upstream: "{FAR}", context: 16384, fallbacks: [small-coder]}}
 agents:
   planner:
     model: small-coder
@@ -86,6 +96,25 @@ def litellm() -> str:
     return ran.stdout.strip().splitlines()[-1]
 
 
+class Heard(NamedTuple):
+    """A request as a node received it."""
+
+    model: str
+    tools: frozenset[str]
+    words: str  # what it was told before the user said anything
+
+    @staticmethod
+    def of(body: Mapping[str, Any]) -> Heard:
+        tools = (tool["function"]["name"] for tool in body.get("tools") or ())
+        said = (m for m in body["messages"] if m["role"] in {"system", "developer"})
+        words = "\n".join(json.dumps(m["content"], ensure_ascii=False) for m in said)
+        return Heard(body["model"], frozenset(tools) - {PLACEHOLDER}, words)
+
+
+def _body(seen: Seen) -> Mapping[str, Any]:
+    return seen.body if isinstance(seen.body, dict) else {}
+
+
 class GatewayWorld:
     """`script`: what the heavy model replies. It can be changed as long as nobody asks it."""
 
@@ -96,6 +125,7 @@ class GatewayWorld:
         self.small = FakeNode([SMALL])
         self.heavy = ModelServer(self._reply)
         self.laptop, self.tower = FakeNode([THIRD]), FakeNode([THIRD])
+        self.rack = FakeNode([FAR], kind="vllm")
         self.port = free_pair(20_000 + os.getpid() % 20_000)
         self.env = private_env(
             self.home,
@@ -115,11 +145,10 @@ class GatewayWorld:
     def _reply(self, asked: Asked) -> Reply:
         return self.script(asked)
 
-    def __enter__(self) -> GatewayWorld:
+    def __enter__(self) -> Self:
         self._open = ExitStack()
-        for node in (self.small, self.heavy, self.laptop, self.tower):
-            self._open.enter_context(node)
-        urls = {name: getattr(self, name).url for name in ("small", "heavy", "laptop", "tower")}
+        nodes = {name: getattr(self, name) for name in NODES}
+        urls = {name: self._open.enter_context(node).url for name, node in nodes.items()}
         text = FLEET_YAML.format(port=self.port, **urls, **globals())
         (self.repo / "fleet.yaml").write_text(text)
         self.fleet("gateway", "start", timeout=240)
@@ -150,6 +179,36 @@ class GatewayWorld:
         assert ran.returncode == 0, f"$ {argv}\n{ran.stdout[-3000:]}{ran.stderr[-3000:]}"
         return ran.stdout
 
+    def forget(self) -> None:
+        """What the nodes were asked, and how they should behave."""
+        self.script = lambda _asked: say("Done.")
+        self.heavy.requests.clear()
+        for node in (self.small, self.laptop, self.tower, self.rack):
+            node.heal()
+            node.set(prefill=0, output=8)
+            node.seen.clear()
+        until = time.monotonic() + 30
+        while self._shut_off():
+            assert time.monotonic() < until, self._shut_off()
+            time.sleep(0.1)
+
+    def _shut_off(self) -> list[str]:
+        """The nodes that the relay does not ask now."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port + 1}/relay/status") as answer:
+            nodes = json.load(answer)["nodes"]
+        return [name for name, node in nodes.items() if node["breaker"] == "open"]
+
+    def heard(self, *names: str) -> list[Heard]:
+        """The conversations that these nodes had, without those for a title."""
+        found = []
+        for name in names:
+            node = getattr(self, name)
+            if isinstance(node, FakeNode):
+                found += [Heard.of(seen.body) for seen in node.seen if "messages" in _body(seen)]
+            else:
+                found += [Heard.of(asked.body) for asked in node.turns]
+        return [one for one in found if "title generator" not in one.words]
+
     @property
     def key(self) -> str:
         return (self.place / "fleet" / "gateway.key").read_text().strip()
@@ -167,6 +226,3 @@ class GatewayWorld:
         body = {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
         with self.open("/v1/chat/completions", body, **headers) as answer:
             return json.load(answer)
-
-
-TARGETS = ("litellm", "claude", "codex", "opencode", "aider", "env")

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.host.home import Home
 from fleet.bootstrap.coders import CODERS, make_coder, preload, probe_programs
@@ -229,7 +229,9 @@ class App:
         run = self.env.get("FLEET_RUN_ID", "")
         team = self.loaded.settings.team
         if not run:
-            return Actor(_user(self.env), Role.COORDINATOR, team)
+            from fleet.bootstrap.people import person
+
+            return person(self.env, team)
         if not self.home.is_token(run, self.env.get("FLEET_RUN_TOKEN", "")):
             raise Forbidden(
                 f"FLEET_RUN_ID is {run}, but its token is not.",
@@ -250,7 +252,13 @@ class App:
             self.worlds,
             project=project,
             edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is asked
+            sign=self._sign,
         )
+
+    def _sign(self, claims: dict[str, Any]) -> str:
+        from fleet.bootstrap.serving import signed
+
+        return signed(self.home.path, claims, self.env.get("JWT_SECRET", ""))
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
         """All that a coder starts with: ours, less what an outer agent left in it."""
@@ -371,14 +379,3 @@ class App:
             shared=self.shared,
         )
         return Supervisor(parts, here)
-
-
-def _user(env: Mapping[str, str]) -> str:
-    if named := env.get("LOGNAME") or env.get("USER"):
-        return named
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fleet.adapters.coders.aider_files import aider_files
 from fleet.adapters.coders.claude_files import agent_files, doubts
 from fleet.adapters.coders.codex_files import PROFILE, codex_files
+from fleet.adapters.coders.codex_files import doubts as codex_doubts
 from fleet.adapters.coders.mcp_file import mcp_file
 from fleet.adapters.coders.opencode_files import CONFIG, opencode_files
 from fleet.adapters.gateway.env_file import PATH as ENV
@@ -56,9 +57,9 @@ def _more(targets: Collection[str], top: str) -> dict[str, str]:
 
 
 def warnings_of(fleet: Fleet, targets: Collection[str]) -> list[str]:
-    if "claude" not in targets:
-        return []
-    return [doubt for agent in fleet.agents.values() for doubt in doubts(agent)]
+    agents = fleet.agents.values()
+    found = [doubt for agent in agents for doubt in doubts(agent)] if "claude" in targets else []
+    return [*found, *(codex_doubts(fleet) if "codex" in targets else ())]
 
 
 def next_steps(targets: Collection[str]) -> Iterator[tuple[str, str]]:

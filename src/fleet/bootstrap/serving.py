@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import secrets
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.host.files import write_once
+from fleet.adapters.host.daemon import born
+from fleet.adapters.host.files import write_atomically, write_once
 from fleet.adapters.host.service import Service, within
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Service", "server_key", "service_of", "within"]
+__all__ = ["Service", "noted", "server_key", "service_of", "serving_at", "signed", "within"]
 
 
 def server_key(home: Path, secret: str = "") -> bytes:
@@ -26,5 +31,36 @@ def server_key(home: Path, secret: str = "") -> bytes:
     return bytes.fromhex(path.read_text("ascii").strip())
 
 
+def signed(home: Path, claims: dict[str, Any], secret: str = "") -> str:
+    """What is claimed, as a token that this home's server believes."""
+    import jwt  # start-up time
+
+    return jwt.encode(claims, server_key(home, secret), algorithm="HS256")
+
+
 def service_of(home: Path) -> Service:
     return Service("server", home / "server", home / "logs" / "server.log")
+
+
+@contextmanager
+def noted(home: Path, url: str) -> Iterator[None]:
+    """While it serves, commands of this home find it."""
+    file = home / "server" / "serving.json"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mine = {"url": url, "pid": os.getpid(), "born": born(os.getpid())}
+    write_atomically(file, json.dumps(mine) + "\n")
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            if json.loads(file.read_bytes()) == mine:  # another may have begun since
+                file.unlink()
+
+
+def serving_at(home: Path) -> str:
+    """The address of this home's server; empty when none runs."""
+    try:
+        held = json.loads((home / "server" / "serving.json").read_bytes())
+        return str(held["url"]) if born(held["pid"]) == held["born"] else ""
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""

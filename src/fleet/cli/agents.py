@@ -97,7 +97,9 @@ def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -
         with Readying(client.app.home.path / "tasks", tasks):
             late = client.start(tasks, patience=wait)
     except KeyboardInterrupt:
-        say(f"Interrupted: `fleet list --repair` goes on with {' '.join(tasks)}, `fleet kill` ends.")
+        say(
+            f"Interrupted: `fleet list --repair` goes on with {' '.join(tasks)}, `fleet kill` ends."
+        )
         raise
     return report(client, tasks, late)
 

@@ -31,12 +31,22 @@ READING = 1.0  # seconds that a question stands before it is answered: a person 
 
 @command()
 @click.option("--keep", is_flag=True, help="Keep the scratch repository and its home.")
-def demo(keep: bool) -> Result:  # noqa: FBT001  # click passes by name
-    """Run the whole path in a scratch repository, with a built-in coder and no model."""
+@click.option("--compute", is_flag=True, help="Three agents on three nodes, through the gateway.")
+def demo(*, keep: bool, compute: bool) -> Result:
+    """Run the whole path in a scratch repository, with a built-in coder and no model.
+
+    With --compute a planner, an implementer and a reviewer work on one task of Claude Code, each
+    on a node of its own, and the nodes' logs prove it. The nodes are stand-ins on this machine;
+    the gateway, the relay and Claude Code (if it is on PATH) are the real ones.
+    """
     from fleet.cli.demo_scratch import Scratch
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)  # else they would end us before we have cleaned up
+    if compute:
+        from fleet.cli.demo_compute import demo_compute
+
+        return demo_compute(keep=keep)
     scratch = Scratch.make()
     started = time.monotonic()
     try:

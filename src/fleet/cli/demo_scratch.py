@@ -155,10 +155,10 @@ class Scratch:
         who = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
         return self._run(["git", *who, *args])
 
-    def fleet(self, *args: str) -> str:
-        return self._run([*FLEET, *args])
+    def fleet(self, *args: str, timeout: float = 60.0) -> str:
+        return self._run([*FLEET, *args], timeout)
 
-    def _run(self, argv: list[str]) -> str:
+    def _run(self, argv: list[str], timeout: float = 60.0) -> str:
         try:
             done = subprocess.run(
                 argv,
@@ -168,7 +168,7 @@ class Scratch:
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
-                timeout=60,
+                timeout=timeout,
                 check=False,
             )
         except FileNotFoundError as error:
@@ -180,11 +180,11 @@ class Scratch:
             raise Unavailable(f"`{shlex.join(argv)}` failed: {said}")
         return done.stdout
 
-    def supervise(self) -> subprocess.Popen[bytes]:
+    def supervise(self, *words: str) -> subprocess.Popen[bytes]:
         """`fleet run`, out of reach of the terminal's Ctrl-C: we end it ourselves."""
         with self.log.open("wb") as log:
             return subprocess.Popen(
-                [*FLEET, "run", "--max", "4"],
+                [*FLEET, "run", *(words or ("--max", "4"))],
                 cwd=self.repo,
                 env=self.env(),
                 stdin=subprocess.DEVNULL,

@@ -49,11 +49,13 @@ def supervise(app: App, given: Given) -> int:
     return 0
 
 
-def supervise_until(app: App, given: Given, stop: Stop) -> None:
-    """With the host's lock held, in the thread that made the app."""
+def supervise_until(
+    app: App, given: Given, stop: Stop, heard: Callable[[], None] = lambda: None
+) -> None:
+    """With the host's lock held, in the thread that made the app. `heard`: after every event."""
     app.arrive()
     supervisor = app.supervisor(coder=given.coder, max_concurrent=given.most)
-    _loop(app, given, supervisor, stop)
+    _loop(app, given, supervisor, stop, heard)
     stop.complain()
     app.leave()
     if supervisor.attempts:
@@ -61,7 +63,9 @@ def supervise_until(app: App, given: Given, stop: Stop) -> None:
         say(f"Stopped. {count} still run; the next `fleet run` takes them up.")
 
 
-def _loop(app: App, given: Given, supervisor: Supervisor, stop: Stop) -> None:
+def _loop(
+    app: App, given: Given, supervisor: Supervisor, stop: Stop, heard: Callable[[], None]
+) -> None:
     from fleet.supervisor import forever
 
     record = Record(app, given)
@@ -75,8 +79,12 @@ def _loop(app: App, given: Given, supervisor: Supervisor, stop: Stop) -> None:
         if trades():
             beads.step(app.store.now())
 
+    def told(event: Event) -> None:
+        heard()
+        tell(event)
+
     hooks = forever.Hooks(
-        tell=tell,
+        tell=told,
         warn=record.warn,
         over=record.over,
         began=record.began,

@@ -19,11 +19,19 @@ GLANCE = 0.2  # seconds between tries to be the supervisor, while a command hold
 class Inside:
     """`make` is called in the thread: whoever opens a store there uses it there.
 
-    `failed` is called in the thread when the supervisor ends by itself; `end` raises why.
+    `heard` is called there after every event, `failed` when the supervisor ends by itself; `end`
+    raises why.
     """
 
-    def __init__(self, make: Callable[[], App], given: Given, failed: Callable[[], None]) -> None:
-        self._make, self._given, self._failed = make, given, failed
+    def __init__(
+        self,
+        make: Callable[[], App],
+        given: Given,
+        heard: Callable[[], None],
+        failed: Callable[[], None],
+    ) -> None:
+        self._make, self._given = make, given
+        self._heard, self._failed = heard, failed
         self._over = threading.Event()
         self._stop: Stop | None = None
         self._lock = threading.Lock()
@@ -74,4 +82,4 @@ class Inside:
             self._stop = Stop(app)
             if self._over.is_set():
                 return
-        supervise_until(app, self._given, self._stop)
+        supervise_until(app, self._given, self._stop, self._heard)

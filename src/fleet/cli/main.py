@@ -65,7 +65,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("fleet.cli.generate:generate", "Write the files that programs read."),
     "clean": ("fleet.cli.generate:clean", "Remove the files that `generate` wrote."),
     "serve": ("fleet.cli.serve:serve", "Serve the operations over HTTP."),
-    "token": ("fleet.cli.serve:token", "Make tokens for people and programs."),
+    "health": ("fleet.cli.health:health", "Say whether the server answers."),
+    "metrics": ("fleet.cli.health:metrics", "Show the server's figures."),
+    "mcp": ("fleet.cli.mcp_command:mcp", "Speak MCP on standard input and output."),
+    "token": ("fleet.cli.token:token", "Make, list and revoke tokens."),
+    "teams": ("fleet.cli.team:teams", "List who has been seen in a team."),
+    "swarms": ("fleet.cli.team:swarms", "List the swarms."),
+    "swarm-create": ("fleet.cli.team:swarm_create", "Make a swarm of at most so many agents."),
+    "swarm-kill": ("fleet.cli.team:swarm_kill", "End a swarm and its agents."),
+    "blackboard": ("fleet.cli.team:blackboard", "Show the board of a swarm or a task."),
+    "blackboard-post": ("fleet.cli.team:blackboard_post", "Post to a board."),
+    "blackboard-read": ("fleet.cli.team:blackboard_read", "Say that posts were read."),
+    "blackboard-archive": ("fleet.cli.team:blackboard_archive", "Take posts off a board."),
+    "checkpoints": ("fleet.cli.team:checkpoints", "List the checkpoints."),
+    "checkpoint": ("fleet.cli.keeping:checkpoint", "Save, load, accept or reject a checkpoint."),
+    "mail": ("fleet.cli.keeping:mail", "Send and read mail within the team."),
+    "memory": ("fleet.cli.keeping:memory", "Keep what should be known later, and find it."),
+    "claims": ("fleet.cli.keeping:claims", "Claim files, so that two do not change one."),
     "coders": ("fleet.cli.coders:coders", "List the coders and what each can do."),
     "skills": ("fleet.cli.skills:skills", "Install the skills that teach assistants Fleet."),
     "plugins": ("fleet.cli.skills:plugins", "Make a marketplace of those skills."),
@@ -98,7 +114,29 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         *("up", "down", "discover", "status", "warmup", "generate", "clean", "gateway"),
         *("trace", "doctor", "benchmark", "recommend"),
     ),
-    "Team": ("spawn", "dismiss", "workers", "serve", "token"),
+    "Team": (
+        "spawn",
+        "dismiss",
+        "workers",
+        "serve",
+        "health",
+        "metrics",
+        "mcp",
+        "token",
+        "teams",
+        "swarms",
+        "swarm-create",
+        "swarm-kill",
+        "blackboard",
+        "blackboard-post",
+        "blackboard-read",
+        "blackboard-archive",
+        "checkpoints",
+        "checkpoint",
+        "mail",
+        "memory",
+        "claims",
+    ),
     "Setup": (
         "init",
         "validate",
@@ -116,19 +154,18 @@ HEADINGS: dict[str, tuple[str, ...]] = {
 
 ALIASES = {"l": "list"}
 
+# About the server itself, wherever it is.
+OF_SERVER = frozenset({"health", "metrics", "mcp"})
+
 # Local by nature: they act on this machine's files or terminal, and are no operation.
 LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
     | {"discover", "status", "warmup", "benchmark", "recommend"}
     | {"coders", "update", "diff", "merge", "kept", "gc"}
-    | {"skills", "plugins", "serve", "token"}
+    | {"skills", "plugins", "serve"}
+    | OF_SERVER
 )
-
-# Executables promise these; until they are built they say so.
-UNBUILT = {
-    "mcp": "The MCP server (`fleet mcp`, `claude-fleet-mcp`) is not built yet.",
-}
 
 # Loading modules makes thousands of objects and no garbage: with Python's 700 a command spends an
 # eighth of its time collecting nothing.
@@ -161,10 +198,25 @@ def _main(words: list[str]) -> int:
         return _print(overview())
     if words[0] == "--version":
         return _print(version())
+    if words == ["mcp"]:
+        from fleet.cli.mcp import bridge
+
+        return bridge()
     from fleet.cli.frame import run
     from fleet.cli.root import root
 
+    if words[0] in LOCAL - OF_SERVER:
+        _stay_here(words[0])
     return run(root, words)
+
+
+def _stay_here(name: str) -> None:
+    """A command that acts on this machine does so, wherever the queue is."""
+    if os.environ.pop("FLEET_URL", "") or os.environ.pop("CLAUDE_FLEET_URL", ""):
+        os.environ.pop("CLAUDE_FLEET_URL", None)
+        from fleet.cli.render import say
+
+        say(f"`fleet {name}` acts on this machine, not on the server of FLEET_URL.", "dim")
 
 
 def serve() -> int:

@@ -10,7 +10,6 @@ import click
 from fleet.cli import main as table
 from fleet.cli.frame import FleetGroup
 from fleet.cli.output import write
-from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,8 +23,6 @@ class Root(FleetGroup):
         name = table.ALIASES.get(name, name)
         if name in table.COMMANDS:
             return load(name)
-        if name in table.UNBUILT:
-            raise Refused(table.UNBUILT[name], fix="See `fleet --help` for what there is.")
         return None
 
     def get_help(self, _ctx: click.Context) -> str:

@@ -1,4 +1,4 @@
-"""`fleet serve` and `fleet token`."""
+"""`fleet serve`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.frame import command, group
+from fleet.cli.frame import command
 from fleet.cli.view import Pairs, Result, Text
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 PORT = 3847
 START = 30.0
-ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
 
 @command(config=True)
@@ -27,7 +26,9 @@ ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 )
 @click.option("--name", "names", multiple=True, help="A name by which other machines call it.")
 @click.option("--no-run", is_flag=True, help="Only serve; the supervisor is somebody else's.")
-@click.option("--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once.")
+@click.option(
+    "--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once."
+)
 @click.option("--background", is_flag=True, help="Go on without this terminal.")
 @click.option("--status", is_flag=True, help="Say whether one runs in the background.")
 @click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
@@ -70,7 +71,7 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
     if most is not None:
         config = str(app.config_file.absolute()) if app.config_file else ""
         given = Given(most=most, config=config, cwd=str(app.cwd))
-        inside = Inside(lambda: replace(app, listening=True), given, serving.stop)
+        inside = Inside(lambda: replace(app, listening=True), given, serving.heard, serving.stop)
     on_signals(serving.stop, inside.wake if inside else lambda: None)
     serving.run(say, inside)
     return 0
@@ -109,27 +110,3 @@ def _background(service: Service, words: list[str], port: int) -> Result:
                 fix=f"Look at {service.log}.",
             )
     return _status(service)
-
-
-@group()
-def token() -> None:
-    """Make tokens for people and programs."""
-
-
-@token.command(config=True)
-@click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
-@click.option("--team", default="", help="Its team; yours if not given.")
-@click.option("--days", type=click.FloatRange(0.0001, 3650), default=30.0, show_default=True)
-def create(*, name: str, role: str, team: str, days: float, config: Path | None) -> Result:
-    """Make a token by which NAME is known to the server."""
-    from fleet.cli.connect import connect
-    from fleet.domain.access import Actor, Permission, Role, allow
-    from fleet.server.making import tokens_of
-
-    app = connect(config=config).app
-    allow(app.context.actor, Permission.ADMIN)
-    actor = Actor(name, Role(role), team or app.context.actor.team)
-    made, grant = tokens_of(app).mint(actor, seconds=days * 86400)
-    data = {"token": made, "id": grant.id, "name": name, "role": role, "team": actor.team}
-    return Result("token", data, Text(made))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from fleet.domain.errors import Forbidden
 
@@ -22,6 +23,10 @@ class Permission(StrEnum):
     BROADCAST = "broadcast"
     MERGE = "merge"
     PUSH = "push"
+    BOARD = "board"  # post to a board, say what was read
+    MAIL = "mail"
+    CHECKPOINT = "checkpoint"
+    MEMORY = "memory"
     ALERT = "alert"
     NOTIFY = "notify"
     ADMIN = "admin"  # tokens, settings, the supervisor
@@ -37,7 +42,10 @@ class Role(StrEnum):
 
 
 _P = Permission
-_WORK = frozenset({_P.READ, _P.ADD, _P.CLAIM, _P.COMPLETE, _P.SEND, _P.ASK})
+_WORK = frozenset({
+    _P.READ, _P.ADD, _P.CLAIM, _P.COMPLETE, _P.SEND, _P.ASK,
+    _P.BOARD, _P.MAIL, _P.CHECKPOINT, _P.MEMORY,
+})  # fmt: skip
 _LEAD = _WORK | {
     _P.ANSWER, _P.ASSIGN, _P.SPAWN, _P.DISMISS, _P.BROADCAST, _P.MERGE, _P.PUSH,
 }  # fmt: skip
@@ -52,6 +60,7 @@ GRANTS: dict[Role, frozenset[Permission]] = {
 }
 
 LOCAL_TEAM = "local"
+AUDIENCE = "fleet"  # whom a token is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,14 @@ class Actor:
 
 
 SUPERVISOR = "supervisor"
+
+
+def claims_of(actor: Actor, token_id: str, *, at: int, until: int) -> dict[str, Any]:
+    """What a token says of an actor; times are in seconds since 1970."""
+    return {
+        "jti": token_id, "aud": AUDIENCE, "iat": at, "exp": until,
+        "sub": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run,
+    }  # fmt: skip
 
 
 def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> None:

@@ -19,7 +19,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class FleetError(Exception):
@@ -27,6 +27,7 @@ class FleetError(Exception):
 
     code = "error"
     exit_status = 1
+    about: Mapping[str, object] = {}  # what a program would want to know of it
 
     def __init__(self, message: str, *, fix: str = "", code: str | None = None) -> None:
         super().__init__(message)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from fleet.domain.errors import Refused
 
@@ -13,12 +14,14 @@ class MessageKind(StrEnum):
     QUESTION = "question"  # holds its task until it is answered
     ANSWER = "answer"
     WORDS = "words"  # sent to an agent, to enter its conversation
+    POST = "post"  # on the board of its task
 
 
 class MessageState(StrEnum):
     OPEN = "open"  # a question unanswered, words or an answer not delivered yet
     CLOSED = "closed"  # answered, delivered, or never in need of either
     REFUSED = "refused"  # could not be delivered; `reason` says why
+    ARCHIVED = "archived"  # taken off the board
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Message:
     parked: bool = False  # a question whose asker ends its run and is resumed with the answer
     reason: str = ""
     closed_at: int = 0
+    data: dict[str, Any] = field(default_factory=dict)  # of a post: what programs read
+    readers: tuple[str, ...] = ()
 
 
 def answer(

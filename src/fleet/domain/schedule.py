@@ -74,6 +74,12 @@ class Plan(NamedTuple):
     waits: tuple[Wait, ...]
 
 
+def within_parent(parent: Task | None) -> tuple[Slot, ...]:
+    """Of the children of one task, perhaps only so many run at once."""
+    most = parent.spec.limits.agents if parent else 0
+    return (Slot(f"swarm {parent.id}", most),) if parent and most else ()
+
+
 def schedule(asks: Iterable[Ask], rows: Mapping[str, Slots], *, now: int) -> Plan:
     """Take asks in their order; one that lacks a slot is passed over, it holds up nobody."""
     used = Counter({name: len(row.holders) for name, row in rows.items()})

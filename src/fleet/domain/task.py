@@ -58,6 +58,7 @@ class Limits:
     attempts: int = 0
     time_limit: int = 0  # seconds of one run
     budget: Budget = field(default_factory=Budget)
+    agents: int = 0  # of its children, so many run at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,8 @@ def join(parent: Task, children: Sequence[Task], *, now: int) -> Task:
         return _joined(parent, TaskState.DONE, "", now)
     if not states <= ENDED:
         return _joined(parent, TaskState.OPEN, "", 0)
+    if states == {TaskState.CANCELLED} and parent.spec.limits.agents and not parent.paused:
+        return _joined(parent, TaskState.OPEN, "", 0)  # a swarm ends by its own end alone
     if states == {TaskState.CANCELLED}:
         return _joined(parent, TaskState.CANCELLED, "All of it was cancelled.", now)
     bad = ", ".join(c.id for c in children if c.state is not TaskState.DONE)
@@ -258,6 +261,11 @@ def join(parent: Task, children: Sequence[Task], *, now: int) -> Task:
 
 def _joined(parent: Task, state: TaskState, why: str, now: int) -> Task:
     return parent if parent.state is state else _ended(parent, state, parent.tally, why, now)
+
+
+def is_ended_swarm(task: Task) -> bool:
+    """Somebody has ended it: it takes no more tasks, whatever becomes of those that it has."""
+    return task.paused or task.state is TaskState.CANCELLED
 
 
 def reopen(task: Task) -> Task:

@@ -42,6 +42,7 @@ class AgentRow:
     ended_at: int | None
     last: str
     usage: UsageRow
+    team: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -
         ended_at=run.ended_at or None if run else None,
         last=row.run.last if row.run else "",
         usage=usage_row(usage),
+        team=row.team,
     )
 
 

@@ -27,8 +27,10 @@ def check_spec(spec: Spec, world: World) -> None:
             f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
             fix="The usual one is 2.",
         )
-    if spec.limits.attempts < 0 or spec.limits.time_limit < 0:
-        raise BadInput("Attempts and time limit cannot be negative.", fix="0: as the settings say.")
+    if min(spec.limits.attempts, spec.limits.time_limit, spec.limits.agents) < 0:
+        raise BadInput(
+            "Attempts, time limit and agents cannot be negative.", fix="0: as the settings say."
+        )
     for what in ("agent", "coder", "model", "base", "branch"):
         clean_text(what, getattr(spec, what), most=MOST)
     if "\0" in spec.cwd:

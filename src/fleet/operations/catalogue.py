@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_args
 
 from fleet.domain.access import Actor, Permission, allow
-from fleet.domain.errors import Conflict, Forbidden, NotFound
+from fleet.domain.errors import Conflict, Forbidden, NotFound, Unavailable
 from fleet.domain.event import Event
 from fleet.domain.run import Run
 from fleet.ports import Same
@@ -31,6 +31,16 @@ MODULES = (
     "issues",
     "agents",
     "stopping",
+    "marking",
+    "spawning",
+    "tokens",
+    "members",
+    "swarms",
+    "boards",
+    "mail",
+    "checkpoints",
+    "memory",
+    "claims",
 )
 TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
@@ -66,6 +76,10 @@ class World(Protocol):
     def fleet(self) -> Fleet: ...
 
 
+def _no_key(_claims: dict[str, Any]) -> str:
+    raise Unavailable("There is no key here to sign with.", fix="Ask where the server is.")
+
+
 def _as_asked(task: Task) -> Spec:
     return task.spec
 
@@ -83,6 +97,7 @@ class Context(NamedTuple):
     run: Run | None = None
     project: str = ""
     edited: Callable[[Task], Spec] = _as_asked  # with what a person wrote into its `task.json`
+    sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of what it is to say
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """What a run writes is written only while that run is as it was read."""
@@ -101,6 +116,7 @@ class Operation(NamedTuple):
     """`idempotent`: said again it changes nothing more, though it may be refused.
 
     `at_host`: it is done to a run, by the supervisor of the run's host; see `Client.call`.
+    `reads`: it changes nothing; not said, its permission tells.
     """
 
     name: str
@@ -110,6 +126,13 @@ class Operation(NamedTuple):
     summary: str
     idempotent: bool = True
     at_host: bool = False
+    reads: bool | None = None
+
+    @property
+    def is_read(self) -> bool:
+        if self.reads is not None:
+            return self.reads
+        return self.permission is Permission.READ and not self.at_host
 
     @property
     def reply(self) -> Any:

@@ -58,6 +58,7 @@ class Issue:
     why: str
     question: str
     comments: tuple[CommentRow, ...]
+    team: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def _issue(context: Context, task: Task, row: TaskRow) -> Issue:
         comments=tuple(
             CommentRow(m.id, m.author, m.text, m.at) for m in said if m.kind is MessageKind.NOTE
         ),
+        team=task.team,
     )
 
 

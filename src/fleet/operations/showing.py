@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission
 from fleet.domain.choice import model_slots
 from fleet.domain.errors import FleetError
-from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits
+from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits, within_parent
 from fleet.domain.task import Mode, Spec  # whoever decodes a reply reads its types
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.message_rows import MessageRow, message_row
@@ -132,8 +132,9 @@ def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
     queued = task.spec.mode == Mode.QUEUED
     rooms = tuple(Slot(f"host {h.id}", h.room or limit) for h in hosts.values() if queued)
     alone = (Slot(f"directory {task.spec.cwd}", 1),) if task.spec.in_place else ()
+    swarm = within_parent(store.task(task.parent) if task.parent else None)
     servings = model_slots(choice, world.fleet, _down(hosts.values(), store.now()))
-    needs = tuple(group for group in (rooms, servings, alone) if group)
+    needs = tuple(group for group in (rooms, swarm, servings, alone) if group)
     ask = Ask(task, choice, needs, "" if servings else credential(choice))
     return schedule([ask], store.slots(sorted(ask.names)), now=store.now()).waits
 

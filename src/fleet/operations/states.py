@@ -20,10 +20,10 @@ class Word(NamedTuple):
 
 
 TABLE = (
-    Word("ready", "open", "pending", "Nothing holds it: it starts when there is room."),
-    Word("waiting", "open", "pending", "It waits for other tasks; `bd blocked` lists these."),
-    Word("children", "open", "pending", "It is made of other tasks."),
-    Word("postponed", "deferred", "pending", "It is tried again later, by itself."),
+    Word("ready", "open", "open", "Nothing holds it: it starts when there is room."),
+    Word("waiting", "open", "open", "It waits for other tasks; `bd blocked` lists these."),
+    Word("children", "open", "open", "It is made of other tasks."),
+    Word("postponed", "deferred", "open", "It is tried again later, by itself."),
     Word("assigned", "in_progress", "in_progress", "Somebody does it by hand."),
     Word("starting", "in_progress", "in_progress", "Its workspace is being made ready."),
     Word("running", "in_progress", "in_progress", "A coder works on it."),

@@ -73,6 +73,12 @@ class ResumeTask(Request[TaskRow]):
 
 
 def add(context: Context, request: AddTask) -> TaskRow:
+    task = new_task(context, request)
+    return write_task(context, task, "task.added", title=task.title)
+
+
+def new_task(context: Context, request: AddTask) -> Task:
+    """As it is asked for; it is not written yet."""
     one_line = " ".join(request.title.split())
     title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
     prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
@@ -81,7 +87,7 @@ def add(context: Context, request: AddTask) -> TaskRow:
     check_spec(request.spec, context.world(request.project))
     after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
     parent, join = _parent(context, request.parent), _join(request.join)
-    task = Task(  # its id only now: one that is refused uses up none
+    return Task(  # its id only now: one that is refused uses up none
         id=context.store.new_id("t"),
         version=0,
         state=TaskState.OPEN,
@@ -96,7 +102,6 @@ def add(context: Context, request: AddTask) -> TaskRow:
         parent=parent,
         join=join,
     )
-    return write_task(context, task, "task.added", title=title)
 
 
 def _join(name: str) -> Join | None:
@@ -111,7 +116,8 @@ def _parent(context: Context, name: str) -> str:
     if not name:
         return ""
     parent = the_task(context, name, Permission.ASSIGN)
-    if parent.join is None or parent.state is not TaskState.OPEN:
+    more = parent.spec.limits.agents or parent.state is TaskState.OPEN
+    if parent.join is None or not more or rules.is_ended_swarm(parent):
         raise Refused(
             f"{parent.id} is not a task that takes children.", fix="Leave out the parent."
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, get_origin
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,11 +14,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fleet import __version__
+from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput, FleetError, Forbidden
+from fleet.domain.metrics import as_rows, exposition
 from fleet.operations.catalogue import perform
 from fleet.server.guard import Guard, Rates, TooLarge
+from fleet.server.mcp import Mcp
 from fleet.server.openapi import document, page
+from fleet.server.presence import Presence, Revocations
 from fleet.server.problem import TYPE, problem, problem_of, status_of
+from fleet.server.seed_paths import PATHS
+from fleet.server.seed_speech import key_of, other_routes
 from fleet.server.speech import encode, from_query, is_read, path_of, request_of, spoken
 
 if TYPE_CHECKING:
@@ -28,8 +34,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fleet.domain.access import Actor
+    from fleet.domain.metrics import Metric
     from fleet.operations.catalogue import Context, Operation
     from fleet.ports import Store
+    from fleet.server.metrics import Meters, Watch
     from fleet.server.stream import Streams
     from fleet.server.tokens import Tokens
     from fleet.server.writer import Writer
@@ -39,6 +47,15 @@ if TYPE_CHECKING:
 JSON = "application/json"
 PAGE = 200  # rows in one reply
 RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
+
+
+class Hosts(Protocol):
+    """What is done to runs, by the supervisors of their hosts."""
+
+    def __call__(self, task: str) -> Future[None]:
+        """Done once the hosts of this task's runs have ended them."""
+
+    def end(self) -> None: ...
 
 
 @dataclass
@@ -52,15 +69,25 @@ class Server:
     streams: Streams
     rates: Rates
     hosts: frozenset[str]
-    hosts_do: Callable[[str], Future[None]]  # once the hosts of this task's runs have ended them
+    hosts_do: Hosts
+    meters: Meters
+    watch: Watch
+    place: str = ""  # where an agent works that is started without saying where
+    presence: Presence = field(default_factory=Presence)
 
     def app(self) -> Guard:
+        self.tokens.revoked_by(Revocations(self.store))
+        self.mcp = Mcp(self.who, self.perform, self.place)
         routes = [
             Route("/health", self._answered(self.health), methods=["GET"]),
+            Route("/metrics", self._answered(self.metrics), methods=["GET"]),
+            Route("/metrics/json", self._answered(self.metrics_json), methods=["GET"]),
+            Route("/mcp", self.mcp),
             Route("/openapi.json", self._answered(self.openapi), methods=["GET"]),
             Route("/docs", self._answered(self.docs), methods=["GET"]),
             Route("/events", self._answered(self.events), methods=["GET"]),
             *(self._route(operation) for operation in spoken().values()),
+            *other_routes(PATHS, self.who, self.perform, self._answered, self.place),
         ]
         inner = Starlette(
             routes=routes,
@@ -73,11 +100,19 @@ class Server:
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         self.streams.begin(asyncio.get_running_loop())
         self.writer.start()
+        self.watch.start()
         try:
             yield
         finally:
-            self.streams.end()
+            self.let_go()
+            await self.mcp.end()
             await asyncio.to_thread(self.writer.stop)
+            await asyncio.to_thread(self.watch.stop)
+
+    def let_go(self) -> None:
+        """Of those whose answers go on for long: the end has begun."""
+        self.streams.end()
+        self.hosts_do.end()
 
     def _route(self, operation: Operation) -> Route:
         methods = ["GET", "POST"] if is_read(operation) else ["POST"]
@@ -85,16 +120,16 @@ class Server:
         async def handle(request: Request) -> Response:
             actor = self.who(request)
             asked = request_of(operation, await _said(operation, request))
-            reply = await self.perform(operation, actor, asked)
+            reply = await self.perform(operation, actor, asked, key_of(request))
             return _json(200, {"fleet": 1, "kind": operation.name, "data": reply})
 
         return Route(path_of(operation), self._answered(handle), methods=methods)
 
-    async def perform(self, operation: Operation, actor: Actor, asked: Any) -> Any:
+    async def perform(self, operation: Operation, actor: Actor, asked: Any, key: str = "") -> Any:
         context = self.context._replace(actor=actor)
         if is_read(operation):
             return perform(context._replace(store=self.store), asked)
-        reply = await asyncio.wrap_future(self.writer.do(context, asked))
+        reply = await asyncio.wrap_future(self.writer.do(context, asked, key))
         if operation.at_host:
             await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
         return reply
@@ -110,11 +145,23 @@ class Server:
         grant = self.tokens.check(token.strip())
         if rest := self.rates.wait(grant.id):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
+        self.presence.note(self.context, grant.actor, self.writer)
         return grant.actor
 
     async def health(self, _request: Request) -> Response:
         """In constant time: it counts nothing."""
         return _json(200, {"status": "ok", "version": __version__, "streams": len(self.streams)})
+
+    async def metrics(self, _request: Request) -> Response:
+        text = exposition(self._measured())
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def metrics_json(self, request: Request) -> Response:
+        allow(self.who(request), Permission.READ)
+        return _json(200, {"fleet": 1, "kind": "metrics", "data": as_rows(self._measured())})
+
+    def _measured(self) -> tuple[Metric, ...]:
+        return self.meters.read(self.store, self.context.world(self.context.project).fleet)
 
     async def openapi(self, _request: Request) -> Response:
         return Response(document(), media_type=JSON)
@@ -143,7 +190,7 @@ class Server:
 
 async def _said(operation: Operation, request: Request) -> dict[str, Any]:
     if request.method == "GET":
-        return _paged(from_query(operation, dict(request.query_params)))
+        return _paged(operation, from_query(operation, dict(request.query_params)))
     body = await request.body()
     if not body:
         return {}
@@ -153,12 +200,13 @@ async def _said(operation: Operation, request: Request) -> dict[str, Any]:
         raise BadInput(f"The body is not JSON: {error}.", code="not_json") from None
     if not isinstance(said, dict):
         raise BadInput("The body is not a JSON object.", code="not_json")
-    return _paged(said)
+    return _paged(operation, said)
 
 
-def _paged(said: dict[str, Any]) -> dict[str, Any]:
+def _paged(operation: Operation, said: dict[str, Any]) -> dict[str, Any]:
     limit = said.get("limit")
-    if isinstance(limit, int) and limit > PAGE:
+    rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
+    if rows and isinstance(limit, int) and limit > PAGE:
         raise BadInput(f"At most {PAGE} at once.", fix="Ask for the rest with `before`.")
     return said
 

@@ -58,4 +58,6 @@ def problem(
 
 
 def problem_of(error: FleetError) -> dict[str, Any]:
-    return problem(status_of(error), error.code, error.message, fix=error.fix or "")
+    return problem(
+        status_of(error), error.code, error.message, fix=error.fix or "", more=error.about
+    )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import uvicorn
 
+from fleet.bootstrap.serving import noted
 from fleet.domain.errors import Refused
 from fleet.server.guard import LOOPBACK
 from fleet.server.making import make_server
+from fleet.server.metrics import Timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Generator
 
     from fleet.bootstrap import App
 
@@ -40,9 +41,9 @@ class Serving:
                 fix="Set JWT_SECRET to a long secret, or leave --host out.",
             )
         app.home.ensure()
-        self._app = app
-        self._host, self._names = host, names
+        self._home, self._host = app.home.path, host
         self._socket = _bound(host, port)
+        self._server = make_server(app, host=host, names=names)
         self._uvicorn: uvicorn.Server | None = None
         self._over = False
 
@@ -56,17 +57,21 @@ class Serving:
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
 
+    def heard(self) -> None:
+        """From the supervisor inside: something has happened."""
+        self._server.watch.heard()
+
     def run(self, say: Callable[[str], None], beside: Beside | None = None) -> None:
-        made = make_server(self._app, host=self._host, names=self._names)
+        made = self._server
         settings = uvicorn.Config(
-            made.app(), log_level="warning", access_log=False, server_header=False,
+            Timed(made.app(), made.meters), log_level="warning", access_log=False, server_header=False,
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
         )  # fmt: skip
-        self._uvicorn = _Quiet(settings)
+        self._uvicorn = _Quiet(settings, made.let_go)
         self._uvicorn.should_exit = self._over
-        with self._socket as listening:
-            at = f"[{self._host}]" if ":" in self._host else self._host
-            say(f"Serving on http://{at}:{self.port}. `fleet token create NAME` makes a token.")
+        here = f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
+        with self._socket as listening, noted(self._home, here):
+            say(f"Serving on {here}. `fleet token create NAME` makes a token.")
             if beside is not None:
                 beside.begin()
             try:
@@ -79,13 +84,23 @@ class Serving:
 class _Quiet(uvicorn.Server):
     """Signals are somebody else's: they end more than this."""
 
-    def capture_signals(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()  # first: a stream that is read would last for the whole of the grace
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
 
 
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
+    # named, so that asyncio sends small answers at once: 40 ms each otherwise
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fleet.domain.access import Permission
 from fleet.domain.errors import BadInput, NotFound
 from fleet.operations.catalogue import operations
 
@@ -31,7 +30,7 @@ def path_of(operation: Operation) -> str:
 
 
 def is_read(operation: Operation) -> bool:
-    return operation.permission is Permission.READ and not operation.at_host
+    return operation.is_read
 
 
 def named(name: str) -> Operation:

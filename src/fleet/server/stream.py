@@ -86,7 +86,8 @@ class Streams:
     def _may_see(self, actor: Actor, event: Event) -> bool:
         if actor.role is Role.COORDINATOR:
             return True
-        return not event.task or self._team_of(event.task) == actor.team
+        team = self._team_of(event.task) if event.task else event.data.get("team", actor.team)
+        return team == actor.team
 
 
 def _sse(event: Event) -> bytes:

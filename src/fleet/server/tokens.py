@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 
-from fleet.domain.access import Actor, Role
+from fleet.domain.access import AUDIENCE, Actor, Role, claims_of
 from fleet.domain.errors import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALGORITHM = "HS256"
-AUDIENCE = "fleet"
 FIX = "`fleet token create` makes one."
 NEEDED = ["exp", "jti", "sub", "role", "team"]
 KNOWN = 4096  # tokens whose signature need not be looked at again
@@ -40,13 +39,13 @@ class Tokens:
         self._is_revoked = is_revoked or (lambda _: False)
         self._seen: dict[bytes, Grant] = {}
 
+    def revoked_by(self, is_revoked: Callable[[str], bool]) -> None:
+        self._is_revoked = is_revoked
+
     def mint(self, actor: Actor, *, seconds: float, now: float | None = None) -> tuple[str, Grant]:
         at = time.time() if now is None else now
         grant = Grant(secrets.token_hex(8), actor, at + seconds)
-        claims = {
-            "jti": grant.id, "aud": AUDIENCE, "iat": int(at), "exp": int(grant.until),
-            "sub": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run,
-        }  # fmt: skip
+        claims = claims_of(actor, grant.id, at=int(at), until=int(grant.until))
         return jwt.encode(claims, self._key, algorithm=ALGORITHM), grant
 
     def check(self, token: str) -> Grant:

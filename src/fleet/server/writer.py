@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.operations.catalogue import perform
+from fleet.server.once import once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ class Job(NamedTuple):
     context: Context
     request: Request[Any]
     done: Future[Any]
+    key: str = ""
 
 
 class Writer:
@@ -41,9 +43,9 @@ class Writer:
         self._jobs.put(None)
         self._thread.join()
 
-    def do(self, context: Context, request: Request[Any]) -> Future[Any]:
-        """Its result is known when it is on the disk."""
-        job = Job(context, request, Future())
+    def do(self, context: Context, request: Request[Any], key: str = "") -> Future[Any]:
+        """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
+        job = Job(context, request, Future(), key)
         self._jobs.put(job)
         return job.done
 
@@ -86,7 +88,10 @@ class Writer:
 
 
 def _tried(store: Store, job: Job) -> tuple[Any, BaseException | None]:
+    context = job.context._replace(store=store)
     try:
-        return perform(job.context._replace(store=store), job.request), None
+        if job.key:
+            return once(context, job.request, job.key), None
+        return perform(context, job.request), None
     except Exception as error:  # noqa: BLE001  # it is whoever asked who must know
         return None, error

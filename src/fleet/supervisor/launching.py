@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 CONFIGURED = frozenset({"acp"})  # the program's own settings say by which names it has models
 
 
-
 def launch_of(
     parts: Parts, here: Here, run: Run, task: Task, last: Run | None, workspace: Workspace
 ) -> Launch:

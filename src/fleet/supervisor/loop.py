@@ -13,7 +13,7 @@ from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
-from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule
+from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule, within_parent
 from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.ports import Put, Same
@@ -255,9 +255,10 @@ class Supervisor:
             )
         defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
         _, choice = choose(task.spec, world.fleet, defaults)
-        needs: list[tuple[Slot, ...]] = []
-        if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it holds no capacity
-            return Ask(task, choice, credential=credential(choice))
+        swarm = within_parent(self._parts.store.task(task.parent) if task.parent else None)
+        needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
+        if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it holds no other capacity
+            return Ask(task, choice, tuple(needs), credential(choice))
         if task.spec.mode == Mode.QUEUED:
             needs.append((Slot(f"host {self._here.host}", self._room()),))
         servings = model_slots(choice, world.fleet, self._pulses(choice, world.fleet))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from fleet.domain.entry import Entry, has_words, words_of
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Host, Progress, Run, Slots
@@ -17,13 +18,13 @@ from fleet.ports import Put, TaskQuery
 from fleet.testing.clock import FakeClock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from fleet.domain.event import Event
-    from fleet.ports import Change, Clock, Record
+    from fleet.ports import Change, Clock, EntryQuery, MessageQuery, Record
 
-R = TypeVar("R", Task, Run, Message, Progress, Host, Slots)
+R = TypeVar("R", Task, Run, Message, Progress, Host, Slots, Entry)
 
 
 class MemoryStore:
@@ -42,7 +43,8 @@ class MemoryStore:
                 record = change.record
                 key = (type(record), record.id)
                 held = staged.get(key)
-                if (held.version if held else 0) != record.version:
+                taken = isinstance(change, Put) and _is_taken(record, staged.values())
+                if taken or (held.version if held else 0) != record.version:
                     name = f"{type(record).__name__.lower()} {record.id}"
                     raise Conflict(f"{name} changed since it was read.", fix="Try again.")
                 if isinstance(change, Put):
@@ -128,6 +130,34 @@ class MemoryStore:
         found = [m for m in self._all(Message) if m.kind == kind and m.state is MessageState.OPEN]
         return found[:limit]
 
+    def posts(self, query: MessageQuery) -> list[Message]:
+        found = [
+            m
+            for m in reversed(self._all(Message))
+            if (m.task, m.kind) == (query.task, query.kind) and query.state in {"", m.state}
+        ]
+        return _page(found, query.before, query.limit)
+
+    def entry(self, kind: str, team: str, key: str) -> Entry | None:
+        wanted = (kind, team, key)
+        return next((e for e in self._all(Entry) if (e.kind, e.team, e.key) == wanted), None)
+
+    def entry_by_id(self, entry_id: str) -> Entry:
+        return self._one(Entry, entry_id)
+
+    def entries(self, query: EntryQuery) -> list[Entry]:
+        words = words_of(query.text)
+        found = [
+            e
+            for e in reversed(self._all(Entry))
+            if e.kind == query.kind
+            and query.team in {"", e.team}
+            and query.owner in {"", e.owner}
+            and has_words(e.text, words)
+            and (not query.counting_at or e.counts(query.counting_at))
+        ]
+        return _page(found, query.before, query.limit)
+
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
         return self._by_id(Progress, run_ids)
 
@@ -166,6 +196,21 @@ class MemoryStore:
         if not found:
             raise NotFound(f"There is no {kind.__name__.lower()} {record_id}.")
         return found[record_id]
+
+
+def _is_taken(record: Record, held: Iterable[Record]) -> bool:
+    """Whether another entry has its kind, team and key, or it had others itself."""
+    if not isinstance(record, Entry):
+        return False
+    name = (record.kind, record.team, record.key)
+    others = (e for e in held if isinstance(e, Entry))
+    return any(((e.kind, e.team, e.key) == name) is not (e.id == record.id) for e in others)
+
+
+def _page(found: list[R], before: str, limit: int) -> list[R]:
+    if before:
+        found = [r for r in found if _number(r.id) < _number(before)]
+    return found[:limit]
 
 
 def _number(record_id: str) -> tuple[int, ...]:

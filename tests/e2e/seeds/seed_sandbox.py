@@ -94,6 +94,8 @@ class Sandbox:
         if self.index is not None:
             self.index.shutdown()
             self.index.server_close()
+        if (self.home / "server").exists():
+            self.type("fleet serve --stop")
         if (self.home / "runs").exists():
             self.type("fleet kill '*' --force")
 
@@ -293,6 +295,13 @@ def _own_coder(sandbox: Sandbox) -> None:
     sandbox.must("""fleet config set 'coders.mycoder.command=["true", "{prompt}"]'""")
 
 
+def _server(sandbox: Sandbox) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    sandbox.must(f"fleet serve --background --port {port}")
+
+
 NAMED = {"agent": _agent, "batch": _batch, "fan-out": _fan_out}
 
 # A name that is not here belongs to a part that is not built.
@@ -314,4 +323,5 @@ WORLDS = {
     "answered": _answered,
     "own coder": _own_coder,
     "newer release": _newer_release,
+    "server": _server,
 }

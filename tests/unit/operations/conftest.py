@@ -60,7 +60,10 @@ class Office:
         )
 
     def context(self, actor: Actor = ADA, store=None) -> Context:
-        return Context(actor, store or self.store, lambda: self.machine, lambda _: self.world)
+        return Context(
+            actor, store or self.store, lambda: self.machine, lambda _: self.world,
+            sign=lambda claims: f"signed {claims['sub']}",
+        )  # fmt: skip
 
     def call(self, request, actor: Actor = ADA, *, meanwhile=None):
         store = Meddler(self.store, meanwhile) if meanwhile else None

@@ -5,11 +5,27 @@ from __future__ import annotations
 from fleet.domain.task import Limits, Spec
 from fleet.operations.agents import ListAgents
 from fleet.operations.assigning import AssignTask
+from fleet.operations.boards import ArchivePosts, MarkRead, Post, ReadBoard
 from fleet.operations.catalogue import operations
+from fleet.operations.checkpoints import (
+    AcceptCheckpoint,
+    DoneItem,
+    LatestCheckpoint,
+    ListCheckpoints,
+    LoadCheckpoint,
+    RejectCheckpoint,
+    SaveCheckpoint,
+    Summary,
+)
+from fleet.operations.claims import ClaimFile, ListFiles, ReleaseFile
 from fleet.operations.dependencies import AddDependency, RemoveDependency
 from fleet.operations.editing import EditTask
 from fleet.operations.issues import ListIssues
 from fleet.operations.listing import ListTasks, ReadyTasks
+from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail
+from fleet.operations.marking import MarkTask
+from fleet.operations.members import BeSeen, ListMembers
+from fleet.operations.memory import ListMemory, Recall, SearchMemory, StoreMemory
 from fleet.operations.messages import (
     Answer,
     Ask,
@@ -21,8 +37,11 @@ from fleet.operations.messages import (
 )
 from fleet.operations.runs import ReadTranscript
 from fleet.operations.showing import ShowTask
+from fleet.operations.spawning import SpawnAgent
 from fleet.operations.stopping import StopRuns
+from fleet.operations.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
 from fleet.operations.tasks import AddTask, CancelTask, CloseTask, PauseTask, ResumeTask, RetryTask
+from fleet.operations.tokens import CreateToken, ListTokens, RevokeToken
 
 DECLARED = {operation.name: operation for operation in operations()}
 SECRET = "blueprint"
@@ -84,6 +103,55 @@ def _listed(office, team: str, request):
     return request
 
 
+def _swarm(office, team: str) -> str:
+    swarm = office.call(CreateSwarm(SECRET, 3, SECRET, team=team)).id
+    office.add(SECRET, parent=swarm, team=team)
+    return swarm
+
+
+def _post(office, team: str) -> str:
+    return office.call(Post(_swarm(office, team), f'{{"text": "{SECRET}"}}')).id
+
+
+def _board(office, team: str) -> str:
+    return office.store.message(_post(office, team)).task
+
+
+def _mail(office, team: str) -> str:
+    return office.call(SendMail("ada", SECRET, SECRET, team=team)).id
+
+
+def _checkpoint(office, team: str) -> str:
+    return office.call(_summary(team)).id
+
+
+def _summary(team: str) -> SaveCheckpoint:
+    done = (DoneItem("One", ("a.py",)),)
+    return SaveCheckpoint(Summary(SECRET, "Half.", done=done, next=("More.",)), team=team)
+
+
+def _remembered(office, team: str, request):
+    office.call(StoreMemory(SECRET, f"{SECRET} value", tags=("x",), team=team))
+    return request
+
+
+def _claimed(office, team: str, request):
+    office.call(ClaimFile(f"src/{SECRET}.py", team=team))
+    return request
+
+
+def _member(office, team: str, request):
+    from fleet.domain.access import Role
+
+    office.call(BeSeen(), office.person(Role.WORKER, team, name=SECRET))
+    return request
+
+
+def _token(office, request):
+    office.call(CreateToken(SECRET, team="local"))
+    return request
+
+
 SPEC = Spec(agent="implementer", priority=1, labels=("red",), branch="fix/login", limits=Limits(3))
 SAMPLES = {
     "task.add": lambda office, team: AddTask(SECRET, "Do it.", "/repo", SPEC, team=team),
@@ -101,6 +169,43 @@ SAMPLES = {
     "task.assign": lambda office, team: AssignTask(office.add(SECRET, team=team), claim=True),
     "task.edit": lambda office, team: EditTask(office.add(SECRET, team=team), f"{SECRET} two"),
     "task.issues": lambda office, team: _listed(office, team, ListIssues()),
+    "task.mark": lambda office, team: MarkTask(office.add(SECRET, team=team), "in_progress"),
+    "agent.spawn": lambda office, team: SpawnAgent("fix/x", SECRET, team, "/repo"),
+    "token.create": lambda office, team: CreateToken(SECRET, team=team),
+    "token.revoke": lambda office, team: _token(office, RevokeToken(SECRET)),
+    "token.list": lambda office, team: _token(office, ListTokens(all=True)),
+    "member.seen": lambda office, team: BeSeen(team),
+    "member.list": lambda office, team: _member(office, team, ListMembers(team)),
+    "swarm.create": lambda office, team: CreateSwarm(SECRET, team=team),
+    "swarm.list": lambda office, team: [_swarm(office, team), ListSwarms()][1],
+    "swarm.show": lambda office, team: ShowSwarm(_swarm(office, team)),
+    "swarm.kill": lambda office, team: KillSwarm(_swarm(office, team)),
+    "board.post": lambda office, team: Post(_swarm(office, team), "{}", to="bob"),
+    "board.read": lambda office, team: ReadBoard(_board(office, team)),
+    "board.mark_read": lambda office, team: MarkRead((_post(office, team),)),
+    "board.archive": lambda office, team: ArchivePosts((_post(office, team),)),
+    "mail.send": lambda office, team: SendMail("bob", SECRET, team=team),
+    "mail.broadcast": lambda office, team: _member(office, team, Broadcast(SECRET, team=team)),
+    "mail.list": lambda office, team: [_mail(office, team), ListMail(team=team)][1],
+    "mail.read": lambda office, team: ReadMail(_mail(office, team)),
+    "checkpoint.save": lambda office, team: _summary(team),
+    "checkpoint.load": lambda office, team: LoadCheckpoint(_checkpoint(office, team)),
+    "checkpoint.latest": lambda office, team: [
+        _checkpoint(office, team),
+        LatestCheckpoint(team=team),
+    ][1],
+    "checkpoint.list": lambda office, team: [_checkpoint(office, team), ListCheckpoints()][1],
+    "checkpoint.accept": lambda office, team: AcceptCheckpoint(_checkpoint(office, team)),
+    "checkpoint.reject": lambda office, team: RejectCheckpoint(_checkpoint(office, team), "No."),
+    "memory.store": lambda office, team: StoreMemory("k", SECRET, tags=("x",), team=team),
+    "memory.recall": lambda office, team: _remembered(office, team, Recall(SECRET, team=team)),
+    "memory.search": lambda office, team: _remembered(office, team, SearchMemory(SECRET.upper())),
+    "memory.list": lambda office, team: _remembered(office, team, ListMemory()),
+    "file.claim": lambda office, team: ClaimFile(f"src/{SECRET}.py", team=team),
+    "file.release": lambda office, team: _claimed(
+        office, team, ReleaseFile(f"./src/{SECRET}.py", team)
+    ),
+    "file.list": lambda office, team: _claimed(office, team, ListFiles()),
     "message.comment": lambda office, team: Comment(office.add(SECRET, team=team), SECRET),
     "message.send": lambda office, team: SendWords(office.add(SECRET, team=team), SECRET),
     "message.read": lambda office, team: ReadMessage(_asked(office, team)),

@@ -39,7 +39,7 @@ def test_there_and_back_again(word):
 def test_every_word_of_bds_is_known_as_ours_or_as_none_of_ours():
     assert {word.bd for word in TABLE} == ASKED.keys()
     assert ASKED.keys() | NOT_OURS.keys() == BD
-    assert {word.team for word in TABLE} == {"pending", "in_progress", "resolved", "blocked"}
+    assert {word.team for word in TABLE} == {"open", "in_progress", "resolved", "blocked"}
 
 
 def test_the_words_agree():

@@ -17,8 +17,8 @@ from fleet.adapters.backends.asking import (
     Asking,
     NoAnswer,
     OtherAnswer,
-    refused_words,
     error_words,
+    refused_words,
 )
 from fleet.adapters.backends.replies import Reply
 from fleet.domain.errors import Unavailable

@@ -75,6 +75,17 @@ INSERT INTO slots (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTH
 -- name: slots_update
 UPDATE slots SET version = version + 1, body = :body WHERE id = :id AND version = :version
 
+-- name: entry_insert
+INSERT INTO entry (seq, id, version, kind, team, key, owner, until, words, body)
+VALUES (:seq, :id, 1, :kind, :team, :key, :owner, :until, :words, :body) ON CONFLICT DO NOTHING
+
+-- name: entry_update
+UPDATE entry SET version = version + 1, owner = :owner, until = :until, words = :words, body = :body
+WHERE seq = :seq AND id = :id AND version = :version AND kind = :kind AND team = :team AND key = :key
+
+-- name: entry_of
+SELECT version, body FROM entry WHERE kind = :kind AND team = :team AND key = :key
+
 -- name: event_insert
 INSERT INTO event (type, version, task, run, actor, at, data)
 VALUES (:type, :version, :task, :run, :actor, :at, :data)

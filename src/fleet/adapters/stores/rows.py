@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.adapters.stores.codec import VERSION, encode
+from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event
 from fleet.domain.message import Message
@@ -19,7 +20,7 @@ from fleet.ports import Put
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.ports import Change, Record, TaskQuery
+    from fleet.ports import Change, EntryQuery, MessageQuery, Record, TaskQuery
 
 Row = tuple[Any, ...]
 
@@ -30,6 +31,7 @@ TABLES: dict[type, str] = {
     Progress: "progress",
     Host: "host",
     Slots: "slots",
+    Entry: "entry",
 }
 NAMED = {"host", "slots"}  # found by their id; the others by the number in it
 RUN_BITS = 20
@@ -87,6 +89,13 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["task"] = seq_of(record.task)
             values["kind"] = record.kind.value
             values["state"] = record.state.value
+        case Entry():
+            values["kind"] = record.kind.value
+            values["team"] = key(record.team)
+            values["key"] = key(record.key)
+            values["owner"] = key(record.owner)
+            values["until"] = record.until
+            values["words"] = key(record.text.casefold())
 
 
 def written(record: Record) -> Record:
@@ -131,6 +140,44 @@ def where(query: TaskQuery) -> tuple[str, dict[str, Any]]:
         terms.append("seq > :seq" if query.oldest_first else "seq < :seq")
         values["seq"] = seq_of(query.before)
     return ("WHERE " + " AND ".join(terms) if terms else ""), values
+
+
+def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
+    values: dict[str, Any] = {"limit": query.limit, "kind": query.kind}
+    terms = ["kind = :kind"]
+    for column in ("team", "owner"):
+        if wanted := getattr(query, column):
+            terms.append(f"{column} = :{column}")
+            values[column] = key(wanted)
+    for n, word in enumerate(words_of(query.text)):
+        terms.append(f"words LIKE :w{n} ESCAPE '!'")
+        values[f"w{n}"] = f"%{_literal(key(word))}%"
+    if query.counting_at:
+        terms.append("(until = 0 OR until > :at)")
+        values["at"] = query.counting_at
+    _page(query.before, terms, values)
+    return "WHERE " + " AND ".join(terms), values
+
+
+def where_message(query: MessageQuery) -> tuple[str, dict[str, Any]]:
+    values: dict[str, Any] = {"limit": query.limit, "task": seq_of(query.task), "kind": query.kind}
+    terms = ["task = :task", "kind = :kind"]
+    if query.state:
+        terms.append("state = :state")
+        values["state"] = query.state
+    _page(query.before, terms, values)
+    return "WHERE " + " AND ".join(terms), values
+
+
+def _page(before: str, terms: list[str], values: dict[str, Any]) -> None:
+    if before:
+        terms.append("seq < :seq")
+        values["seq"] = seq_of(before)
+
+
+def _literal(word: str) -> str:
+    """For LIKE: what it would take for a sign of its own stands for itself."""
+    return word.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode

@@ -15,11 +15,15 @@ from fleet.adapters.stores.rows import (
     changed,
     event,
     event_values,
+    key,
     seq_of,
     where,
+    where_entry,
+    where_message,
     write,
     written,
 )
+from fleet.domain.entry import Entry
 from fleet.domain.errors import BadStore, NotFound
 from fleet.domain.message import Message, MessageKind
 from fleet.domain.run import Host, Progress, Run, Slots
@@ -32,9 +36,9 @@ if TYPE_CHECKING:
 
     from fleet.adapters.stores.rows import Row, Write
     from fleet.domain.event import Event
-    from fleet.ports import Change, Record
+    from fleet.ports import Change, EntryQuery, MessageQuery, Record
 
-R = TypeVar("R", Task, Run, Message, Progress, Host, Slots)
+R = TypeVar("R", Task, Run, Message, Progress, Host, Slots, Entry)
 
 
 class Dialect(Protocol):
@@ -202,6 +206,23 @@ class SqlStore:
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         values = {"kind": kind, "limit": limit}
         return self._many(Message, self._sql["open_messages"], values)
+
+    def posts(self, query: MessageQuery) -> list[Message]:
+        terms, values = where_message(query)
+        sql = f"SELECT version, body FROM message {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # built from constants
+        return self._many(Message, sql, values)
+
+    def entry(self, kind: str, team: str, name: str) -> Entry | None:
+        values = {"kind": kind, "team": key(team), "key": key(name)}
+        return next(iter(self._many(Entry, self._sql["entry_of"], values)), None)
+
+    def entries(self, query: EntryQuery) -> list[Entry]:
+        terms, values = where_entry(query)
+        sql = f"SELECT version, body FROM entry {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # built from constants
+        return self._many(Entry, sql, values)
+
+    def entry_by_id(self, entry_id: str) -> Entry:
+        return self._one(Entry, entry_id)
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
         return self._by_id(Progress, run_ids)

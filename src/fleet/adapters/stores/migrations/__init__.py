@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-LATEST = 1
+LATEST = 2
 
 
 def migration(number: int, *, key: str, serial: str) -> str:

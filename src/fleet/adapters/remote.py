@@ -1,0 +1,158 @@
+"""Our own server, spoken to over HTTP as any other program would. Standard library alone."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+from urllib.parse import SplitResult, urlsplit
+
+from fleet.domain.errors import (
+    BadConfig,
+    BadInput,
+    BadStore,
+    Conflict,
+    FleetError,
+    Forbidden,
+    NotFound,
+    Refused,
+    Unavailable,
+)
+
+PATIENCE = 90.0  # seconds: a run may be given its grace before it is ended
+BY_CODE: dict[str, type[FleetError]] = {
+    kind.code: kind for kind in (BadConfig, BadStore, Conflict, Forbidden, NotFound)
+}
+BY_STATUS: dict[int, type[FleetError]] = {
+    401: Forbidden, 403: Forbidden, 404: NotFound, 409: Refused, 413: BadInput, 421: Refused,
+    422: BadInput, 429: Unavailable, 503: Unavailable,
+}  # fmt: skip
+
+
+class Remote:
+    """`url` is where the server is, `token` who we are there."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or not _has_port(parts):
+            raise BadInput(
+                f"'{url}' is not the address of a server.", fix="FLEET_URL=http://127.0.0.1:3847"
+            )
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._parts = parts
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def call(self, name: str, request: Any, reply: Any) -> Any:
+        """The operation of this name, with a reply of this type."""
+        asked = {
+            f.name: plain(value)
+            for f in fields(request)
+            if (value := getattr(request, f.name)) != f.default  # the server has the same
+        }
+        said = self.say("POST", f"/v1/{name.replace('.', '/')}", asked)
+        return made(reply, said["data"])
+
+    def say(self, method: str, path: str, body: Any = None) -> Any:
+        """The document it answers with; raise what it says is wrong."""
+        text = self.text(method, path, body)
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise self._no_server("what it says is not JSON") from None
+
+    def text(self, method: str, path: str, body: Any = None) -> str:
+        data = None if body is None else json.dumps(body).encode()
+        headers = self._headers | ({"Content-Type": "application/json"} if data else {})
+        status, text = self._sent(method, self._parts.path.rstrip("/") + path, data, headers)
+        if status >= 300:
+            raise self._error(status, text)
+        return text
+
+    def post(self, path: str, data: bytes, headers: Mapping[str, str]) -> str:
+        """As it stands, for a protocol whose errors are answers too."""
+        said = self._headers | {"Content-Type": "application/json"} | dict(headers)
+        status, text = self._sent("POST", self._parts.path.rstrip("/") + path, data, said)
+        if status >= 300 and '"jsonrpc"' not in text:
+            raise self._error(status, text)
+        return text
+
+    def _sent(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, str]:
+        secure = self._parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, data, dict(headers))
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._no_server(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
+
+    def _error(self, status: int, text: str) -> FleetError:
+        try:
+            said = json.loads(text)
+            code, message = str(said["code"]), str(said["detail"])
+        except (ValueError, KeyError, TypeError):
+            return self._no_server(f"it answered with status {status}")
+        kind = BY_CODE.get(code) or BY_STATUS.get(status, FleetError)
+        return kind(message, fix=str(said.get("fix", "")), code=code)
+
+    def _no_server(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"No server of ours answers at {self.url}: {why}.",
+            fix="Is FLEET_URL right? `fleet serve --background` starts a server here.",
+            code="no_server",
+        )
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """One that can be, or none at all."""
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
+
+
+def plain(value: Any) -> Any:
+    """As `json` writes it."""
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(held) for key, held in value.items()}
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [plain(held) for held in value]
+    return value
+
+
+def made(kind: Any, value: Any) -> Any:
+    """A value of this type of what `json` read. A field that we do not know yet is passed over."""
+    origin = get_origin(kind)
+    if origin in {Union, UnionType}:
+        if value is None:
+            return None
+        return made(next(k for k in get_args(kind) if k is not NoneType), value)
+    if origin in {tuple, list}:
+        inner = get_args(kind)[0]
+        return origin(made(inner, held) for held in value)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(
+            **{name: made(hints[name], held) for name, held in value.items() if name in hints}
+        )
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    return value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    names = {f.name for f in fields(kind)}
+    return {name: hint for name, hint in get_type_hints(kind).items() if name in names}

@@ -1,0 +1,131 @@
+"""The three stand-in nodes of `fleet demo --compute`, and what their models say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from fleet.testing.model_server import ModelServer, call, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.testing.model_server import Asked, Reply
+
+FILE = "bill.py"
+BUILD = (
+    f"printf 'def total(prices):\\n    return sum(prices)\\n' > {FILE} && git add {FILE} && "
+    "git -c user.name=demo -c user.email=demo@localhost commit -qm 'Add up a bill'"
+)
+
+
+class Role(NamedTuple):
+    """`prompt` is how its requests are told from others in a node's log."""
+
+    agent: str
+    node: str
+    model: str
+    prompt: str
+    tools: str
+    script: Callable[[Asked], Reply]
+
+
+def _lead(asked: Asked) -> Reply:
+    """One agent after the other."""
+    done = len(asked.results)
+    if done == len(ROLES):
+        return say("The bill is planned, built and reviewed.")
+    agent = ROLES[done].agent
+    words = f"You are the {agent} of the bill. Do your part."
+    return call("Agent", description=f"The {agent}", prompt=words, subagent_type=agent)
+
+
+def _planner(asked: Asked) -> Reply:
+    if not asked.results:
+        return call("Glob", pattern="*")
+    return say(f"1. Write {FILE}. 2. Have it reviewed.")
+
+
+def _implementer(asked: Asked) -> Reply:
+    if not asked.results:
+        return call("Bash", command=BUILD, description="Write and commit it")
+    return say(f"I wrote {FILE}.")
+
+
+def _reviewer(asked: Asked) -> Reply:
+    if not asked.results:
+        return call("Grep", pattern="def total")
+    return say("No findings.")
+
+
+ROLES = (
+    Role(
+        "planner", "m4-mini-16gb", "qwen-coder:7b", "You plan the shop's work.",
+        "Read, Grep, Glob", _planner,
+    ),
+    Role(
+        "implementer", "m4-mini-64gb", "qwen-coder:32b", "You build what the plan says.",
+        "Read, Edit, Write, Bash", _implementer,
+    ),
+    Role(
+        "reviewer", "laptop", "qwen-coder:14b", "You review what was built.",
+        "Read, Grep, Glob", _reviewer,
+    ),
+)  # fmt: skip
+LEAD = Role("lead", "m4-mini-64gb", "qwen-coder:32b", "You lead the shop's agents.", "", _lead)
+
+
+class Heard(NamedTuple):
+    """One request, by the log of the node that it reached."""
+
+    agent: str
+    node: str
+    model: str
+
+
+class StandIns:
+    """They serve on loopback, and keep all that they were asked."""
+
+    def __init__(self) -> None:
+        self._servers = {role.node: ModelServer(_reply, model=role.model) for role in ROLES}
+
+    def __enter__(self) -> Self:
+        for server in self._servers.values():
+            server.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for server in self._servers.values():
+            server.__exit__()
+
+    def heard(self) -> list[Heard]:
+        return [
+            Heard(role.agent, node, asked.model)
+            for node, server in self._servers.items()
+            for asked in tuple(server.turns)
+            if (role := _role(asked)) is not None
+        ]
+
+    def fleet_yaml(self, port: int) -> str:
+        lines = ["project:", "  name: shop", "  gateway:", f"    port: {port}", "nodes:"]
+        for name, server in self._servers.items():
+            lines += [f"  {name}:", "    kind: openai", f"    endpoint: {server.url}"]
+        lines.append("models:")
+        for role in ROLES:
+            lines += [f"  {role.node}-coder:", f"    node: {role.node}"]
+            lines += [f"    upstream: {role.model}", "    context: 65536"]
+        lines.append("agents:")
+        for role in (*ROLES, LEAD):
+            lines += [f"  {role.agent}:", f"    model: {role.node}-coder"]
+            lines += [f"    description: The {role.agent}.", f"    prompt: {role.prompt}"]
+            lines += [f"    tools: [{role.tools}]"] if role.tools else []
+        return "\n".join(lines) + "\n"
+
+
+def _role(asked: Asked) -> Role | None:
+    """Who asks: an agent's prompt is in what the model is told."""
+    return next((role for role in (*ROLES, LEAD) if role.prompt in asked.system), None)
+
+
+def _reply(asked: Asked) -> Reply:
+    role = _role(asked)
+    return role.script(asked) if role else say("Yes.")

@@ -1,0 +1,218 @@
+"""The figures of a server, read from events as they come. They count from its start on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import FleetError
+from fleet.domain.metrics import Histogram, Metric, Sample
+from fleet.domain.task import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, MutableMapping
+    from typing import Any
+
+    from fleet.domain.event import Event
+    from fleet.domain.fleet import Fleet
+    from fleet.ports import Store
+
+SECOND = 1_000_000
+BATCH = 1000
+FLOOR = 1.0  # seconds; a nudge may be missed
+RECOUNT = 1.0  # seconds between two counts of all tasks
+QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+
+
+class Meters:
+    """Written by the thread that watches, and by the loop; read by whoever asks."""
+
+    def __init__(self) -> None:
+        self.number = 0  # of the last event that was counted
+        self.lag = 0.0
+        self._runs: Counter[tuple[str, str]] = Counter()
+        self._tokens = Counter(dict.fromkeys(("input", "output", "cached"), 0))
+        self._dollars = 0.0
+        self._waits, self._spawns = Histogram(), Histogram()
+        self._requests: dict[tuple[str, int], Histogram] = {}
+        self._counted: tuple[int, float, dict[str, int]] = (-1, 0.0, {})
+
+    def fold(self, store: Store, events: Iterable[Event]) -> None:
+        for event in events:
+            self.number = event.number
+            self.lag = max(0.0, (store.now() - event.at) / SECOND)
+            with suppress(FleetError):  # what it is about may be gone
+                self._count(store, event)
+
+    def _count(self, store: Store, event: Event) -> None:
+        match event.type:
+            case "run.claimed":
+                waited = event.at - ready_at(store, event)
+                self._waits.observe(max(0.0, waited / SECOND))
+            case "run.started":
+                took = event.at - store.run(event.run).claimed_at
+                self._spawns.observe(max(0.0, took / SECOND))
+            case "run.ended":
+                run = store.run(event.run)
+                self._runs[str(event.data.get("ending", "")), run.choice.coder] += 1
+                if run.outcome is not None:
+                    used = run.outcome.usage
+                    self._tokens.update(input=used.input, output=used.output, cached=used.cached)
+                    self._dollars += used.usd
+
+    def answered(self, method: str, status: int, seconds: float) -> None:
+        key = (method, status)
+        if key not in self._requests:
+            self._requests[key] = Histogram(QUICK)
+        self._requests[key].observe(seconds)
+
+    def read(self, store: Store, fleet: Fleet) -> tuple[Metric, ...]:
+        runs = (Sample({"ending": e, "coder": c}, n) for (e, c), n in sorted(self._runs.items()))
+        tokens = (Sample({"kind": kind}, n) for kind, n in self._tokens.items())
+        requests = (
+            sample
+            for (method, status), took in sorted(self._requests.items())
+            for sample in took.samples({"method": method, "status": str(status)})
+        )
+        counts = self._tasks(store)
+        tasks = (Sample({"state": s}, counts.get(s, 0)) for s in TaskState)
+        return (
+            Metric("fleet_tasks", "gauge", "Tasks by state.", tuple(tasks)),
+            Metric("fleet_runs_total", "counter", "Runs that ended.", tuple(runs)),
+            Metric("fleet_tokens_total", "counter", "Tokens of runs that ended.", tuple(tokens)),
+            Metric(
+                "fleet_cost_dollars_total", "counter", "What runs that ended cost.",
+                (Sample({}, self._dollars),),
+            ),
+            Metric(
+                "fleet_queue_wait_seconds", "histogram",
+                "From when nothing but capacity held a task to its run.",
+                tuple(self._waits.samples()),
+            ),
+            Metric(
+                "fleet_spawn_seconds", "histogram", "From the claim of a run to its coder's start.",
+                tuple(self._spawns.samples()),
+            ),
+            Metric("fleet_slots", "gauge", "Requests at once.", tuple(_slots(store, fleet))),
+            Metric(
+                "fleet_http_request_seconds", "histogram", "Until an answer began.",
+                tuple(requests),
+            ),
+            Metric(
+                "fleet_event_lag_seconds", "gauge", "Age of the newest event when it was seen.",
+                (Sample({}, self.lag),),
+            ),
+        )  # fmt: skip
+
+    def _tasks(self, store: Store) -> dict[str, int]:
+        """Counted anew only when something has happened: there may be very many."""
+        number, at, counts = self._counted
+        if number != self.number or not number:
+            now = time.monotonic()
+            if now - at > RECOUNT or not number:
+                counts = store.counts()
+                self._counted = (self.number, now, counts)
+        return counts
+
+
+def ready_at(store: Store, claimed: Event) -> int:
+    """When nothing but capacity held it any more, as far as is known now."""
+    task = store.task(claimed.task)
+    times = [task.created_at, task.tally.not_before]
+    times += [need.tally.ended_at for need in store.tasks_by_id(task.after).values()]
+    number = int(claimed.run.rpartition(".")[2])
+    times += [run.ended_at for run in store.runs(task.id) if run.number < number]
+    return max((at for at in times if at <= claimed.at), default=claimed.at)
+
+
+def _slots(store: Store, fleet: Fleet) -> Iterable[Sample]:
+    rows = store.slots()
+    for name, model in fleet.models.items():
+        for serving in model.servings:
+            where = serving.node.endpoint or serving.node.name
+            row = rows.get(f"{serving.upstream}@{where}")
+            held = len(row.holders) if row else 0
+            labels = {"node": serving.node.name, "model": name}
+            yield Sample({**labels, "state": "held"}, held)
+            yield Sample({**labels, "state": "free"}, max(0, serving.slots - held))
+
+
+class Watch:
+    """A thread that sees every event, whoever wrote it: it counts them, and wakes the streams."""
+
+    def __init__(
+        self, open_store: Callable[[], Store], meters: Meters, wake: Callable[[], None]
+    ) -> None:
+        self._open, self._meters, self._wake = open_store, meters, wake
+        self._fresh = threading.Event()
+        self._nudged = self._over = False
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()  # what is written from here on is counted
+
+    def stop(self) -> None:
+        self._over = True
+        self._fresh.set()
+        self._thread.join()
+
+    def heard(self) -> None:
+        """From a supervisor in this process, which hears of everything: we need not look ourselves."""
+        self._nudged = True
+        self._fresh.set()
+
+    def _run(self) -> None:
+        store = self._open()
+        try:
+            newest = store.events(limit=1, newest=True)
+            self._meters.number = newest[0].number if newest else 0
+            self._ready.set()
+            while not self._over:
+                with suppress(FleetError):  # a store that is away now may be back later
+                    self._look(store)
+                self._wait(store)
+        finally:
+            self._ready.set()
+            store.close()
+
+    def _look(self, store: Store) -> None:
+        while events := store.events(after=self._meters.number, limit=BATCH):
+            self._meters.fold(store, events)
+            self._wake()
+
+    def _wait(self, store: Store) -> None:
+        if self._nudged:
+            self._fresh.wait(FLOOR)
+            self._fresh.clear()
+        else:
+            store.wait(FLOOR)
+
+
+class Timed:
+    """Around the whole of the server: how long each answer took to begin."""
+
+    def __init__(self, app: Any, meters: Meters) -> None:
+        self._app, self._meters = app, meters
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        method = scope["method"] if scope["method"] in METHODS else "other"
+
+        async def timed(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                took = time.perf_counter() - began
+                self._meters.answered(method, message["status"], took)
+            await send(message)
+
+        await self._app(scope, receive, timed)
+
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -1,0 +1,166 @@
+"""How what a tool is given becomes the fields of operations."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet.domain.access import Actor
+
+    Said = Mapping[str, Any]
+
+PRIORITIES = ("critical", "high", "normal", "low")  # by the number that a task has
+
+
+class Who(NamedTuple):
+    """Who calls a tool, and where whoever does not say works."""
+
+    actor: Actor
+    place: str = ""
+
+
+class Step(NamedTuple):
+    """One operation with its fields; `key` is what its reply is called, if there are several."""
+
+    operation: str
+    fields: dict[str, Any]
+    key: str = ""
+
+
+def say(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
+    """What is given, under the operation's own names for it."""
+
+    def steps(_who: Who, given: Said) -> list[Step]:
+        return [Step(operation, {names.get(key, key): value for key, value in given.items()})]
+
+    return steps
+
+
+def status(_who: Who, _given: Said) -> list[Step]:
+    return [
+        Step("member.list", {}, "members"),
+        Step("agent.list", {"limit": 50}, "workers"),
+        Step("task.list", {"limit": 20}, "tasks"),
+        Step("message.questions", {"limit": 20}, "questions"),
+    ]
+
+
+def tasks(who: Who, given: Said) -> list[Step]:
+    match given.get("filter", "all"):
+        case "mine":
+            return [Step("task.issues", {"assignee": who.actor.name})]
+        case "unassigned":
+            return [Step("task.ready", {})]
+    return [Step("task.list", {})]
+
+
+def assign(who: Who, given: Said) -> list[Step]:
+    spec = {"assignee": given["agent"], "cwd": who.place}
+    prompt = given.get("description", "")
+    return [Step("task.add", {"title": given["task"], "prompt": prompt, **_there(who, spec)})]
+
+
+def spawn(who: Who, given: Said) -> list[Step]:
+    spec = {"branch": given["handle"], "cwd": given.get("workingDir") or who.place}
+    prompt = given.get("prompt", "")
+    return [Step("task.add", {"title": given["handle"], "prompt": prompt, **_there(who, spec)})]
+
+
+def spawn_request(who: Who, given: Said) -> list[Step]:
+    spec = {
+        "labels": [given["agent_type"]],
+        "priority": PRIORITIES.index(given.get("priority", "normal")),
+        "cwd": who.place,
+    }
+    text = given["task"]
+    fields = {"title": text[:200], "prompt": text, **_there(who, spec)}
+    fields |= {"parent": given.get("swarm_id", ""), "after": given.get("depends_on", [])}
+    return [Step("task.add", fields)]
+
+
+def _there(who: Who, spec: dict[str, Any]) -> dict[str, Any]:
+    """In the project of the server, unless it is somewhere else."""
+    below = spec["cwd"] == who.place or spec["cwd"].startswith(f"{who.place}/")
+    return {"spec": spec, "project": who.place if below else spec["cwd"]}
+
+
+def spawn_status(_who: Who, given: Said) -> list[Step]:
+    if given.get("request_id"):
+        return [Step("task.show", {"task": given["request_id"]})]
+    return [Step("task.list", {})]
+
+
+def post(who: Who, given: Said) -> list[Step]:
+    fields = {
+        "task": given.get("swarm_id") or who.actor.task,
+        "type": given["message_type"],
+        "payload": json.dumps(given["payload"], ensure_ascii=False),
+        "to": given.get("target_handle", ""),
+        "priority": given.get("priority", "normal"),
+    }
+    return [Step("board.post", fields)]
+
+
+def read_board(who: Who, given: Said) -> list[Step]:
+    names = {"swarm_id": "task", "message_type": "type", "unread_only": "unread"}
+    fields = {"task": who.actor.task} | {names.get(k, k): v for k, v in given.items()}
+    return [Step("board.read", fields)]
+
+
+def archive(_who: Who, given: Said) -> list[Step]:
+    fields: dict[str, Any] = {"posts": given.get("message_ids", [])}
+    fields |= {"task": given.get("swarm_id", "")}
+    return [
+        Step("board.archive", fields | {"older_than": int(given.get("max_age_hours", 0) * 3600)})
+    ]
+
+
+def checkpoint(_who: Who, given: Said) -> list[Step]:
+    summary = {key: value for key, value in given.items() if key != "to_handle"}
+    done = summary.pop("done_this_session", [])
+    summary["done"] = [each if isinstance(each, dict) else {"task": each} for each in done]
+    return [Step("checkpoint.save", {"summary": summary, "to": given.get("to_handle", "")})]
+
+
+def load(_who: Who, given: Said) -> list[Step]:
+    if given.get("checkpoint_id"):
+        return [Step("checkpoint.load", {"checkpoint": str(given["checkpoint_id"])})]
+    return [Step("checkpoint.latest", {})]
+
+
+def swarms(_who: Who, given: Said) -> list[Step]:
+    if given.get("swarm_id"):
+        return [Step("swarm.show", {"swarm": given["swarm_id"]})]
+    return [Step("swarm.list", {})]
+
+
+def directive(_who: Who, given: Said) -> list[Step]:
+    fields = {"task": given["swarm_id"], "type": "directive"}
+    fields |= {"payload": json.dumps({"directive": given["directive"]}, ensure_ascii=False)}
+    return [Step("board.post", fields | {"priority": given.get("priority", "normal")})]
+
+
+def mail(_who: Who, given: Said) -> list[Step]:
+    return [Step("mail.list", {"unread": given.get("filter", "unread") == "unread"})]
+
+
+def own(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
+    """About the task that the run works on."""
+
+    def steps(who: Who, given: Said) -> list[Step]:
+        if not who.actor.task:
+            raise BadInput("Only an agent at work has a task of its own.", fix="Use team_tasks.")
+        said = {names.get(key, key): value for key, value in given.items()}
+        return [Step(operation, {"task": who.actor.task, **said})]
+
+    return steps
+
+
+def ask(who: Who, given: Said) -> list[Step]:
+    (step,) = own("message.ask", question="text")(who, given)
+    return [step._replace(fields={**step.fields, "park": True})]

@@ -1,0 +1,257 @@
+"""The tools that agents see, over HTTP and over pipes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+
+import pytest
+from desk import BIN, Desk, until
+from served import Served
+
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+WORKER = {
+    *("team_status", "team_tasks", "team_claim", "team_send", "mail_send", "mail_read"),
+    *("blackboard_post", "blackboard_read", "checkpoint_create", "checkpoint_load"),
+    *("memory_store", "memory_search"),
+}
+TOOL = """\
+import json, subprocess
+
+def ask(method, **given):
+    said = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": given})
+    done = subprocess.run(["claude-fleet-mcp"], input=said, capture_output=True, text=True)
+    return json.loads(done.stdout)["result"]
+
+print(sorted(tool["name"] for tool in ask("tools/list")["tools"]))
+print(ask("tools/call", name="note", arguments={"text": "Half way"}))
+print(ask("tools/call", name="ask_human", arguments={"question": "Which?"}))
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    made = Served(Desk(tmp_path_factory.mktemp("mcp")))
+    yield made
+    made.close()
+
+
+def rpc(served, method, params=None, *, token):
+    said = {"jsonrpc": "2.0", "id": 1, "method": method} | ({"params": params} if params else {})
+    status, answer = served.ask("POST", "/mcp", said, token=token, headers=ACCEPT)
+    assert status == 200, answer
+    return answer["result"]
+
+
+def listed(served, token):
+    return {tool["name"]: tool for tool in rpc(served, "tools/list", token=token)["tools"]}
+
+
+def call(served, token, name, /, **given):
+    """Whether it failed, and what it said."""
+    said = rpc(served, "tools/call", {"name": name, "arguments": given}, token=token)
+    (content,) = said["content"]
+    failed = said["isError"]
+    return failed, content["text"] if failed else json.loads(content["text"])
+
+
+def test_a_program_is_greeted(served):
+    said = rpc(served, "initialize", HELLO, token=served.token())
+    assert said["serverInfo"]["name"] == "fleet"
+    assert "tools" in said["capabilities"]
+
+
+def test_nobody_sees_the_tools_without_a_token(served):
+    said = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    for token in ("", "x"):
+        status, headers, _ = served.raw("POST", "/mcp", said, token=token, headers=ACCEPT)
+        assert (status, headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_each_role_sees_what_it_may_do(served):
+    seen = {
+        role: set(listed(served, served.token(role, role)))
+        for role in ("coordinator", "team-lead", "worker", "monitor", "merger", "notifier")
+    }
+    assert seen["worker"] == WORKER
+    assert seen["worker"] < seen["team-lead"] <= seen["coordinator"]
+    assert {"team_assign", "team_spawn", "team_dismiss", "swarm_broadcast"} <= seen["team-lead"]
+    assert seen["monitor"] >= {"team_status", "team_tasks", "team_workers"}
+    for role in ("monitor", "merger", "notifier"):
+        assert not seen[role] & {"team_spawn", "team_assign", "team_dismiss", "team_complete"}
+
+
+def test_a_tool_that_one_may_not_use_is_refused(served):
+    worker = served.token("wim", "worker")
+    for name, given in (
+        ("team_spawn", {"handle": "x"}),
+        ("team_dismiss", {"handle": "t-1"}),
+        ("swarm_broadcast", {"swarm_id": "t-1", "directive": "Stop"}),
+        ("team_assign", {"agent": "bo", "task": "Mine"}),
+    ):
+        failed, said = call(served, worker, name, **given)
+        assert failed
+        assert "may not" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("no_such", {}, "There is no tool 'no_such'"),
+        ("team_send", {"handle": "t-1"}, "needs 'message'"),
+        ("team_send", {"handle": "t-1", "message": "x", "colour": 1}, "has no 'colour'"),
+        ("team_send", {"handle": 1, "message": "x"}, "'handle' must be string"),
+        ("team_tasks", {"filter": "some"}, "must be all or mine or unassigned"),
+        ("team_send", {"handle": "t-999", "message": "x"}, "t-999"),
+    ],
+)
+def test_a_tool_that_is_called_wrongly_says_how_it_is_called(served, name, given, said):
+    failed, text = call(served, served.token(), name, **given)
+    assert failed
+    assert said in text
+
+
+def test_an_agent_is_started_seen_spoken_to_and_ended(served):
+    lead = served.token("ann", "team-lead")
+    failed, task = call(served, lead, "team_spawn", handle="fix/a", prompt="hear 60\nsleep 600")
+    assert not failed, task
+    served.desk.wait_for(task["id"], "running")
+    assert task["id"] in [row["task"] for row in call(served, lead, "team_workers")[1]]
+    assert not call(served, lead, "team_send", handle="fix/a", message="Go on")[0]
+    until(lambda: "Go on" in served.desk("logs", task["id"]), "the words to be heard")
+    assert not call(served, lead, "team_dismiss", handle="fix/a")[0]
+    assert served.desk.status(task["id"]) == "cancelled"
+
+
+def test_a_team_works_together(served):
+    lead, bo = served.token("ann", "team-lead"), served.token("bo", "worker")
+    swarm = call(served, lead, "swarm_create", name="Login", max_agents=3)[1]["id"]
+    assert swarm in json.dumps(call(served, lead, "swarm_list")[1])
+    word = {"message_type": "status", "payload": {"done": "half"}, "swarm_id": swarm}
+    assert not call(served, bo, "blackboard_post", **word)[0]
+    call(served, lead, "swarm_broadcast", swarm_id=swarm, directive="Hurry")
+    posts = json.dumps(call(served, bo, "blackboard_read", swarm_id=swarm)[1])
+    assert "half" in posts
+    assert "Hurry" in posts
+    call(served, lead, "mail_send", to="bo", body="Read the board", subject="Hello")
+    (mail,) = call(served, bo, "mail_read")[1]
+    assert mail["text"] == "Read the board"
+    call(served, bo, "mail_mark_read", mail=mail["id"])
+    assert call(served, bo, "mail_read")[1] == []
+    assert not call(served, bo, "team_claim", file="src/app.py")[0]
+    failed, said = call(served, lead, "team_claim", file="src/app.py")
+    assert failed
+    assert "bo" in said
+    done = {"goal": "Login", "now": "Tests", "done_this_session": ["Form"], "to_handle": "bo"}
+    saved = call(served, lead, "checkpoint_create", **done)[1]
+    assert call(served, bo, "checkpoint_load", checkpoint_id=saved["id"])[1]["id"] == saved["id"]
+    call(served, bo, "memory_store", key="port", value="The port is 4000", tags=["net"])
+    assert call(served, bo, "memory_recall", key="port")[1]["value"] == "The port is 4000"
+    assert len(call(served, lead, "memory_search", query="port")[1]) == 1
+    given = call(served, lead, "team_assign", agent="bo", task="Look at it")[1]
+    assert given["id"] in json.dumps(call(served, bo, "team_tasks", filter="mine")[1])
+    assert not call(served, bo, "team_complete", task_id=given["id"])[0]
+    status = call(served, lead, "team_status")[1]
+    assert status.keys() == {"members", "workers", "tasks", "questions"}
+
+
+def test_a_queued_agent_waits_for_what_it_needs(served):
+    lead = served.token("ann", "team-lead")
+    first = served.desk.add("First", script="sleep 600")
+    asked = {"agent_type": "scout", "task": "say Second.", "priority": "high"}
+    second = call(served, lead, "spawn_request", depends_on=[first], **asked)[1]
+    assert second["priority"] == 1
+    status = call(served, lead, "spawn_status", request_id=second["id"])[1]["task"]["status"]
+    assert status == "waiting"
+    assert not call(served, lead, "spawn_cancel", request_id=second["id"])[0]
+    served.desk("cancel", first)
+
+
+class Pipes:
+    """`claude-fleet-mcp`, as a program starts it."""
+
+    def __init__(self, served, **env):
+        self.process = subprocess.Popen(
+            [str(BIN / "claude-fleet-mcp")],
+            cwd=served.desk.repo,
+            env=served.desk.env | env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def ask(self, method, params=None, number=1):
+        said = {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
+        self.process.stdin.write(json.dumps(said).encode() + b"\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(20) == 0
+        self.process.stdout.close()
+
+
+def test_a_program_with_pipes_alone_needs_no_token_here(served):
+    pipes = Pipes(served, CLAUDE_CODE_AGENT_TYPE="worker", CLAUDE_CODE_AGENT_NAME="rose")
+    assert pipes.ask("initialize", HELLO)["result"]["serverInfo"]["name"] == "fleet"
+    pipes.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    assert {t["name"] for t in pipes.ask("tools/list", number=2)["result"]["tools"]} == WORKER
+    said = {"name": "memory_store", "arguments": {"key": "who", "value": "me"}}
+    answer = pipes.ask("tools/call", said, number=3)
+    assert (answer["id"], answer["result"]["isError"]) == (3, False)
+    assert json.loads(answer["result"]["content"][0]["text"])["agent"] == "rose"
+    pipes.end()
+
+
+def test_a_run_has_tools_for_its_own_task(served):
+    desk = served.desk
+    (desk.root / "tool.py").write_text(TOOL)
+    task = desk.add("Tools", script=f"run python3 {desk.root}/tool.py")
+    until(lambda: desk.data("questions"), "the question")
+    (question,) = desk.data("questions")
+    assert (question["task"], question["text"]) == (task, "Which?")
+    detail = desk.data("show", task)
+    assert "Half way" in json.dumps(detail)
+    for name in ("ask_human", "task_done", "note", *WORKER):
+        assert f"'{name}'" in desk("logs", task)
+    desk("answer", question["id"], "This")
+    desk.wait_for(task, "done")
+
+
+def test_where_no_server_runs_a_question_is_answered_with_how_to_start_one(tmp_path):
+    class Nobody:
+        desk = Desk(tmp_path)
+
+    pipes = Pipes(Nobody)
+    error = pipes.ask("initialize", HELLO)["error"]
+    assert "fleet serve --background" in error["message"]
+    pipes.process.stdin.write(b"{\n")
+    pipes.process.stdin.flush()
+    assert json.loads(pipes.process.stdout.readline())["error"]["code"] == -32700
+    pipes.end()
+
+
+def test_many_calls_at_once_are_all_answered(served):
+    token = served.token()
+    found = []
+
+    def ask():
+        found.append(call(served, token, "team_tasks")[0])
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [False] * 20
+
+
+def test_a_body_that_is_too_large_is_refused(served):
+    headers = ACCEPT | {"Content-Length": str(10 << 20)}
+    assert served.ask("POST", "/mcp", b"{}", token=served.token(), headers=headers)[0] == 413

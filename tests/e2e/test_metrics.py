@@ -1,0 +1,106 @@
+"""The figures of a server: each is moved by what it counts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from desk import Desk, until
+from served import Served
+
+WORLD = """\
+nodes:
+  box:
+    endpoint: http://127.0.0.1:9
+models:
+  small:
+    node: box
+    ollama_model: tiny:1b
+    litellm_alias: small
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    desk = Desk(tmp_path_factory.mktemp("metrics"))
+    (desk.repo / "fleet.yaml").write_text(WORLD)
+    made = Served(desk)
+    yield made
+    made.close()
+
+
+def figures(served) -> dict[str, float]:
+    status, headers, text = served.raw("GET", "/metrics")
+    assert status == 200
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def test_what_runs_do_moves_the_figures(served):
+    before = figures(served)
+    desk = served.desk
+    good = desk.add("Good", script="usage 1200 34 0.25\nsay Done.")
+    bad = desk.add("Bad", "--attempts", "1", script="exit 3")
+    desk.wait_for(good, "done")
+    desk.wait_for(bad, "failed")
+    name = 'fleet_runs_total{ending="failed",coder="scripted"}'
+    until(lambda: figures(served).get(name), "the run to be counted")
+    after = figures(served)
+    moved = {key: after[key] - before.get(key, 0) for key in after if after[key] != before.get(key)}
+    assert moved['fleet_tasks{state="done"}'] == 1
+    assert moved['fleet_tasks{state="failed"}'] == 1
+    assert moved['fleet_runs_total{ending="succeeded",coder="scripted"}'] == 1
+    assert moved[name] == 1
+    assert moved['fleet_tokens_total{kind="input"}'] == 1200
+    assert moved['fleet_tokens_total{kind="output"}'] == 34
+    assert moved["fleet_cost_dollars_total"] == 0.25
+    assert moved["fleet_queue_wait_seconds_count"] == 2
+    assert moved["fleet_spawn_seconds_count"] == 2
+    assert 0 < moved["fleet_spawn_seconds_sum"] < 60
+    assert moved['fleet_http_request_seconds_count{method="GET",status="200"}'] >= 1
+    assert "fleet_event_lag_seconds" in after
+
+
+def test_a_request_is_timed_by_how_it_was_answered(served):
+    served.ask("GET", "/v1/task/list")
+    name = 'fleet_http_request_seconds_count{method="GET",status="401"}'
+    first = figures(served)[name]
+    served.ask("GET", "/v1/task/list")
+    assert figures(served)[name] == first + 1
+
+
+def test_slots_are_those_of_the_declared_models(served):
+    found = figures(served)
+    assert found['fleet_slots{node="box",model="small",state="held"}'] == 0
+    assert found['fleet_slots{node="box",model="small",state="free"}'] >= 1
+
+
+def test_every_line_is_as_prometheus_reads_it(served):
+    text = served.raw("GET", "/metrics")[2]
+    line = re.compile(r'[a-z_]+(\{([a-z_]+="[^"\\]*",?)+\})? (\+Inf|[0-9.e+-]+)')
+    names = set()
+    for each in text.splitlines():
+        if each.startswith("# TYPE"):
+            names.add(each.split()[2])
+        elif not each.startswith("#"):
+            assert line.fullmatch(each), each
+            assert any(each.startswith(name) for name in names), each
+
+
+def test_the_person_who_started_it_needs_no_token(served):
+    desk = served.desk
+    assert desk.data("health")["status"] == "ok"
+    assert served.url in desk("health")
+    rows = desk.data("metrics")
+    assert {"fleet_tasks", "fleet_spawn_seconds_sum"} <= {row["name"] for row in rows}
+    assert "# TYPE fleet_tasks gauge" in desk("metrics", "--prometheus")
+    assert served.ask("GET", "/metrics/json")[0] == 401
+
+
+def test_where_no_server_runs_they_say_how_to_start_one(tmp_path):
+    desk = Desk(tmp_path)
+    for command in ("health", "metrics"):
+        assert "fleet serve --background" in desk.fails(command, status=3)
+    away = {"FLEET_URL": "http://127.0.0.1:9"}
+    assert "No server of ours answers" in desk.fails("health", status=3, env=away)

@@ -1,0 +1,138 @@
+"""The same commands against a server elsewhere: another home, an address and a token."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from desk import Desk, until
+from served import Served
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    made = Served(Desk(tmp_path_factory.mktemp("there")))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def away(served, tmp_path_factory):
+    """Somebody with a home of their own, which stays empty."""
+    desk = Desk(tmp_path_factory.mktemp("here"))
+    desk.env |= {"FLEET_URL": served.url, "FLEET_TOKEN": served.token("bob", "team-lead")}
+    return desk
+
+
+def test_a_task_is_queued_there_done_there_and_shown_here(served, away):
+    task = away.add("Greet", script="say Hello from there.")
+    until(lambda: away.status(task) == "done", "the task to be done there")
+    assert served.desk.status(task) == "done"
+    assert task in away("tasks", "--all")
+    assert "Hello from there." in away("logs", task)
+    assert not (away.home / "fleet.db").exists()
+
+
+def test_an_agent_is_spoken_to_and_cancelled_from_here(served, away):
+    task = away.add("Listen", script="hear 60\nsleep 600")
+    until(lambda: away.status(task) == "running", "it to run")
+    assert "has heard it" in away("send", task, "Go on", "--wait", "30")
+    away("cancel", task)
+    assert served.desk.status(task) == "cancelled"
+    assert served.desk.data("show", task)["runs"][-1]["state"] == "ended"
+
+
+def test_a_question_is_answered_from_here(served, away):
+    task = away.add("Ask", script="ask Which colour?\nsay {answer}")
+    until(lambda: away.data("questions"), "the question")
+    (question,) = away.data("questions")
+    away("answer", question["id"], "Blue")
+    until(lambda: away.status(task) == "done", "it to be done")
+    assert "Blue" in away("logs", task)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (("show", "t-999"), 2, "not_found"),
+        (("cancel", "{done}"), 1, "ended"),
+        (("add", " "), 2, "bad_input"),
+    ],
+)
+def test_an_error_is_the_same_as_it_is_there(served, away, words, status, code):
+    done = served.desk.add("Done")
+    served.desk.wait_for(done, "done")
+    typed = [word.format(done=done) for word in words]
+    here, there = (desk.type(*typed, "--json") for desk in (away, served.desk))
+    assert here.returncode == there.returncode == status
+    assert here.stderr == there.stderr
+    assert f'"{code}"' in here.stderr
+
+
+def test_a_command_of_this_machine_says_so_and_stays_here(away):
+    done = away.type("run", "status")
+    assert "acts on this machine" in done.stderr
+    assert "stopped" in done.stdout
+    assert "acts on this machine" in away.fails("attach", "t-1", status=2)
+
+
+def test_what_needs_this_machine_is_refused_for_work_that_is_elsewhere(away):
+    assert "Unset FLEET_URL" in away.fails("create", "fix/login", "--prompt", "x", status=1)
+
+
+def test_without_a_token_another_machine_is_not_asked(served, away):
+    elsewhere = {"FLEET_URL": "http://fleet.example:3847", "FLEET_TOKEN": ""}
+    assert "FLEET_TOKEN" in away.fails("tasks", status=1, env=elsewhere)
+    assert "token" in away.fails("tasks", status=1, env={"FLEET_TOKEN": "x"})
+
+
+def test_whoever_started_the_server_pastes_nothing(served):
+    desk = served.desk
+    for name in ("FLEET_URL", "CLAUDE_FLEET_URL"):
+        here, there = (desk.data("tasks", "--all", env=env) for env in ({}, {name: served.url}))
+        assert [row["id"] for row in there] == [row["id"] for row in here]
+
+
+def test_the_environment_names_a_team_and_a_name_and_may_only_lower_the_role(served):
+    desk = served.desk
+    url = {"FLEET_URL": served.url}
+    red = {"CLAUDE_FLEET_TEAM": "red", "CLAUDE_CODE_AGENT_NAME": "rose"}
+    for more in (url, {}):
+        assert desk.data("add", "Red", env=red | more)["team"] == "red"
+        worker = {"CLAUDE_CODE_AGENT_TYPE": "worker", **more}
+        task = desk.data("add", "By a worker", "--prompt", "sleep 600", env=worker)["id"]
+        assert "may not assign" in desk.fails("cancel", task, status=1, env=worker)
+        unknown = {"CLAUDE_CODE_AGENT_TYPE": "kraken", **more}
+        assert "may not assign" in desk.fails("cancel", task, status=1, env=unknown)
+        desk("cancel", task)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:99999", "http://x:y"])
+def test_an_address_that_is_none_is_refused(away, url):
+    assert "not the address of a server" in away.fails("tasks", status=2, env={"FLEET_URL": url})
+
+
+def test_a_server_of_somebody_else_is_given_no_token_of_ours(served, tmp_path):
+    """It could use it with our own server."""
+    desk = Desk(tmp_path)
+    other = Served(desk, "--no-run")
+    seen = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_POST(self):
+            seen.append(self.headers.get("Authorization"))
+            self.send_response(401)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Listener) as theirs:
+        thread = threading.Thread(target=theirs.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{theirs.server_address[1]}"
+        assert "No server of ours" in desk.fails("tasks", status=3, env={"FLEET_URL": url})
+        thread.join()
+    assert seen == [None]
+    other.close()

@@ -1,0 +1,144 @@
+"""The server with the supervisor inside: one process, and agents that outlive it."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import threading
+
+import pytest
+from desk import Desk, until
+from served import Served
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+def serve(desk):
+    made = []
+
+    def begin(*words, **given):
+        made.append(Served(desk, *words, **given))
+        return made[-1]
+
+    yield begin
+    for served in made:
+        served.close()
+
+
+def test_the_server_does_the_tasks_too(desk, serve):
+    served = serve()
+    task = served.ask(
+        "POST",
+        "/v1/task/add",
+        {"title": "Greet", "prompt": "say Hello.", "spec": {"cwd": str(desk.repo)}},
+        token=served.token(),
+    )[1]["data"]["id"]
+    desk.wait_for(task, "done")
+    assert desk.data("run", "status")["pid"] == served.process.pid
+    assert served.end() == 0
+    assert desk.type("run", "status").returncode == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopping_the_server_ends_no_agent_and_the_next_one_takes_it_up(desk, serve, number):
+    served = serve()
+    task = desk.add("Long", script="hear 60\nsay Done.")
+    desk.wait_for(task, "running")
+    assert served.end(number) == 0
+    assert "1 still run" in served.said()
+    assert desk.data("show", task)["task"]["status"] == "running"
+    served.start()
+    desk("send", task, "Go on")
+    desk.wait_for(task, "done")
+    assert [run["id"] for run in desk.data("show", task)["runs"]] == [f"{task}.1"]
+
+
+def test_without_the_supervisor_nothing_starts(desk, serve):
+    serve("--no-run")
+    task = desk.add("Waits")
+    assert desk.type("run", "status").returncode == 1
+    assert desk.status(task) == "ready"
+
+
+def test_where_a_supervisor_runs_already_the_server_only_serves(desk, serve):
+    with desk.supervisor() as process:
+        until(lambda: desk.type("run", "status").returncode == 0, "the supervisor")
+        served = serve()
+        until(lambda: "only serves" in served.said(), "the server to say so")
+        assert f"(pid {process.pid})" in served.said()
+        assert served.ask("GET", "/health")[0] == 200
+        assert served.end() == 0
+        assert process.poll() is None
+
+
+def begun(desk, task):
+    until(lambda: "deaf" in desk("logs", task), "its first words")
+
+
+def test_a_cancel_is_answered_when_the_run_is_over_and_holds_up_nobody(desk, serve):
+    served = serve(env={"FLEET_RUN_GRACE": "0.5"})
+    token = served.token()
+    task = desk.add("Deaf", script="ignore-term\nsay deaf\nsleep 600")
+    desk.wait_for(task, "running")
+    begun(desk, task)
+    seen = []
+
+    def cancel():
+        answer = served.ask("POST", "/v1/task/cancel", {"task": task}, token=token)
+        seen.append((*answer, desk.data("show", task)["runs"][-1]["state"]))
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    between = 0
+    while thread.is_alive():
+        assert served.ask("GET", "/v1/task/list", token=token)[0] == 200
+        note = {"task": task, "text": "Also"}
+        assert served.ask("POST", "/v1/message/comment", note, token=token)[0] == 200
+        between += 1
+        thread.join(0.1)
+    ((status, said, state),) = seen
+    assert (status, said["data"]["id"], state) == (200, task, "ended")
+    assert between > 2
+
+
+def test_with_no_supervisor_here_the_server_ends_the_run_itself(desk, serve):
+    task = desk.add("Deaf", script="say deaf\nsleep 600")
+    process = desk.start("run")
+    desk.wait_for(task, "running")
+    begun(desk, task)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    served = serve("--no-run")
+    status, _ = served.ask("POST", "/v1/task/cancel", {"task": task}, token=served.token())
+    assert (status, desk.status(task)) == (200, "cancelled")
+
+
+@pytest.mark.parametrize("words", [(), ("--no-run",)], ids=["inside", "no supervisor"])
+def test_what_a_command_writes_is_streamed_at_once(desk, serve, words):
+    """Within less than the 15 s after which a stream looks by itself."""
+    served = serve(*words)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection.request("GET", "/events", headers={"Authorization": f"Bearer {served.token()}"})
+    answer = connection.getresponse()
+    while b"ready" not in answer.readline():
+        pass
+    task = desk.add("Seen")
+    while (line := answer.readline()) and b"task.added" not in line:
+        pass
+    assert task.encode() in answer.readline()
+    connection.close()
+
+
+def test_whoever_reads_events_is_let_go_when_the_server_stops(serve):
+    served = serve("--no-run")
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    connection.request("GET", "/events", headers={"Authorization": f"Bearer {served.token()}"})
+    answer = connection.getresponse()
+    assert b"retry" in answer.readline()
+    assert served.end() == 0
+    answer.read()  # to its end: one that is cut off would raise
+    connection.close()

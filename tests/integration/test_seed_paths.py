@@ -1,0 +1,278 @@
+"""The paths of claude-fleet's clients, with the bodies that they send, over real HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from team import Team
+
+TASK = {
+    *("id", "teamName", "subject", "description", "ownerHandle", "ownerUid", "createdByHandle"),
+    *("createdByUid", "status", "blockedBy", "createdAt", "updatedAt"),
+}
+POST = {
+    *("id", "swarmId", "senderHandle", "messageType", "targetHandle", "priority", "payload"),
+    *("readBy", "createdAt", "archivedAt"),
+}
+CHECKPOINT = {
+    *("id", "fromHandle", "toHandle", "checkpoint", "status", "outcome", "createdAt"),
+    "acceptedAt",
+}
+WORKER = {
+    *("id", "handle", "teamName", "state", "health", "workingDir", "sessionId", "spawnedAt"),
+    *("currentTaskId", "restartCount", "spawnMode", "swarmId", "depthLevel"),
+}
+SPAWNED = {
+    *("id", "handle", "teamName", "workingDir", "state", "spawnedAt", "spawnMode", "routing"),
+}
+SWARM = {"id", "name", "description", "maxAgents", "createdAt"}
+MAIL = {"id", "from", "to", "subject", "body", "readAt", "createdAt"}
+MEMORY = {"id", "agentId", "key", "value", "memoryType", "tags", "createdAt", "updatedAt"}
+
+
+def uid(team: str, handle: str) -> str:
+    return hashlib.sha256(f"{team}:{handle}".encode()).hexdigest()[:24]
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory):
+    made = Team(tmp_path_factory.mktemp("team"))
+    yield made
+    made.served.end()
+
+
+@pytest.fixture(scope="module")
+def made(team):
+    """One of each thing, made by the exact bodies."""
+    things = {}
+    things["task"] = team.ok(
+        "ann", "POST", "/tasks",
+        {"fromUid": uid("red", "ann"), "toHandle": "bob", "teamName": "red",
+         "subject": "Fix the login", "description": "It is broken.", "blockedBy": []},
+    )  # fmt: skip
+    things["swarm"] = team.ok(
+        "ann", "POST", "/swarms", {"name": "Builders", "description": "All of it.", "maxAgents": 3}
+    )
+    things["post"] = team.ok(
+        "bob", "POST", "/blackboard",
+        {"swarmId": things["swarm"]["id"], "senderHandle": "bob", "messageType": "status",
+         "payload": {"done": 3, "of": [1, None]}, "priority": "high"},
+    )  # fmt: skip
+    things["checkpoint"] = team.ok(
+        "ann", "POST", "/checkpoints",
+        {"fromHandle": "ann", "toHandle": "bob", "goal": "Login", "now": "Half done",
+         "test": "make test", "doneThisSession": [{"task": "Form", "files": ["a.py"]}],
+         "blockers": ["None"], "questions": ["Why?"], "next": ["The rest"]},
+    )  # fmt: skip
+    things["spawned"] = team.ok(
+        "ann", "POST", "/orchestrate/spawn",
+        {"handle": "fixer", "teamName": "red", "workingDir": str(team.repo),
+         "initialPrompt": "Fix it.", "sessionId": "s-1", "swarmId": things["swarm"]["id"],
+         "depthLevel": 1, "spawnMode": "process", "model": "opus"},
+    )  # fmt: skip
+    things["queued"] = team.ok(
+        "ann", "POST", "/spawn-queue",
+        {"requesterHandle": "ann", "targetAgentType": "scout", "task": "Look around.",
+         "priority": "low", "dependsOn": [things["spawned"]["id"]]},
+    )  # fmt: skip
+    things["mail"] = team.ok(
+        "ann", "POST", "/mail", {"from": "ann", "to": "bob", "subject": "Hi", "body": "Words."}
+    )
+    things["memory"] = team.ok(
+        "bob", "POST", "/memory/store",
+        {"agentId": "bob", "key": "db/port", "value": "It listens on 5433.",
+         "memoryType": "fact", "tags": ["postgres"]},
+    )  # fmt: skip
+    return things
+
+
+def test_the_replies_to_what_was_made_have_their_fields(made):
+    task = made["task"]
+    assert task.keys() == TASK
+    assert (task["status"], task["ownerHandle"], task["ownerUid"]) == (
+        "open",
+        "bob",
+        uid("red", "bob"),
+    )
+    assert (task["createdByHandle"], task["blockedBy"], task["teamName"]) == ("ann", [], "red")
+    assert made["swarm"].keys() >= SWARM
+    assert made["swarm"]["maxAgents"] == 3
+    post = made["post"]
+    assert post.keys() == POST
+    assert (post["payload"], post["readBy"]) == ({"done": 3, "of": [1, None]}, [])
+    checkpoint = made["checkpoint"]
+    assert checkpoint.keys() == CHECKPOINT
+    assert checkpoint["status"] == "pending"
+    assert checkpoint["checkpoint"]["doneThisSession"] == [{"task": "Form", "files": ["a.py"]}]
+    spawned = made["spawned"]
+    assert spawned.keys() == SPAWNED
+    assert (spawned["state"], spawned["routing"]["model"]) == ("starting", "opus")
+    assert made["mail"].keys() == MAIL
+    assert made["memory"].keys() == MEMORY
+
+
+# who asks, method, path, body, and what is true of the reply
+TABLE = [
+    ("bob", "GET", "/teams/red/agents", None, lambda r: {m["handle"] for m in r} >= {"ann", "bob"}),
+    ("bob", "GET", "/teams/red/tasks", None, lambda r: all(t.keys() == TASK for t in r)),
+    ("ann", "POST", "/teams/red/broadcast", {"message": "Hear!"}, lambda r: r["count"] == 1),
+    ("bob", "GET", "/tasks/{task}", None, lambda r: r["subject"] == "Fix the login"),
+    ("bob", "PATCH", "/tasks/{task}", {"status": "in_progress"}, lambda r: r["status"] == "in_progress"),
+    ("bob", "PATCH", "/tasks/{task}", {"status": "open"}, lambda r: r["status"] == "open"),
+    ("bob", "PATCH", "/tasks/{task}", {"status": "resolved"}, lambda r: r["status"] == "resolved"),
+    ("ann", "PATCH", "/tasks/{task}", {"status": "open"}, lambda r: r["status"] == "open"),
+    ("ann", "PATCH", "/tasks/{task}", {"status": "blocked"}, lambda r: r["status"] == "blocked"),
+    ("bob", "GET", "/orchestrate/workers", None, lambda r: isinstance(r, list)),
+    ("ann", "POST", "/orchestrate/send/fixer", {"message": "Faster."}, lambda r: r["success"]),
+    ("bob", "GET", "/mail/bob", None, lambda r: {m["subject"] for m in r} >= {"Hi"}),
+    ("bob", "GET", "/mail/bob/unread", None, lambda r: len(r) == 2),
+    ("bob", "POST", "/mail/{mail}/read", None, lambda r: r["readAt"] > 0),
+    ("bob", "GET", "/mail/bob/unread", None, lambda r: [m["body"] for m in r] == ["Hear!"]),
+    ("ann", "GET", "/blackboard/{swarm}", None, lambda r: [p["id"] for p in r] != []),
+    ("ann", "GET", "/blackboard/{swarm}?messageType=request", None, lambda r: r == []),
+    ("ann", "GET", "/blackboard/{swarm}?unreadOnly=true&readerHandle=ann", None, lambda r: len(r) == 1),
+    ("ann", "POST", "/blackboard/mark-read", {"messageIds": ["{post}"], "readerHandle": "ann"},
+     lambda r: r["count"] == 1),
+    ("ann", "GET", "/blackboard/{swarm}?unreadOnly=true", None, lambda r: r == []),
+    ("ann", "GET", "/blackboard/{swarm}?priority=high&limit=5", None, lambda r: r[0]["readBy"] == ["ann"]),
+    ("ann", "POST", "/blackboard/{swarm}/archive-old", {"maxAgeHours": 1}, lambda r: r["count"] == 0),
+    ("ann", "POST", "/blackboard/archive", {"messageIds": ["{post}"]}, lambda r: r["count"] == 1),
+    ("ann", "GET", "/blackboard/{swarm}", None, lambda r: r == []),
+    ("ann", "GET", "/spawn-queue/status", None, lambda r: len(r["queue"]) == 2),
+    ("ann", "GET", "/spawn-queue/{queued}", None, lambda r: r["status"] == "waiting"),
+    ("ann", "DELETE", "/spawn-queue/{queued}", None, lambda r: r["success"]),
+    ("ann", "GET", "/spawn-queue/{queued}", None, lambda r: r["status"] == "cancelled"),
+    ("bob", "GET", "/checkpoints/{checkpoint}", None, lambda r: r["fromHandle"] == "ann"),
+    ("bob", "GET", "/checkpoints/latest/bob", None, lambda r: r["checkpoint"]["goal"] == "Login"),
+    ("bob", "GET", "/checkpoints/list/bob", None, lambda r: len(r) == 1),
+    ("bob", "POST", "/checkpoints/{checkpoint}/accept", None, lambda r: r["acceptedAt"] > 0),
+    ("bob", "GET", "/checkpoints/list/bob?status=pending", None, lambda r: r == []),
+    ("bob", "GET", "/swarms", None, lambda r: [s["name"] for s in r] == ["Builders"]),
+    ("bob", "GET", "/swarms/{swarm}", None, lambda r: r["maxAgents"] == 3),
+    ("bob", "GET", "/memory/recall/bob/db/port", None, lambda r: r["value"].endswith("5433.")),
+    ("ann", "POST", "/memory/search", {"query": "POSTGRES listens"}, lambda r: len(r) == 1),
+    ("ann", "POST", "/memory/search", {"query": "mysql"}, lambda r: r == []),
+    ("bob", "GET", "/memory/bob", None, lambda r: [m["key"] for m in r] == ["db/port"]),
+    ("ann", "POST", "/orchestrate/dismiss/fixer", None, lambda r: r["success"]),
+    ("ann", "POST", "/swarms/{swarm}/kill", None, lambda r: r["id"] != ""),
+]  # fmt: skip
+
+
+def filled(value, made):
+    """With the ids of what was made in place of the names."""
+    if isinstance(value, str) and "{" in value:
+        return value.format(**{name: thing["id"] for name, thing in made.items()})
+    if isinstance(value, dict):
+        return {key: filled(inner, made) for key, inner in value.items()}
+    return [filled(inner, made) for inner in value] if isinstance(value, list) else value
+
+
+def test_each_path_takes_its_body_and_replies_with_its_fields(team, made):
+    team.ok("bob", "GET", "/swarms")  # so that bob has been seen
+    for who, method, path, body, is_right in TABLE:
+        reply = team.ok(who, method, filled(path, made), filled(body, made))
+        assert is_right(reply), (method, path, reply)
+
+
+FORGED = [
+    ("POST", "/tasks", {"fromUid": uid("red", "ann"), "toHandle": "x", "subject": "Abc"}),
+    ("POST", "/mail", {"from": "ann", "to": "x", "body": "Words."}),
+    ("POST", "/blackboard", {"swarmId": "{swarm}", "senderHandle": "ann", "messageType": "status",
+                             "payload": {}}),
+    ("POST", "/blackboard/mark-read", {"messageIds": ["{post}"], "readerHandle": "ann"}),
+    ("POST", "/checkpoints", {"fromHandle": "ann", "toHandle": "x", "goal": "g", "now": "n"}),
+    ("POST", "/memory/store", {"agentId": "ann", "key": "k", "value": "v"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body"), FORGED, ids=[path for _, path, _ in FORGED])
+def test_nobody_speaks_as_somebody_else(team, made, method, path, body):
+    status, said = team.ask("bob", method, path, filled(body, made))
+    assert (status, said["code"]) == (403, "forged")
+
+
+THEIRS = [
+    ("GET", "/teams/red/agents"), ("GET", "/teams/red/tasks"), ("GET", "/tasks/{task}"),
+    ("GET", "/blackboard/{swarm}"), ("GET", "/swarms/{swarm}"), ("POST", "/swarms/{swarm}/kill"),
+    ("GET", "/checkpoints/{checkpoint}"), ("POST", "/checkpoints/{checkpoint}/accept"),
+    ("POST", "/mail/{mail}/read"), ("DELETE", "/spawn-queue/{queued}"),
+    ("POST", "/orchestrate/dismiss/{spawned}"), ("GET", "/orchestrate/output/{spawned}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path"), THEIRS)
+def test_another_team_sees_and_changes_nothing(team, made, method, path):
+    status, said = team.ask("eve", method, filled(path, made))
+    assert status == 403, said
+
+
+def test_lists_of_another_team_are_empty(team, made):
+    assert team.ok("eve", "GET", "/swarms") == []
+    assert team.ok("eve", "POST", "/memory/search", {"query": "listens"}) == []
+    assert team.ok("eve", "GET", "/mail/bob") == []
+    assert team.ask("eve", "GET", "/checkpoints/latest/bob")[0] == 404
+
+
+def test_what_nobody_knows_and_what_does_not_fit_is_said(team):
+    status, said = team.ask("ann", "POST", "/swarms", {"name": "x", "maxAgent": 3})
+    assert (status, said["code"]) == (422, "bad_input")
+    assert "maxAgents" in said["fix"]
+    assert team.ask("ann", "POST", "/swarms", {"name": "x", "maxAgents": 0})[0] == 422
+    assert team.ask("ann", "POST", "/swarms", {"name": "x", "maxAgents": "3"})[0] == 422
+    assert team.ask("ann", "GET", "/swarms?limit=100000")[0] == 422
+    assert team.ask("ann", "POST", "/swarms", b"{")[1]["code"] == "not_json"
+
+
+def test_a_request_with_a_key_is_carried_out_once(team):
+    body = {"to": "carol", "subject": "Once", "body": "Words."}
+    key = {"Idempotency-Key": "k-1"}
+    first = team.ok("ann", "POST", "/mail", body, headers=key)
+    again = team.ok("ann", "POST", "/mail", body, headers=key)
+    assert again == first
+    assert team.ok("ann", "POST", "/v1/mail/send", {"to": "carol", "text": "x"})["data"]["id"]
+    assert len(team.ok("ann", "GET", "/mail/carol")) == 2
+    status, said = team.ask("ann", "POST", "/mail", body | {"body": "Others."}, headers=key)
+    assert (status, said["code"]) == (409, "repeated")
+    other = team.ok("bob", "POST", "/mail", body, headers=key)
+    assert other["id"] != first["id"]
+
+
+def test_lists_are_read_page_by_page(team):
+    for number in range(5):
+        team.ok("ann", "POST", "/mail", {"to": "dora", "body": f"Mail {number}"})
+    seen, path = [], "/mail/dora?limit=2"
+    while path:
+        status, rows, headers = team.asked("ann", "GET", path)
+        assert status == 200
+        seen += [row["body"] for row in rows]
+        path = headers.get("link", "").partition(">")[0].removeprefix("<")
+    assert seen == [f"Mail {number}" for number in reversed(range(5))]
+
+
+def test_a_file_is_claimed_by_one_and_the_second_learns_who_has_it(team):
+    path = "/v1/file/claim"
+    mine = team.ok("ann", "POST", path, {"path": "src/a.py", "seconds": 60})["data"]
+    assert mine["holder"] == "ann"
+    status, said = team.ask("bob", "POST", path, {"path": "./src/a.py"})
+    assert (status, said["code"], said["holder"]) == (409, "claimed", "ann")
+    team.ok("eve", "POST", path, {"path": "src/a.py"})
+    team.served.end()
+    team.served.start()
+    assert team.ask("bob", "POST", path, {"path": "src/a.py"})[0] == 409
+    team.ok("ann", "POST", "/v1/file/release", {"path": "src/a.py"})
+    assert team.ok("bob", "POST", path, {"path": "src/a.py"})["data"]["holder"] == "bob"
+
+
+def test_a_revoked_token_counts_no_more_within_a_second(team):
+    root = team.tokens["root"]
+    asked = {"name": "zoe", "role": "worker", "team": "red"}
+    made = team.served.ask("POST", "/v1/token/create", asked, token=root)[1]["data"]
+    assert team.served.ask("GET", "/swarms", token=made["token"])[0] == 200
+    assert team.served.ask("POST", "/v1/token/revoke", {"token": made["id"]}, token=root)[0] == 200
+    team.until(lambda: team.served.ask("GET", "/swarms", token=made["token"])[0] == 401)
+    status, said = team.served.ask("GET", "/swarms", token=made["token"])
+    assert (status, said["code"]) == (401, "revoked_token")
+    rows = team.served.ask("GET", "/v1/token/list?all=true", token=root)[1]["data"]
+    assert made["id"] in [row["id"] for row in rows]
+    assert all(row["token"] == "" for row in rows)

@@ -1,0 +1,79 @@
+"""Every tool says operations that exist, with fields that they have."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet.bootstrap.people import lowered
+from fleet.domain.access import Actor, Role
+from fleet.domain.errors import FleetError
+from fleet.server.speech import named, request_of
+from fleet.server.tool_steps import Who
+from fleet.server.tool_table import TOOLS
+from fleet.server.tools import shown_to, steps_of
+
+EXAMPLES = {
+    "string": "t-1",
+    "array": ["x"],
+    "object": {"a": 1},
+    "boolean": True,
+    "integer": 3,
+    "number": 1.5,
+}
+RUN = Who(Actor("t-1.1", Role.COORDINATOR, "local", "t-1.1"), "/somewhere")
+
+
+def example(schema):
+    return schema["enum"][0] if "enum" in schema else EXAMPLES[schema.get("type", "string")]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("every", [False, True], ids=["least", "most"])
+def test_what_a_tool_says_fits_its_operations(tool, every):
+    names = tool.takes if every else tool.needs
+    given = {name: example(tool.takes[name]) for name in names}
+    steps = steps_of(tool.name, RUN, given)
+    assert steps
+    for step in steps:
+        assert step.operation in tool.operations
+        request_of(named(step.operation), step.fields)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_nobody_is_shown_what_they_may_not_do(role):
+    actor = Actor("x", role, "local")
+    for tool in shown_to(actor):
+        given = {name: example(tool.takes[name]) for name in tool.needs}
+        assert steps_of(tool.name, Who(actor, "/x"), given)
+        assert not tool.for_runs
+
+
+def test_names_are_used_once_and_a_worker_is_shown_few():
+    names = [tool.name for tool in TOOLS]
+    assert len(names) == len(set(names))
+    assert len(shown_to(Actor("w", Role.WORKER, "local"))) <= 12
+    assert len(shown_to(Actor("t-1.1", Role.WORKER, "local", "t-1.1"))) <= 15
+
+
+@pytest.mark.parametrize("name", ["task_done", "note", "ask_human"])
+def test_only_a_run_has_a_task_of_its_own(name):
+    tool = next(tool for tool in TOOLS if tool.name == name)
+    given = dict.fromkeys(tool.needs, "x")
+    with pytest.raises(FleetError, match="of its own"):
+        steps_of(name, Who(Actor("me", Role.COORDINATOR, "local")), given)
+
+
+@pytest.mark.parametrize(
+    ("role", "wanted", "found"),
+    [
+        (Role.COORDINATOR, "", Role.COORDINATOR),
+        (Role.COORDINATOR, "team-lead", Role.TEAM_LEAD),
+        (Role.COORDINATOR, "monitor", Role.MONITOR),
+        (Role.COORDINATOR, "kraken", Role.WORKER),
+        (Role.WORKER, "coordinator", Role.WORKER),
+        (Role.WORKER, "merger", Role.WORKER),
+        (Role.MONITOR, "worker", Role.MONITOR),
+    ],
+)
+def test_a_role_is_only_ever_lowered(role, wanted, found):
+    assert lowered(role, wanted) is found

@@ -44,9 +44,13 @@ class Place:
 
     def _start(self, *argv: str) -> subprocess.Popen:
         program = subprocess.Popen([sys.executable, "-m", *argv], stderr=subprocess.DEVNULL)
+        self.also(program)
+        return program
+
+    def also(self, program: subprocess.Popen) -> None:
+        """It ends with the place."""
         self._stack.callback(program.wait, 20)
         self._stack.callback(program.terminate)
-        return program
 
     def node(self, **manner: float) -> str:
         """Its address."""
@@ -54,14 +58,16 @@ class Place:
         ready = self.folder / f"node-{self._count}"
         told = [f"--{name}={value}" for name, value in manner.items()]
         self._start("fleet.testing.fake_node", "--model", UPSTREAM, "--ready", str(ready), *told)
-        _until(lambda: ready.exists() and ready.read_text())
+        until(lambda: ready.exists() and ready.read_text())
         return ready.read_text()
 
-    def relay(self, *nodes: str, slots: int = 1) -> tuple[str, int]:
+    def relay(
+        self, *nodes: str, slots: int = 1, kind: str = "ollama", upstream: str = UPSTREAM
+    ) -> tuple[str, int]:
         """The model's address there, and the relay's process."""
         self._count += 1
         servings = tuple(
-            Serving(Node(f"n{i}", "ollama", url), UPSTREAM, 8192, 300.0, slots)
+            Serving(Node(f"n{i}", kind, url), upstream, 8192, 300.0, slots)
             for i, url in enumerate(nodes)
         )
         model = Model(MODEL, MODEL, servings)
@@ -73,7 +79,7 @@ class Place:
         file = self.folder / f"relay-{self._count}.json"
         file.write_text(json.dumps(told))
         program = self._start("fleet.adapters.gateway.relay_main", str(file))
-        _until(lambda: _answers(f"http://127.0.0.1:{port}/relay/health"))
+        until(lambda: answers(f"http://127.0.0.1:{port}/relay/health"))
         return f"http://127.0.0.1:{port}/m/{MODEL}", program.pid
 
 
@@ -133,7 +139,7 @@ async def ask_all(url: str, count: int, *, at_once: int, output: int = 8, words:
     return found
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=1):
             return True
@@ -141,7 +147,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _until(found) -> None:
+def until(found) -> None:
     deadline = time.monotonic() + 30
     while not found():
         if time.monotonic() > deadline:

@@ -14,7 +14,7 @@ BUDGETS = {
     "unit": 300,
     "contract": 400,
     "integration": 400,
-    "e2e": 1100,
+    "e2e": 1600,
     "chaos": 600,
     "docs": 60,
     "other": 60,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import socket
 import subprocess
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 from desk import Desk
 
 from fleet.testing.fake_node import FakeNode
+from free_ports import free_ports
 from litellm_stand_in import litellm_stand_in
 
 FLEET = """\
@@ -84,16 +83,6 @@ class Machines:
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
-
-
-def free_ports() -> int:
-    """Two that nobody listens on, side by side; the first."""
-    while True:
-        with socket.socket() as one, socket.socket() as other, suppress(OSError):
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            other.bind(("127.0.0.1", port + 1))
-            return port
 
 
 def alive(pid: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,6 +15,7 @@ from desk import Desk, until
 from fleet.adapters.gateway.relay_config import relay_config
 from fleet.config import load
 from fleet.testing.fake_node import FakeNode
+from free_ports import free_ports
 
 FLEET = """\
 # The machines at home.
@@ -179,16 +179,6 @@ def test_status_names_a_model_that_is_not_on_its_node(place):
     said = place.desk.type("status").stderr
     assert "The model heavy-coder is not on its node mini" in said
     assert "`ollama pull mistral:7b` there" in said
-
-
-def free_ports() -> int:
-    """Two that nobody listens on, side by side; the first."""
-    while True:
-        with socket.socket() as one, socket.socket() as other, suppress(OSError):
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            other.bind(("127.0.0.1", port + 1))
-            return port
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ def test_every_option_of_add_is_kept(desk):
             "attempts": 3,
             "time_limit": 90,
             "budget": {"cost": 2_500_000, "tokens": 200_000, "seconds": 5400},
+            "agents": 0,
         },
         "gate": "make test",
         "assignee": "",

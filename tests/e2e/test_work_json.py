@@ -25,7 +25,7 @@ RUN = {
 SPEC = {
     *("agent", "coder", "model", "priority", "labels", "cwd", "in_place", "base", "branch"),
     *("review", "gate", "assignee", "mode", "quick"),
-    *("limits.attempts", "limits.time_limit"),
+    *("limits.attempts", "limits.time_limit", "limits.agents"),
     *(f"limits.budget.{key}" for key in ("cost", "tokens", "seconds")),
 }
 MESSAGE = {"id", "task", "author", "kind", "text", "state", "at", "options", "reply_to", "status"}

@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from fleet.adapters.host.bd_program import bd_folder
 from fleet.testing.fake_node import FakeNode
+from free_ports import free_ports
 
 BIN = Path(sys.executable).parent
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -250,9 +250,7 @@ def _nodes(sandbox: Sandbox) -> None:
 def _healthy(sandbox: Sandbox) -> None:
     """Nodes that answer, a coder that is here, and a port that nobody else has."""
     _nodes(sandbox)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1] - 1
+    port = free_ports()
     sandbox.must(f"fleet config set coder=scripted gateway.port={port}")
 
 
@@ -296,9 +294,7 @@ def _own_coder(sandbox: Sandbox) -> None:
 
 
 def _server(sandbox: Sandbox) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_ports()
     sandbox.must(f"fleet serve --background --port {port}")
 
 

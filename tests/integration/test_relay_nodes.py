@@ -122,7 +122,9 @@ def test_a_node_dies_under_load_and_no_request_that_had_no_byte_is_lost(stand):
 )
 def test_before_the_first_byte_another_node_is_asked(stand, fault):
     it = stand()
+    it.nodes[0].load(UPSTREAM, 8192)
     it.open()
+    it.until(lambda s: s["nodes"]["a"]["resident"])
     it.nodes[0].set(**fault, only="/api/chat")
     stream = "garbage" not in fault
     got = it.chat(stream=stream)
@@ -177,7 +179,9 @@ def test_a_model_that_is_not_on_one_node_is_asked_for_on_another(stand):
 
 def test_a_node_that_hangs_is_found_out_and_the_request_goes_elsewhere(stand):
     it = stand()
+    it.nodes[0].load(UPSTREAM, 8192)
     it.open(look=0.2, connect=0.2)
+    it.until(lambda s: s["nodes"]["a"]["resident"])
     it.nodes[0].set(hang=True)
     got = it.chat()
     assert (got.status, got.headers["x-fleet-node"]) == (200, "b")
@@ -187,6 +191,7 @@ def test_a_node_that_hangs_is_found_out_and_the_request_goes_elsewhere(stand):
 def test_a_slow_prefill_is_not_taken_for_a_node_that_hangs(stand):
     it = stand(load=1.5)
     it.open(look=0.2, connect=0.2)
+    it.until(lambda s: all(n["resident"] is not None for n in s["nodes"].values()))
     got = it.chat()
     assert (got.status, got.headers["x-fleet-node"]) == (200, "a")
 

@@ -49,8 +49,11 @@ class CreateDesk(QueueDesk):
         self.tmux("send-keys", "-t", pane, *names)
 
     def answer(self, key: str) -> None:
-        """Until it is taken: a dialog takes no keys in its first moment."""
-        end = time.monotonic() + 20
+        """Until it is taken: a dialog is told of before it is drawn, and takes no keys at first."""
+        end = time.monotonic() + 30
+        while self.terminals.screen(RUN).state is not ScreenState.WANTS:
+            assert time.monotonic() < end, self.shown()
+            time.sleep(0.1)
         while self.terminals.screen(RUN).state is ScreenState.WANTS:
             assert time.monotonic() < end, self.shown()
             self.key(key)

@@ -173,6 +173,15 @@ def test_events_follow_the_number_that_was_seen_last(served, lead):
     assert [e["number"] for e in (*first, *then)] == [1, 2, 3]
 
 
+def test_a_team_hears_nothing_of_what_another_keeps(served, lead):
+    red, blue = (served.token("b", "--role", "worker", "--team", t) for t in ("red", "blue"))
+    after = str(events(served, lead, "0", most=1)[0]["number"])
+    for token in (red, blue):
+        said = served.ask("POST", "/v1/memory/store", {"key": "k", "value": "v"}, token=token)
+        assert said[0] == 200, said
+    assert events(served, blue, after, most=1)[0]["data"]["team"] == "blue"
+
+
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path):
     served = Served(tmp_path)
     lead = served.token("ann", "--role", "coordinator")

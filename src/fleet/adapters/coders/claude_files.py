@@ -8,6 +8,7 @@ from fleet.adapters.coders.quoting import quoted
 from fleet.domain.fleet import alias_of
 from fleet.domain.generated import File
 from fleet.domain.roles import prompt_of
+from fleet.domain.tools import BY_BASH, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,44 +16,6 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Agent, Fleet, Model
 
 TARGET = "claude"
-TOOLS = frozenset(
-    [
-        "Agent",
-        "AskUserQuestion",
-        "Bash",
-        "BashOutput",
-        "CronCreate",
-        "CronDelete",
-        "CronList",
-        "Edit",
-        "EnterWorktree",
-        "ExitPlanMode",
-        "ExitWorktree",
-        "Glob",
-        "Grep",
-        "KillShell",
-        "ListAgents",
-        "LSP",
-        "Monitor",
-        "NotebookEdit",
-        "PushNotification",
-        "Read",
-        "ReportFindings",
-        "ScheduleWakeup",
-        "SendMessage",
-        "Skill",
-        "SlashCommand",
-        "Task",
-        "TaskOutput",
-        "TaskStop",
-        "TodoWrite",
-        "ToolSearch",
-        "WebFetch",
-        "WebSearch",
-        "Workflow",
-        "Write",
-    ]
-)
 OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
 PATIENCE = 3_000_000  # milliseconds: a prompt of 20,000 tokens takes a small machine minutes
 NAMES = ("OPUS", "SONNET", "HAIKU", "FABLE")
@@ -81,22 +44,18 @@ def agent_text(agent: Agent, source: str) -> str:
 
 def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
     """Those that the program has. One of an MCP server is known to that server alone."""
-    return tuple(tool for tool in tools if _exists(tool))
+    return tuple(tool for tool in tools if tool not in unknown(TARGET, tools))
 
 
 def doubts(agent: Agent) -> Iterator[str]:
     """What its tools will not be as written."""
-    missing = [tool for tool in agent.tools if not _exists(tool)]
+    missing = unknown(TARGET, agent.tools)
     if missing:
         left = ", ".join(granted(agent.tools)) or "all of its tools"
         yield f"Claude Code has no tool {', '.join(missing)}: {agent.name} gets {left}."
-    inside = [tool for tool in agent.tools if tool in {"Grep", "Glob"}]
+    inside = [tool for tool in agent.tools if tool in BY_BASH]
     if inside and "Bash" in agent.tools:
         yield f"Claude Code searches with Bash where it has it: {agent.name} gets no {inside[0]}."
-
-
-def _exists(tool: str) -> bool:
-    return tool.partition("(")[0] in TOOLS or tool.startswith("mcp__")
 
 
 def environment(fleet: Fleet) -> dict[str, str]:

@@ -79,5 +79,5 @@ def test_a_turn_of_codex_that_failed_is_over_by_its_screen(tmp_path):
         desk("create", "seat", "--agent", "greeter", "--prompt", "Try.")
         assert "codex.empty-box" in desk.until_doing("waiting")["by"]
         assert desk("prompt", "seat", "Once more.") == "t-1 has heard it (m-1).\n"
-        assert "Once more." in desk.server.turns[-1].said
+        desk.server.until(lambda asked: "Once more." in asked.said)
         desk.until_doing("waiting")

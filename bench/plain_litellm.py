@@ -7,6 +7,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,13 +24,20 @@ REQUESTS = int(os.environ.get("REQUESTS", "600"))
 SECONDS = "{:.2f} s"
 
 
-def start(place: Place, relay: str, nodes: list[str]) -> str:
-    """LiteLLM with two names: `ours` is the relay, `plain` is the nodes themselves."""
+def start(place: Place, relay: str, nodes: list[str], slots: int = 0) -> str:
+    """LiteLLM with two names: `ours` is the relay, `plain` is the nodes themselves.
+
+    `slots`: what LiteLLM itself is told that each of the nodes takes at once.
+    """
     model = f"ollama_chat/{UPSTREAM}"
     listed = [("ours", relay), *(("plain", node) for node in nodes)]
     config = {
         "model_list": [
-            {"model_name": name, "litellm_params": {"model": model, "api_base": url}}
+            {
+                "model_name": name,
+                "litellm_params": {"model": model, "api_base": url}
+                | ({"max_parallel_requests": slots} if slots and name == "plain" else {}),
+            }
             for name, url in listed
         ],
         "litellm_settings": {"drop_params": True},
@@ -72,14 +80,14 @@ async def ask(session: aiohttp.ClientSession, url: str, name: str, text: str, ou
         return False
 
 
-async def many(url: str, name: str, count: int, at_once: int) -> int:
+async def many(url: str, name: str, count: int, at_once: int, output: int = 8) -> int:
     """How many of them failed."""
     gate = asyncio.Semaphore(at_once)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def one(n: int) -> bool:
             async with gate:
-                return await ask(session, url, name, f"hello {n}", 8)
+                return await ask(session, url, name, f"hello {n}", output)
 
         return sum(not good for good in await asyncio.gather(*(one(n) for n in range(count))))
 
@@ -111,6 +119,29 @@ def one_dead(place: Place) -> bool:
     return ours == 0
 
 
+def one_slot(place: Place) -> list[bool]:
+    """Four at once, each of a second, against the same four one after the other."""
+    node = place.node(decode=50, slots=1, output=50)
+    relay, _ = place.relay(node)
+    url = start(place, relay, [node], slots=1)
+
+    async def calls(name: str, at_once: int) -> tuple[int, float]:
+        began = time.perf_counter()
+        lost = await many(url, name, 4, at_once, output=50)
+        return lost, time.perf_counter() - began
+
+    asyncio.run(calls("ours", 1))
+    _, serial = asyncio.run(calls("ours", 1))
+    plain, plain_took = asyncio.run(calls("plain", 4))
+    ours, took = asyncio.run(calls("ours", 4))
+    word = "ok" if ours == 0 else "OVER THE BAR"
+    what = "4 calls to a one-slot node through LiteLLM"
+    beside = f"{plain} of LiteLLM alone in {plain_took:.2f} s"
+    print(f"{what}: {ours} lost against {beside} (bar: 0) {word}")
+    against = "4 at once through LiteLLM against serial"
+    return [ours == 0, verdict(against, (SECONDS, took), (SECONDS, serial), at_most=1.05)]
+
+
 def unequal(place: Place) -> bool:
     nodes = [place.node(prefill=4000 * n, decode=100 * n, slots=1) for n in (4, 2, 1)]
     relay, _ = place.relay(*nodes)
@@ -123,9 +154,15 @@ def unequal(place: Place) -> bool:
     return verdict(what, (SECONDS, plain), (SECONDS, ours), at_least=1.3)
 
 
+ROWS = {"dead": one_dead, "slot": one_slot, "unequal": unequal}
+
+
 def main() -> None:
+    """`python bench/plain_litellm.py slot` measures that row alone."""
     with tempfile.TemporaryDirectory() as folder, Place(Path(folder)) as place:
-        finish(one_dead(place), unequal(place))
+        wanted = sys.argv[1:] or ROWS
+        got = [ROWS[name](place) for name in wanted]
+    finish(*(each for row in got for each in (row if isinstance(row, list) else [row])))
 
 
 if __name__ == "__main__":

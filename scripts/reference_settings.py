@@ -54,6 +54,7 @@ SECTIONS = {
     "workspace": ("workspace", "Where runs change files."),
     "budget": ("budget", "What all runs of a task may come to; when it is spent, the task asks."),
     "notify": ("notify", "How a person is told that something needs them."),
+    "server": ("The server", "What `fleet serve` lets those do who ask it from elsewhere."),
     "tmux": (
         "tmux",
         (

@@ -13,6 +13,7 @@ from fleet.domain.errors import BadInput, Unavailable
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Request, find, perform
+from fleet.operations.naming import MOST, PAGE, cursor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from fleet.bootstrap.reaching import Remote
     from fleet.domain.run import Run
     from fleet.operations.agents import AgentRow
+    from fleet.operations.catalogue import Operation
     from fleet.operations.stopping import Stopping
 
 Reply = TypeVar("Reply")
 
 LOOKS = 20  # steps in which a supervisor has settled what there is to settle
+TELLING = frozenset({"mail.send", "mail.broadcast", "board.post"})
+SOON = 2.0  # seconds for agents to hear what was said to all of them
 PATIENCE = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
 
@@ -38,12 +42,26 @@ class Client:
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
         if self.remote is not None:
-            said: Reply = self.remote.call(operation.name, request, operation.reply)
-            return said
+            return ask_by_pages(self.remote, operation, request)
         reply = perform(self.app.context, request)
         if operation.at_host:
             self.see_to(str(getattr(reply, "id", "")))
+        if operation.name in TELLING and not self.app.home.supervisor_pid():
+            self._tell()
         return reply
+
+    def _tell(self) -> None:
+        """What was said to agents at work, with no supervisor to tell them; else they hear it later."""
+        if self._untold():
+            self._supervise(lambda: not self._untold(), time.monotonic() + SOON)
+
+    def _untold(self) -> bool:
+        from fleet.domain.hearing import is_aside  # noqa: PLC0415  # start-up time
+
+        host = self.app.home.host_id()
+        live = {run.task for run in self.app.store.live_runs(host=host)}
+        waiting = self.app.store.open_messages("words", limit=1000) if live else ()
+        return any(m.task in live and is_aside(m) for m in waiting)
 
     def supervised(self) -> bool:
         """Whether a supervisor looks after the queue, here or on another host.
@@ -199,11 +217,34 @@ class Client:
         return self._supervise(lambda: not any(self.app.store.run(i).live for i in ours), until)
 
 
+def ask_by_pages(remote: Remote, operation: Operation, request: Request[Reply]) -> Reply:
+    """A list that is longer than a page is put together of pages."""
+    limit = getattr(request, "limit", PAGE)
+    if not hasattr(request, "before") or 1 <= limit <= PAGE or limit < 0:
+        said: Reply = remote.call(operation.name, request, operation.reply)
+        return said
+    left, found = limit or MOST, []
+    while left > 0:
+        asked: Any = dataclasses.replace(request, limit=min(left, PAGE))  # type: ignore[type-var]  # it is one
+        page = remote.call(operation.name, asked, operation.reply)
+        found += page
+        left -= len(page)
+        if len(page) != asked.limit:
+            break
+        request = dataclasses.replace(asked, before=cursor_of(page[-1]))
+    return tuple(found)  # type: ignore[return-value]  # a list is one
+
+
 def _not_yet(run: Run) -> Unavailable:
     return Unavailable(
         f"{run.id} has been told to end, but has not yet.",
         fix=f"`fleet show {run.task}` says where it is.",
     )
+
+
+def is_away() -> bool:
+    """Whether commands speak to a server elsewhere."""
+    return bool(os.environ.get("FLEET_URL") or os.environ.get("CLAUDE_FLEET_URL"))
 
 
 def connect(
@@ -213,7 +254,7 @@ def connect(
     cwd: Path | None = None,
 ) -> Client:
     """To the server that FLEET_URL names, else to this machine's home."""
-    if os.environ.get("FLEET_URL") or os.environ.get("CLAUDE_FLEET_URL"):
+    if is_away():
         from fleet.bootstrap.away import Away  # noqa: PLC0415  # start-up time
 
         away = Away(cwd or here(), os.environ, config_file=config, flags=flags or {})

@@ -68,7 +68,7 @@ class Store(Protocol):
         """`t-31`; never given twice."""
 
     def task(self, task_id: str) -> Task:
-        """Raise `NotFound` when there is none."""
+        """Raise `NotFound` when there is none; so does whatever else finds one thing by its id."""
 
     def tasks(self, query: TaskQuery) -> list[Task]: ...
 
@@ -83,16 +83,14 @@ class Store(Protocol):
     def candidates(self, *, now: int, limit: int) -> list[Task]:
         """Tasks that nothing in the store holds back, by priority, then age."""
 
-    def run(self, run_id: str) -> Run:
-        """Raise `NotFound` when there is none."""
+    def run(self, run_id: str) -> Run: ...
 
     def runs(self, task_id: str) -> list[Run]:
         """Oldest first."""
 
     def live_runs(self, *, host: str = "") -> list[Run]: ...
 
-    def message(self, message_id: str) -> Message:
-        """Raise `NotFound` when there is none."""
+    def message(self, message_id: str) -> Message: ...
 
     def messages(self, task_id: str) -> list[Message]:
         """Oldest first."""
@@ -107,6 +105,8 @@ class Store(Protocol):
     def entry_by_id(self, entry_id: str) -> Entry: ...
 
     def entries(self, query: EntryQuery) -> list[Entry]: ...
+
+    def prune(self, kind: str, team: str, *, now: int) -> None: ...  # those that count no longer
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]: ...
 

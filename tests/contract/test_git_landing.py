@@ -160,4 +160,5 @@ def test_a_pull_request_is_pushed_then_opened(repo, place, root, tmp_path, monke
     done = open_pull_request(place, str(repo), "A title; $(rm -rf)", "body")
     assert done.url == "https://forge/pull/1"
     said = (repo / "said").read_text().splitlines()
-    assert said[:6] == ["pr", "create", "--head", place.branch, "--title", "A title; $(rm -rf)"]
+    words = [f"--head={place.branch}", "--title=A title; $(rm -rf)", "--body=body"]
+    assert said == ["pr", "create", *words]

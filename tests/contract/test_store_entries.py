@@ -40,6 +40,20 @@ def kept(store, *args, **given) -> Entry:
     return entry
 
 
+def test_what_counts_no_longer_is_removed_of_one_kind_and_team_alone(store):
+    gone, kept_on = kept(store, "a", until=10), kept(store, "b", until=11)
+    others = [
+        kept(store, "c"),
+        kept(store, "d", team="blue", until=10),
+        kept(store, "e", kind=EntryKind.FILE, until=10),
+    ]
+    store.prune(EntryKind.MEMORY, "red", now=10)
+    with pytest.raises(NotFound):
+        store.entry_by_id(gone.id)
+    for entry in (kept_on, *others):
+        assert store.entry_by_id(entry.id) == entry
+
+
 def test_an_entry_comes_back_as_it_was_put(store):
     put = an_entry(store, "a/\u00fc b", until=9, text="\u00dcber", body={"n": [1, {"x": None}]})
     (entry,) = store.commit([Put(put)], [])

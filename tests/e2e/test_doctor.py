@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,32 @@ def test_programs(patient, name, says):
     patient.whole("programs", env=path)
 
 
+OLDER = """
+import sys
+from fleet.cli.main import main
+if len(sys.argv) > 3:
+    sys.version_info = (3, 10, 1, "final", 0)
+    del sys.argv[3]
+main()
+"""
+
+
+def test_programs_python_itself(patient):
+    """A Python that says that it is older; a real one could not even be given Fleet by pip."""
+
+    def asked(*more: str) -> list[dict]:
+        ran = subprocess.run(
+            [sys.executable, "-c", OLDER, "doctor", "--json", *more], cwd=patient.desk.repo,
+            env=patient.desk.env, capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+        return [f for f in json.loads(ran.stdout)["data"]["findings"] if f["check"] == "programs"]
+
+    [bad] = [each for each in asked("--older") if each["state"] == "bad"]
+    assert bad["said"] == "Python 3.10.1 is too old."
+    assert bad["fix"] == "Install Python 3.11 or newer, and Fleet with it."
+    assert {each["state"] for each in asked()} == {"ok"}
+
+
 def test_programs_that_are_not_there(patient):
     bare = patient.root / "bare"
     bare.mkdir()
@@ -158,6 +186,29 @@ def test_exposure(patient):
     patient.whole("exposure")
 
 
+@pytest.mark.parametrize("way", ["its address there", "api_key"])
+def test_exposure_of_a_node(patient, way):
+    """An address that is nobody's own, and to which there is no way."""
+
+    def exposure() -> list[dict]:
+        found = patient.findings("--timeout", "5", env={"NAME": "sesame"})[1]
+        return [each for each in found if each["check"] == "exposure" and each["state"] == "bad"]
+
+    own = patient.file.read_text()
+    patient.file.write_text(own.replace(patient.mini.url, "http://[::127.0.0.1]:11434"))
+    [bad] = exposure()
+    assert "The node mini (http://[::127.0.0.1]:11434) is on the Internet" in bad["said"]
+    assert way in bad["fix"]
+    if way == "api_key":
+        setting = bad["fix"].rpartition(": ")[2].rstrip(".")
+        assert setting == "nodes.mini.api_key=os.environ/NAME"
+        patient.desk("config", "set", "--project", setting)
+        patient.desk("trust")
+    else:
+        patient.file.write_text(own)
+    assert exposure() == []
+
+
 @pytest.mark.parametrize("version", ["1.82.8", "1.101.0"])
 def test_litellm(patient, version):
     patient.litellm(version)
@@ -181,6 +232,24 @@ def test_gateway(running):
     found = running.bad("gateway")
     assert found["said"].startswith("Not answering: gateway")
     running.desk(*typed(found["fix"]))
+    running.whole("gateway")
+
+
+def test_gateway_without_its_relay(running):
+    os.kill(running.services()["relay"]["pid"], signal.SIGKILL)
+    until(lambda: not running.services()["relay"]["running"], "the relay to be gone")
+    found = running.bad("gateway")  # and not each model besides
+    assert found["said"].startswith("Not answering: relay")
+    running.desk(*typed(found["fix"]))
+    running.whole("gateway")
+
+
+def test_gateway_that_was_told_of_another_fleet(running):
+    running.write(FLEET.replace("claude-haiku-local", "tiny"))
+    status, found = running.findings()
+    [said] = [each for each in found if each["check"] == "gateway"]
+    assert (status, said["state"]) == (1, "bad")
+    running.desk(*typed(said["fix"]))
     running.whole("gateway")
 
 

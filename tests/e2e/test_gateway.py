@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -55,6 +56,31 @@ def test_a_new_model_is_told_to_both(machines):
     assert held["gateway"]["pid"] != before["gateway"]["pid"]
     assert held["relay"]["pid"] == before["relay"]["pid"]
     assert machines.ask("tiny")["choices"]
+
+
+def test_a_fleet_that_has_changed_meanwhile_is_noticed_and_start_tells_it(machines):
+    machines.desk("gateway", "start")
+    assert machines.desk.document("gateway", "status")["data"]["stale"] is False
+    machines.write(FLEET.replace("context: 32768", "context: 32768\n    max_parallel: 2"))
+    done = machines.desk.type("gateway", "status")
+    assert "told of another fleet.yaml than this one: fleet gateway start" in done.stderr
+    machines.desk("gateway", "start")
+    assert machines.desk.document("gateway", "status")["data"]["stale"] is False
+
+
+def test_the_gateway_of_another_project_is_not_taken_over(machines):
+    machines.desk("gateway", "start")
+    other = machines.root / "other"
+    other.mkdir()
+    shutil.copy(machines.file, other / "fleet.yaml")
+    done = machines.desk.type("gateway", "start", cwd=other)
+    assert done.returncode == 1
+    assert f"serves the fleet of {machines.file.parent}." in done.stderr
+    [fix] = [line for line in done.stderr.splitlines() if "config set --project" in line]
+    machines.desk(*typed(fix.rpartition(": ")[2]), cwd=other)
+    machines.desk("gateway", "start", cwd=other)
+    machines.desk("gateway", "stop", cwd=other)
+    assert machines.services()["gateway"]["answers"]
 
 
 @pytest.mark.parametrize("beside", [0, 1], ids=["the gateway's", "the relay's"])
@@ -146,6 +172,34 @@ def test_one_that_does_not_come_up_is_told_with_its_last_words(machines):
     assert "The gateway did not come up: no such table" in said
     assert not any(each["running"] for each in machines.services().values())
     assert "fleet gateway logs" in said
+
+
+def test_whoever_has_no_patience_is_left_with_nothing_half_started(machines):
+    package = machines.root / "own" / "packages" / "litellm" / "__init__.py"
+    package.write_text("import time\n\ndef run_server():\n    time.sleep(60)\n")
+    starting = machines.desk.start("gateway", "start")
+    until(lambda: machines.services()["gateway"]["running"], "LiteLLM to be started")
+    pids = [each["pid"] for each in machines.services().values()]
+    starting.send_signal(signal.SIGINT)
+    assert starting.wait(20) == 130
+    assert not any(each["running"] for each in machines.services().values())
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_what_the_gateway_was_not_told_before_an_interruption_it_is_told_next(machines):
+    """Here by a relay that cannot start, so that the command ends between the two."""
+    machines.desk("gateway", "start")
+    before = machines.services()
+    os.kill(before["relay"]["pid"], signal.SIGKILL)
+    until(lambda: not machines.services()["relay"]["running"], "the relay to be gone")
+    machines.write(FLEET.replace("claude-haiku-local", "tiny"))
+    (machines.root / "aiohttp.py").write_text("raise SystemExit('no aiohttp')\n")
+    said = machines.desk.fails("gateway", "start", status=3, env={"PYTHONPATH": str(machines.root)})
+    assert "The relay did not come up" in said
+    assert "no aiohttp" in said
+    machines.desk("gateway", "start")
+    assert machines.services()["gateway"]["pid"] != before["gateway"]["pid"]
+    assert machines.ask("tiny")["choices"]
 
 
 def test_beyond_this_machine_a_weak_key_is_refused(machines):

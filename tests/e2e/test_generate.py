@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import tomllib
@@ -82,6 +83,75 @@ def test_it_writes_what_the_gateway_and_claude_code_read(desk):
     }
     assert body.strip() == "You are a fast local planning agent."
     assert (desk.repo / ".claude/agents/planner.md").read_text().startswith("---\n# Generated")
+
+
+def test_what_to_run_next_names_no_file_that_is_not_there(desk):
+    said = desk("generate", "--claude-only")
+    steps = [line.partition("#")[0].strip() for line in said.partition("Next:\n")[2].splitlines()]
+    assert [step for step in steps if step] == [
+        "fleet generate --target claude --target env",
+        "source .env.subagent-fleet && claude",
+    ]
+    desk("generate", "--target", "claude", "--target", "env")
+    assert (desk.repo / ".env.subagent-fleet").is_file()
+
+
+def test_the_environment_alone_still_leads_opencode_to_its_file(desk):
+    desk("generate", "--target", "opencode", "--target", "env")
+    held = (desk.repo / ".env.subagent-fleet").read_text()
+    assert "OPENCODE_CONFIG" in held
+    desk("generate", "--target", "env")
+    assert (desk.repo / ".env.subagent-fleet").read_text() == held
+
+
+@pytest.mark.parametrize("name", [".claude", ".fleet"])
+def test_a_file_where_a_folder_is_needed_is_named(desk, name):
+    (desk.repo / name).write_text("mine")
+    said = desk.fails("generate", "--force", status=1)
+    assert f"{name} is a file, where a folder is needed" in said
+    assert not (desk.repo / "litellm_config.yaml").exists()
+    assert (desk.repo / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("leads", ["../outside.txt", "{root}/outside.txt"])
+def test_a_record_that_leads_out_of_the_project_removes_nothing_there(desk, tmp_path, leads):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("precious")
+    record = desk.repo / ".fleet" / "generated.json"
+    record.parent.mkdir()
+    held = {"target": "claude", "hashes": [hashlib.sha256(b"precious").hexdigest()]}
+    record.write_text(json.dumps({"fleet": 1, "files": {leads.format(root=tmp_path): held}}))
+    for words in (("clean", "--yes"), ("generate",)):
+        assert "is not a record of generated files" in desk.fails(*words, status=1)
+    assert outside.read_text() == "precious"
+
+
+def test_a_folder_in_place_of_what_we_wrote_is_left(desk):
+    desk("generate")
+    path = desk.repo / ".claude/agents/planner.md"
+    path.unlink()
+    path.mkdir()
+    desk("clean", "--yes")
+    assert path.is_dir()
+
+
+def test_the_gateway_knows_each_name_once(desk):
+    """LiteLLM would choose between two of them by chance."""
+    text = SEEDED.replace("litellm_alias: claude-sonnet-local", "litellm_alias: fleet-planner")
+    (desk.repo / "fleet.yaml").write_text(text)
+    assert "'fleet-planner' is the agent planner at the gateway" in desk("validate")
+    desk("generate", "--litellm-only")
+    config = yaml.safe_load((desk.repo / "litellm_config.yaml").read_text())
+    names = [each["model_name"] for each in config["model_list"]]
+    assert len(names) == len(set(names))
+    [planner] = [d for d in config["model_list"] if d["model_name"] == "fleet-planner"]
+    assert planner["litellm_params"]["api_base"].endswith("/a/planner/m/small-coder")
+
+
+def test_next_steps_fit_a_terminal_as_far_as_they_can(desk):
+    said = desk("generate", "--target", "env", "--target", "codex", "--target", "opencode")
+    wide = [line for line in said.splitlines() if len(line) > 80]
+    assert [line.partition(" && ")[2][:6] for line in wide] == ["ln -sf"]
 
 
 def test_an_agent_without_a_prompt_gets_the_one_of_its_role(desk):

@@ -224,16 +224,35 @@ def test_a_run_has_tools_for_its_own_task(served):
     desk.wait_for(task, "done")
 
 
-def test_where_no_server_runs_a_question_is_answered_with_how_to_start_one(tmp_path):
-    class Nobody:
-        desk = Desk(tmp_path)
+class Nobody:
+    """Whom no server serves."""
 
-    pipes = Pipes(Nobody)
-    error = pipes.ask("initialize", HELLO)["error"]
-    assert "fleet serve --background" in error["message"]
-    pipes.process.stdin.write(b"{\n")
-    pipes.process.stdin.flush()
-    assert json.loads(pipes.process.stdout.readline())["error"]["code"] == -32700
+    def __init__(self, root) -> None:
+        self.desk = Desk(root)
+
+
+def test_where_no_server_runs_the_tools_work_on_the_store(tmp_path):
+    nobody = Nobody(tmp_path)
+    pipes = Pipes(nobody, CLAUDE_CODE_AGENT_TYPE="worker", CLAUDE_CODE_AGENT_NAME="rose")
+    assert pipes.ask("initialize", HELLO)["result"]["protocolVersion"] == "2025-06-18"
+    assert {t["name"] for t in pipes.ask("tools/list")["result"]["tools"]} == WORKER
+    said = {"name": "memory_store", "arguments": {"key": "who", "value": "me"}}
+    assert pipes.ask("tools/call", said)["result"]["isError"] is False
+    assert [m["agent"] for m in nobody.desk.data("memory", "search", "me")] == ["rose"]
+    refused = pipes.ask("tools/call", {"name": "team_spawn", "arguments": {"handle": "x"}})
+    assert "may not" in refused["result"]["content"][0]["text"]
+    assert pipes.ask("no/such")["error"]["code"] == -32601
+    assert pipes.ask("tools/call", ["x"])["error"]["code"] == -32602
+    for line in (b"{\n", b"[]\n"):
+        pipes.process.stdin.write(line)
+        pipes.process.stdin.flush()
+        assert json.loads(pipes.process.stdout.readline())["error"]["code"] == -32700
+    pipes.end()
+
+
+def test_a_server_that_is_named_and_not_there_is_said(tmp_path):
+    pipes = Pipes(Nobody(tmp_path), FLEET_URL="http://127.0.0.1:9", FLEET_TOKEN="x")
+    assert "No server of ours answers" in pipes.ask("initialize", HELLO)["error"]["message"]
     pipes.end()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -21,7 +22,7 @@ def served(tmp_path_factory):
 def away(served, tmp_path_factory):
     """Somebody with a home of their own, which stays empty."""
     desk = Desk(tmp_path_factory.mktemp("here"))
-    desk.env |= {"FLEET_URL": served.url, "FLEET_TOKEN": served.token("bob", "team-lead")}
+    desk.env |= {"FLEET_URL": served.url, "FLEET_TOKEN": served.token("bob", "coordinator")}
     return desk
 
 
@@ -77,8 +78,51 @@ def test_a_command_of_this_machine_says_so_and_stays_here(away):
     assert "acts on this machine" in away.fails("attach", "t-1", status=2)
 
 
-def test_what_needs_this_machine_is_refused_for_work_that_is_elsewhere(away):
+def test_what_needs_this_machine_is_refused_and_nothing_of_it_done_there(served, away):
+    before = served.desk.data("tasks", "--all")
     assert "Unset FLEET_URL" in away.fails("create", "fix/login", "--prompt", "x", status=1)
+    assert [row["id"] for row in served.desk.data("tasks", "--all")] == [
+        row["id"] for row in before
+    ]
+    task = away.add("Listen", script="sleep 600")
+    until(lambda: away.status(task) == "running", "it to run")
+    assert "Unset FLEET_URL" in away.fails("kill", task, status=1)
+    assert away.status(task) == "running"
+    away("cancel", task)
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_the_commands_of_a_team_work_at_once_here_and_for_a_server_elsewhere(served, away, where):
+    """Whoever started the server pastes nothing; somebody else has its address and a token."""
+    desk = served.desk if where == "here" else away
+    assert "ok" in desk("health")
+    assert "fleet_tasks" in desk("metrics")
+    desk("spawn", f"fix/{where}", "hear 60\nsleep 600", "--spawn-mode", "process", "--wait", "30")
+    assert f"fix/{where}" in desk("workers")
+    assert "has heard it" in desk("send", f"fix/{where}", "Go on", "--wait", "30")
+    assert desk.data("worktree", "status", f"fix/{where}")["branch"] == f"fix/{where}"
+    swarm = desk.data("swarm-create", where, "3")["id"]
+    assert where in desk("swarms")
+    desk("blackboard-post", swarm, "Tests are green")
+    assert "Tests are green" in desk("blackboard", swarm)
+    desk("swarm-kill", swarm)
+    assert where not in desk("swarms")
+    assert ("ada" if where == "here" else "bob") in desk("teams", "local")
+    assert "hear 60" in desk("tasks", "local")
+    assert "No checkpoints." in desk("checkpoints")
+    desk("dismiss", f"fix/{where}")
+    assert f"fix/{where}" not in desk("workers")
+
+
+def test_a_token_and_a_secret_are_made_by_who_may(served, away):
+    assert served.desk("token", "create", "zoe").count(".") == 2
+    assert served.desk("token", "enrol", "--role", "worker").startswith("enrol-")
+    (made,) = served.desk.data("token", "enrolments")
+    assert (made["role"], made["secret"]) == ("worker", "")
+    assert f"Revoked {made['id']}" in served.desk("token", "revoke", made["id"])
+    assert away("token", "create", "zoe").count(".") == 2
+    lead = {"FLEET_TOKEN": served.token("tim", "team-lead")}
+    assert "may not admin" in away.fails("token", "create", "zoe", status=1, env=lead)
 
 
 def test_without_a_token_another_machine_is_not_asked(served, away):
@@ -136,3 +180,14 @@ def test_a_server_of_somebody_else_is_given_no_token_of_ours(served, tmp_path):
         thread.join()
     assert seen == [None]
     other.close()
+
+
+def test_a_task_is_about_the_servers_directory_unless_another_is_named(served, away, tmp_path):
+    lead = {"FLEET_TOKEN": served.token("ann", "team-lead")}
+    there = str(served.desk.repo)
+    added = away("add", "Greet", "--coder", "scripted", "--prompt", "say Hi", env=lead)
+    assert there in added
+    named = away("add", "Greet", "--coder", "scripted", "--cwd", there, "--json", env=lead)
+    assert json.loads(named)["data"]["project"] == there
+    nowhere = away.fails("add", "Greet", "--cwd", str(tmp_path), status=2, env=lead)
+    assert str(tmp_path) in nowhere

@@ -79,6 +79,18 @@ def begun(desk, task):
     until(lambda: "deaf" in desk("logs", task), "its first words")
 
 
+def test_a_supervisor_inside_the_server_is_not_stopped_without_it(desk, serve):
+    served = serve()
+    until(lambda: "Supervising" in served.said(), "it to supervise")
+    for words in (("stop",), ("restart",)):
+        refused = desk.type("run", *words)
+        assert refused.returncode == 1
+        assert f"runs inside the server (pid {served.process.pid})" in refused.stderr
+        assert "ends both" in refused.stderr
+    assert served.ask("GET", "/health")[0] == 200
+    assert desk.type("run", "status").returncode == 0
+
+
 def test_a_cancel_is_answered_when_the_run_is_over_and_holds_up_nobody(desk, serve):
     served = serve(env={"FLEET_RUN_GRACE": "0.5"})
     token = served.token()

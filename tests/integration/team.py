@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import time
+from functools import cache
 
+import msgspec
 from test_server import Served
+
+from fleet.server.seed_described import described
 
 COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
 
 
+@cache
+def _described():
+    """Those without a parameter first: `/mail/x/unread` is no `/mail/{handle}`."""
+    known = [(d.method, _pattern(d.path), d.reply) for d in described()]
+    return sorted(known, key=lambda one: one[1].count("+"))
+
+
+def _pattern(path: str) -> str:
+    return re.sub(r"\{\w+\}", "[^/]+", re.sub(r"\{\w+:path\}", ".+", path))
+
+
+def described_reply(method: str, path: str):
+    plain = path.partition("?")[0]
+    return next((r for m, p, r in _described() if m == method and re.fullmatch(p, plain)), None)
+
+
 class Team:
     """Ann leads red, where Bob works; Eve leads blue."""
+
+    kind = Served
 
     def __init__(self, root) -> None:
         self.repo = root / "repo"
         self.repo.mkdir()
         for words in (("init", "-q", "-b", "main"), COMMIT):
             subprocess.run(["git", *words], cwd=self.repo, check=True)
-        self.served = Served(root)
+        self.served = self.kind(root)
         self.tokens = {}
         for name, role, team in (
             ("root", "coordinator", "local"),
@@ -43,6 +66,8 @@ class Team:
     def ok(self, who: str, method: str, path: str, body=None, **given):
         status, said = self.ask(who, method, path, body, **given)
         assert status == 200, (path, said)
+        if kind := described_reply(method, path):
+            msgspec.convert(said, kind)  # it is as `/openapi.json` says
         return said
 
     def asked(self, who: str, method: str, path: str):

@@ -1,4 +1,4 @@
-"""Who may do what: every role with every operation, over real HTTP, on one server."""
+"""Who may do what: every role, with every operation over HTTP and every tool over MCP."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from team import Team
 from fleet.domain.access import GRANTS, Role
 from fleet.operations.catalogue import operations
 from fleet.server.seed_paths import PATHS
+from fleet.server.tool_table import TOOLS as TABLE
 
 OPERATIONS = {operation.name: operation for operation in operations()}
+TOOLS = {tool.name: tool for tool in TABLE}
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +24,62 @@ def team(tmp_path_factory):
     made.served.end()
 
 
+CASES = [("http", name) for name in OPERATIONS] + [("mcp", name) for name in TOOLS]
+
+
 @pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_a_role_is_let_in_where_it_has_the_permission_and_nowhere_else(team, role, name):
+@pytest.mark.parametrize(("mouth", "name"), CASES)
+def test_a_role_is_let_in_where_it_has_the_permissions_and_nowhere_else(team, mouth, name, role):
     """A request that names nothing that is there: who may ask is told so, who may not is sent off."""
-    operation = OPERATIONS[name]
-    path = f"/v1/{name.replace('.', '/')}"
-    status, said = team.ask(str(role), "POST", path, BODIES.get(name, {}))
-    if operation.permission in GRANTS[role]:
-        assert status in {200, 404, 409}, said
+    needed = TOOLS[name].permissions() if mouth == "mcp" else {OPERATIONS[name].permission}
+    code, words = SAID[mouth](team, str(role), name)
+    if needed <= GRANTS[role]:
+        for_others = mouth == "mcp" and TOOLS[name].for_runs  # these are people
+        assert code in ({"bad_input"} if for_others else LET_IN), words
     else:
-        assert (status, said["code"]) == (403, "forbidden")
-        assert str(operation.permission) in said["detail"]
+        assert code == "forbidden"
+        assert any(f"may not {permission}" in words for permission in needed - GRANTS[role])
+
+
+def over_http(team, who, name):
+    """The code of what was said, and the words; no code: it was done."""
+    path = f"/v1/{name.replace('.', '/')}"
+    status, said = team.ask(who, "POST", path, BODIES.get(name, {}))
+    return ("", "") if status == 200 else (said["code"], said["detail"])
+
+
+def over_mcp(team, who, name):
+    said = call(team, who, "tools/call", {"name": name, "arguments": given(TOOLS[name])})
+    found = said.get("structuredContent") or {"code": "", "message": ""}
+    return found["code"], found["message"]
+
+
+SAID = {"http": over_http, "mcp": over_mcp}
+LET_IN = {"", "not_found", "refused", "claimed", "bad_secret", "no_such_place"}
+
+
+def given(tool):
+    names = {*tool.needs, *(tool.takes.keys() & {"handle", "swarm_id"})}
+    return {name: EXAMPLES.get(name) or example(tool.takes[name]) for name in names}
+
+
+def example(schema):
+    return schema["enum"][0] if "enum" in schema else KINDS[schema["type"]]
+
+
+def call(team, who, method, params=None):
+    said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+    status, answer = team.ask(who, "POST", "/mcp", said, headers=ACCEPT)
+    assert status == 200, answer
+    return answer["result"]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_role_is_shown_the_tools_that_it_may_use_and_no_others(team, role):
+    shown = {tool["name"] for tool in call(team, str(role), "tools/list")["tools"]}
+    may = {t.name for t in TOOLS.values() if t.permissions() <= GRANTS[role] and not t.for_runs}
+    assert shown <= may
+    assert may - shown <= {t.name for t in TOOLS.values() if t.quiet and role is Role.WORKER}
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -44,12 +91,14 @@ def test_nobody_is_let_in_without_a_token(team, name):
 @pytest.mark.parametrize("path", PATHS, ids=[f"{p.method} {p.path}" for p in PATHS])
 def test_the_other_paths_want_a_token_too(team, path):
     where = path.path.replace(":path", "").format(
-        team="red", id="t-1", handle="x", swarm="t-1", agent="x", key="k"
+        team="red", id="t-1", handle="x", swarm="t-1", agent="x", key="k", uid="u", chat="c"
     )
     assert team.served.ask(path.method, where)[0] == 401
 
 
 NONE = "t-999999"
+KINDS = {"string": NONE, "array": ["m-999999"], "object": {"a": 1}, "boolean": True}
+EXAMPLES = {"handle": NONE, "to": "x", "agent": "x", "key": "nothing", "mail": "e-999999"}
 BODIES = {  # what has to be said for the request to be understood
     "task.add": {"title": "x"},
     "task.show": {"task": NONE},
@@ -93,4 +142,15 @@ BODIES = {  # what has to be said for the request to be understood
     "memory.search": {"query": "nothing"},
     "file.claim": {"path": "a.py"},
     "file.release": {"path": "b.py"},
+    "member.show": {"member": "nobody"},
+    "enrolment.revoke": {"enrolment": "e-999999"},
+    "enrolment.use": {"secret": "none", "name": "x"},
+    "chat.say": {"chat": "none", "text": "x"},
+    "chat.read": {"chat": "none"},
+    "chat.mark_read": {"chat": "none"},
+    "worktree.status": {"task": NONE},
+    "worktree.commit": {"task": NONE, "message": "x"},
+    "worktree.push": {"task": NONE},
+    "worktree.merge": {"task": NONE},
+    "worktree.pr": {"task": NONE, "title": "x"},
 }

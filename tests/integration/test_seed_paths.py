@@ -193,17 +193,35 @@ def test_nobody_speaks_as_somebody_else(team, made, method, path, body):
 
 
 THEIRS = [
-    ("GET", "/teams/red/agents"), ("GET", "/teams/red/tasks"), ("GET", "/tasks/{task}"),
-    ("GET", "/blackboard/{swarm}"), ("GET", "/swarms/{swarm}"), ("POST", "/swarms/{swarm}/kill"),
-    ("GET", "/checkpoints/{checkpoint}"), ("POST", "/checkpoints/{checkpoint}/accept"),
-    ("POST", "/mail/{mail}/read"), ("DELETE", "/spawn-queue/{queued}"),
-    ("POST", "/orchestrate/dismiss/{spawned}"), ("GET", "/orchestrate/output/{spawned}"),
+    ("GET", "/teams/red/agents", None), ("GET", "/teams/red/tasks", None),
+    ("POST", "/teams/red/broadcast", {"message": "Hear!"}), ("GET", "/tasks/{task}", None),
+    ("PATCH", "/tasks/{task}", {"status": "resolved"}),
+    ("POST", "/tasks", {"toHandle": "bob", "teamName": "red", "subject": "Mine"}),
+    ("POST", "/orchestrate/spawn", {"handle": "x", "teamName": "red", "initialPrompt": "x"}),
+    ("POST", "/orchestrate/spawn", {"handle": "x", "swarmId": "{swarm}", "initialPrompt": "x"}),
+    ("POST", "/orchestrate/dismiss/{spawned}", None),
+    ("POST", "/orchestrate/send/{spawned}", {"message": "Stop."}),
+    ("GET", "/orchestrate/output/{spawned}", None),
+    *(("POST", "/orchestrate/worktree/{spawned}/" + what, body) for what, body in (
+        ("commit", {"message": "x"}), ("push", None), ("merge", None),
+        ("pr", {"title": "x", "body": "x"}))),
+    ("GET", "/orchestrate/worktree/{spawned}/status", None),
+    ("POST", "/blackboard", {"swarmId": "{swarm}", "messageType": "status", "payload": {}}),
+    ("GET", "/blackboard/{swarm}", None), ("POST", "/blackboard/{swarm}/archive-old", {}),
+    ("POST", "/blackboard/mark-read", {"messageIds": ["{post}"]}),
+    ("POST", "/blackboard/archive", {"messageIds": ["{post}"]}),
+    ("POST", "/spawn-queue", {"task": "x", "swarmId": "{swarm}"}),
+    ("GET", "/spawn-queue/{queued}", None), ("DELETE", "/spawn-queue/{queued}", None),
+    ("GET", "/swarms/{swarm}", None), ("POST", "/swarms/{swarm}/kill", None),
+    ("GET", "/checkpoints/{checkpoint}", None), ("POST", "/checkpoints/{checkpoint}/accept", None),
+    ("POST", "/checkpoints/{checkpoint}/reject", None), ("POST", "/mail/{mail}/read", None),
+    ("POST", "/chats", {"teamName": "red"}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "path"), THEIRS)
-def test_another_team_sees_and_changes_nothing(team, made, method, path):
-    status, said = team.ask("eve", method, filled(path, made))
+@pytest.mark.parametrize(("method", "path", "body"), THEIRS)
+def test_another_team_sees_and_changes_nothing(team, made, method, path, body):
+    status, said = team.ask("eve", method, filled(path, made), filled(body, made))
     assert status == 403, said
 
 
@@ -211,6 +229,10 @@ def test_lists_of_another_team_are_empty(team, made):
     assert team.ok("eve", "GET", "/swarms") == []
     assert team.ok("eve", "POST", "/memory/search", {"query": "listens"}) == []
     assert team.ok("eve", "GET", "/mail/bob") == []
+    assert team.ok("eve", "GET", "/memory/bob") == []
+    assert team.ok("eve", "GET", "/spawn-queue/status")["queue"] == []
+    assert team.ok("eve", "GET", "/orchestrate/workers") == []
+    assert team.ask("eve", "GET", "/memory/recall/bob/db/port")[0] == 404
     assert team.ask("eve", "GET", "/checkpoints/latest/bob")[0] == 404
 
 

@@ -19,7 +19,7 @@ class Served:
     """A server in a process of its own, over a home of its own."""
 
     def __init__(self, root: Path) -> None:
-        self.env = {**os.environ, "FLEET_HOME": str(root / "home"), "HOME": str(root)}
+        self.env = {**os.environ, "FLEET_HOME": str(root / "home"), "HOME": str(root / "me")}
         self.cwd = root
         self.start()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -84,6 +83,8 @@ class Remote:
     def _sent(
         self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, str]:
+        import http.client  # noqa: PLC0415  # few commands speak to a server
+
         secure = self._parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(self._parts.hostname or "", self._parts.port, timeout=PATIENCE)

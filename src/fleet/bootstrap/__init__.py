@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fleet.adapters.host.keepers import Keepers
     from fleet.adapters.host.task_files import FolderFiles
     from fleet.adapters.host.terminals import Terminals
+    from fleet.bootstrap.trees import HostTrees
     from fleet.bootstrap.workspaces import Cleared, Workspaces
     from fleet.config import Loaded
     from fleet.domain.fleet import Gateway
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["CODERS", "App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
 
 # Of an outer agent, or of a git hook that called us; a coder drops its own marks itself.
-NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+NOT_INHERITED = (
+    "FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
+    "JWT_SECRET",  # an agent that prints its environment would give away every token
+)  # fmt: skip
 
 
 @dataclass
@@ -238,7 +242,9 @@ class App:
                 fix="Unset FLEET_RUN_ID, or run this inside the agent's own shell.",
                 code="bad_token",
             )
-        return Actor(run, Role.WORKER, self.store.task(run.rpartition(".")[0]).team, run)
+        from fleet.bootstrap.run_tools import actor_of
+
+        return actor_of(self, run)
 
     @cached_property
     def context(self) -> Context:
@@ -253,7 +259,13 @@ class App:
             project=project,
             edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is asked
             sign=self._sign,
+            trees=self._trees,
         )
+
+    def _trees(self) -> HostTrees:
+        from fleet.bootstrap.trees import HostTrees
+
+        return HostTrees(self)
 
     def _sign(self, claims: dict[str, Any]) -> str:
         from fleet.bootstrap.serving import signed
@@ -263,6 +275,7 @@ class App:
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
         """All that a coder starts with: ours, less what an outer agent left in it."""
         from fleet.adapters.host.bd_program import bd_folder
+        from fleet.bootstrap.run_tools import server_env
 
         folder = self.home.task_dir(task_id)
         env = {k: v for k, v in self.env.items() if not k.startswith(NOT_INHERITED)}
@@ -276,6 +289,7 @@ class App:
             "FLEET_ARTIFACT_DIR": str(folder / "artifacts"),
             "FLEET_RUN_ID": run_id,
             "FLEET_RUN_TOKEN": self.home.run_token(run_id),
+            **server_env(self, run_id),
         }
 
     def coder(self, name: str, project: str = "") -> Coder:

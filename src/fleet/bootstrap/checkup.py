@@ -169,7 +169,10 @@ class Checkup:
 
     def _gateway(self) -> Iterator[Finding]:
         answers = self._services.look()
-        if all(each.standing and each.answers for each in answers):
+        if self._services.stale():
+            said = "The gateway and the relay were told of another fleet.yaml than this one."
+            yield Finding("gateway", BAD, said, "fleet gateway start")
+        elif all(each.standing and each.answers for each in answers):
             yield Finding("gateway", OK, f"It answers at {self._services.url()}.")
         elif not any(each.standing for each in answers):
             yield Finding("gateway", SKIPPED, "It does not run.", "fleet up")
@@ -187,8 +190,10 @@ class Checkup:
 
     def _round_trips(self) -> Iterator[Finding]:
         services = self._services
-        if not (services.gateway.running() and services.ready()):
-            said = "The models are not asked: the gateway does not run."
+        answers = services.look()
+        if not all(each.standing and each.answers for each in answers):
+            down = next((each.name for each in answers if not each.answers), "gateway")
+            said = f"The models are not asked: the {down} does not run."
             yield Finding("round trip", SKIPPED, said, "fleet up, then fleet doctor")
             return
         models = dict.fromkeys(self._fleet.models.values())

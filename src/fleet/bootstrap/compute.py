@@ -62,13 +62,14 @@ class Compute:
     def look_around(self, *, within: float) -> tuple[list[Seen], dict[str, Any] | None]:
         """The survey, and meanwhile what the relay says, if it runs."""
         found: list[dict[str, Any]] = []
-        asking = threading.Thread(target=lambda: found.extend(self._relay()), daemon=True)
+        asking = threading.Thread(target=lambda: found.extend(self.relay()), daemon=True)
         asking.start()
         seen = self.survey(within=within)
         asking.join(RELAY)
         return seen, found[0] if found else None
 
-    def _relay(self) -> list[dict[str, Any]]:
+    def relay(self) -> list[dict[str, Any]]:
+        """What the relay says of itself; nothing when none runs."""
         from fleet.adapters.backends.asking import Asking
 
         port = self.fleet.gateway.port + 1

@@ -6,8 +6,10 @@ import http.client
 import json
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fleet.adapters.backends.measurements import Measurements
@@ -24,8 +26,7 @@ from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.fleet import url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from fleet.domain.fleet import Fleet
 
@@ -55,6 +56,8 @@ class Services:
         gateway = fleet.gateway
         self.port, self.relay_port = gateway.port, relay_port(gateway)
         self.place = home / "gateway" / str(gateway.port)
+        self.litellm_config = self.place / "litellm_config.yaml"
+        self.relay_config = self.place / "relay.config.json"
         logs = home / "logs"
         self.gateway = Service("gateway", self.place, logs / f"gateway-{self.port}.log")
         self.relay = Service("relay", self.place, logs / f"relay-{self.port}.log")
@@ -67,10 +70,11 @@ class Services:
         Home(self.home).ensure()  # before a folder in it would bring it along, open to all
         with self.gateway.alone():
             self._check_free()
-            changed = self._write()
+            self._check_whose()
+            self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
             started = self._start_relay(say)
             try:
-                self._start_gateway(version, say, anew=changed)
+                self._start_gateway(version, say)
             except BaseException:
                 if started:
                     self.relay.stop(GRACE)
@@ -121,13 +125,38 @@ class Services:
                 f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
             )
 
-    def _write(self) -> bool:
-        """What they read; True if LiteLLM, which reads once, must begin anew."""
-        self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        config = self.place / "litellm_config.yaml"
-        text = litellm_text(self.fleet, "fleet.yaml")
-        changed = not config.exists() or config.read_text("utf-8") != text
-        write_atomically(config, text)
+    def stale(self) -> bool:
+        """Whether one runs that was told of another fleet than the one that is declared now."""
+        if not (self.gateway.running() or self.relay.running()):
+            return False
+        told = self._told()
+        if not _holds(self.litellm_config, told[self.litellm_config]):
+            return True
+        return _without_speeds(self._relay_told()) != _without_speeds(
+            json.loads(told[self.relay_config])
+        )
+
+    def _relay_told(self) -> dict[str, Any]:
+        """What the relay was told when it was last told anything."""
+        try:
+            held = json.loads(self.relay_config.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return held if isinstance(held, dict) else {}
+
+    def _check_whose(self) -> None:
+        """Two projects of one home may have one port by chance, and one would undo the other."""
+        if not (self.gateway.running() or self.relay.running()):
+            return
+        other = Path(self._relay_told().get("settings", {}).get("base") or self.base)
+        if other != self.base and other.is_dir():
+            raise Refused(
+                f"The gateway on port {self.port} serves the fleet of {other}.",
+                fix="End it (`fleet gateway stop`), or choose another port here: "
+                f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
+            )
+
+    def _told(self) -> dict[Path, str]:
         told = relay_config(
             self.fleet,
             port=self.relay_port,
@@ -137,8 +166,10 @@ class Services:
             speeds=self._speeds(),
             priorities={a.name: a.priority for a in self.fleet.agents.values()},
         )
-        write_atomically(self.place / "relay.config.json", json.dumps(told, indent=1) + "\n")
-        return changed
+        return {
+            self.litellm_config: litellm_text(self.fleet, "fleet.yaml"),
+            self.relay_config: json.dumps(told, indent=1) + "\n",
+        }
 
     def _speeds(self) -> dict[str, dict[str, float]]:
         """What `fleet benchmark` found: until the relay has seen for itself."""
@@ -146,37 +177,39 @@ class Services:
         return {speed_key(row.url, row.upstream): asdict(row.pace) for row in rows}
 
     def _start_relay(self, say: Callable[[str], None]) -> bool:
-        """False when it ran already."""
+        """False when it ran already; then it reads anew what is written."""
+        write_atomically(self.relay_config, self._told()[self.relay_config])
         if self.relay.running() and self.relay_ready():
             return False
         self.relay.stop(GRACE)
         say(f"Starting the relay on port {self.relay_port}")
-        config = str(self.place / "relay.config.json")
+        config = str(self.relay_config)
         argv = [sys.executable, "-m", "fleet.adapters.gateway.relay_main", config]
-        process = self.relay.start(argv, env=os.environ, port=self.relay_port)
-        if not within(RELAY_READY, lambda: self.relay_ready() or process.poll() is not None) or (
-            process.poll() is not None
-        ):
-            self.relay.stop(1.0)
-            raise _not_up("relay", self.relay)
+        with _ended_unless_up(self.relay):
+            process = self.relay.start(argv, env=os.environ, port=self.relay_port)
+            within(RELAY_READY, lambda: self.relay_ready() or process.poll() is not None)
+            if process.poll() is not None or not self.relay_ready():
+                raise _not_up("relay", self.relay)
         return True
 
-    def _start_gateway(self, version: str, say: Callable[[str], None], *, anew: bool) -> None:
-        if self.gateway.running() and self.ready() and not anew:
+    def _start_gateway(self, version: str, say: Callable[[str], None]) -> None:
+        """LiteLLM reads once: what it was told is what is in the file while it runs."""
+        text = self._told()[self.litellm_config]
+        if self.gateway.running() and self.ready() and _holds(self.litellm_config, text):
             return
         self.gateway.stop(GRACE)
+        write_atomically(self.litellm_config, text)
         say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
-        config = str(self.place / "litellm_config.yaml")
+        config = str(self.litellm_config)
         argv = [
             *(str(self.environment.python), "-c", "from litellm import run_server; run_server()"),
             *("--config", config, "--host", self.fleet.gateway.host, "--port", str(self.port)),
         ]
-        process = self.gateway.start(argv, env=self._env(), port=self.port, version=version)
-        if not within(READY, lambda: self.ready() or process.poll() is not None) or (
-            process.poll() is not None
-        ):
-            self.gateway.stop(1.0)
-            raise _not_up("gateway", self.gateway)
+        with _ended_unless_up(self.gateway):
+            process = self.gateway.start(argv, env=self._env(), port=self.port, version=version)
+            within(READY, lambda: self.ready() or process.poll() is not None)
+            if process.poll() is not None or not self.ready():
+                raise _not_up("gateway", self.gateway)
 
     def _env(self) -> dict[str, str]:
         """It looks for prices and updates on the Internet unless it is told not to."""
@@ -203,6 +236,16 @@ class Services:
             raise Refused(found.said, fix=f"{found.fix}: a key is made for you.")
 
 
+@contextmanager
+def _ended_unless_up(service: Service) -> Iterator[None]:
+    """Also when a person has lost patience: half of a gateway is of no use."""
+    try:
+        yield
+    except BaseException:
+        service.stop(1.0)
+        raise
+
+
 def answers(port: int, path: str, host: str = HERE) -> bool:
     """Whether something there says 200, quickly."""
     connection = http.client.HTTPConnection(host, port, timeout=ASK)
@@ -213,6 +256,18 @@ def answers(port: int, path: str, host: str = HERE) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _without_speeds(told: dict[str, Any]) -> dict[str, Any]:
+    """A benchmark that was run meanwhile changes no fleet."""
+    return told | {"settings": told.get("settings", {}) | {"speeds": {}}}
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_text("utf-8") == text
+    except OSError:
+        return False
 
 
 def _not_up(name: str, service: Service) -> Unavailable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.aider_files import aider_files
@@ -53,7 +54,9 @@ def files_of(fleet: Fleet, targets: Collection[str], source: str, top: str) -> l
 
 
 def _more(targets: Collection[str], top: str) -> dict[str, str]:
-    return {"OPENCODE_CONFIG": f"{top}/{CONFIG}"} if "opencode" in targets else {}
+    """Also when OpenCode's file is there from before: its line would be lost."""
+    held = Path(top, CONFIG)
+    return {"OPENCODE_CONFIG": str(held)} if "opencode" in targets or held.is_file() else {}
 
 
 def warnings_of(fleet: Fleet, targets: Collection[str]) -> list[str]:
@@ -67,6 +70,9 @@ def next_steps(targets: Collection[str]) -> Iterator[tuple[str, str]]:
     if "litellm" in targets:
         yield "fleet gateway start", "serves the models under their aliases"
     source = f"source {ENV}"
+    if "env" not in targets and {"claude", "codex", "opencode", "aider"} & set(targets):
+        more = " ".join(f"--target {target}" for target in (*targets, "env"))
+        yield f"fleet generate {more}", f"writes {ENV}, too, if it is not there yet"
     if "claude" in targets:
         yield f"{source} && claude", "Claude Code on your own machines"
     if "codex" in targets:

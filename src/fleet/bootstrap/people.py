@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import GRANTS, Actor, Permission, Role
+from fleet.domain.access import GRANTS, OWN, Actor, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-OWN = frozenset({Permission.ALERT, Permission.NOTIFY})  # to say something is no power over others
 
 
 def person(env: Mapping[str, str], team: str) -> Actor:

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Service", "noted", "server_key", "service_of", "serving_at", "signed", "within"]
+__all__ = [
+    "Service",
+    "noted",
+    "server_key",
+    "service_of",
+    "serving_at",
+    "serving_pid",
+    "signed",
+    "within",
+]
 
 
 def server_key(home: Path, secret: str = "") -> bytes:
@@ -47,7 +56,8 @@ def noted(home: Path, url: str) -> Iterator[None]:
     """While it serves, commands of this home find it."""
     file = home / "server" / "serving.json"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    mine = {"url": url, "pid": os.getpid(), "born": born(os.getpid())}
+    key = _mark(server_key(home, os.environ.get("JWT_SECRET", "")))
+    mine = {"url": url, "pid": os.getpid(), "born": born(os.getpid()), "key": key}
     write_atomically(file, json.dumps(mine) + "\n")
     try:
         yield
@@ -57,10 +67,30 @@ def noted(home: Path, url: str) -> Iterator[None]:
                 file.unlink()
 
 
-def serving_at(home: Path) -> str:
-    """The address of this home's server; empty when none runs."""
+def serving_at(home: Path, secret: str | None = None) -> str:
+    """The address of this home's server; empty when none runs.
+
+    With a `secret` (empty: the key of the home), also when it does not take tokens made with that.
+    """
     try:
         held = json.loads((home / "server" / "serving.json").read_bytes())
-        return str(held["url"]) if born(held["pid"]) == held["born"] else ""
+        there = born(held["pid"]) == held["born"]
+        if secret is not None:
+            there = there and held["key"] == _mark(server_key(home, secret))
+        return str(held["url"]) if there else ""
     except (OSError, ValueError, TypeError, KeyError):
         return ""
+
+
+def serving_pid(home: Path) -> int:
+    """The process of this home's server; 0 when none runs."""
+    try:
+        held = json.loads((home / "server" / "serving.json").read_bytes())
+        return int(held["pid"]) if born(held["pid"]) == held["born"] else 0
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0
+
+
+def _mark(key: bytes) -> str:
+    """By which a key is known again, and which tells nothing of it."""
+    return hashlib.sha256(b"mark " + key).hexdigest()[:16]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.domain.errors import Refused, Unavailable
 from fleet.operations.agents import AgentRow, ListAgents
+from fleet.operations.naming import MOST
 from fleet.operations.showing import ShowTask
 from fleet.operations.tasks import CancelTask
 
@@ -43,7 +44,7 @@ def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
         last = f"as it was at the end: {kept}" if kept and kept.exists() else ""
         name = run.id if run else ""
         return {"run": name, "doing": found.task.status, "by": how, "screen": last}
-    rows = client.call(ListAgents(found.task.project, all=True))
+    rows = client.call(ListAgents(found.task.project, all=True, limit=MOST))
     mine = [r for r in rows if r.task == found.task.id]
     seen = client.observed(mine)
     return {"run": run.id, **{key: seen[0][key] for key in SEEN}} if seen else {}

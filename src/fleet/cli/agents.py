@@ -84,6 +84,13 @@ def multi(
     return start(config, found, wait, add_batch)
 
 
+def _only_here(client: Client, what: str) -> None:
+    if client.remote is not None:
+        from fleet.bootstrap.away import local_only
+
+        raise local_only(what)
+
+
 def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
     from fleet.cli.connect import connect
     from fleet.cli.new_agent import check, report
@@ -91,6 +98,7 @@ def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -
     from fleet.cli.render import say
 
     client = connect(config=config)
+    _only_here(client, "Starting an agent in a terminal of yours")
     check(client, agents)
     tasks = add(client, agents)  # type: ignore[operator]
     try:
@@ -123,11 +131,13 @@ def list_(
     from fleet.cli.agent_views import agent_table
     from fleet.cli.connect import connect
     from fleet.operations.agents import ListAgents
+    from fleet.operations.naming import MOST
 
     client = connect(config=config)
     notes = reconcile(client) if repair else ()
+    everywhere = everywhere or client.remote is not None  # its directories are not ours
     project = "" if everywhere else str(client.app.loaded.project or client.app.cwd.resolve())
-    request = ListAgents(project, everything)
+    request = ListAgents(project, everything, limit=MOST)
     if watch and not wants_json():
         _watch(client, request, grouped=grouped)
     seen = client.observed(client.call(request))
@@ -218,6 +228,7 @@ def kill(
     from fleet.cli.killing import confirm, matches, shown
 
     client = connect(config=config)
+    _only_here(client, "Removing a worktree")
     found = matches(client, pattern, batch)
     confirm(found, force=force)
     ended = [end(client, agent, delete_branch=delete_branch) for agent in found]

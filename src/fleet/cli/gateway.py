@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from fleet.bootstrap.gateway import Answer, Services
 
+STALE = "They were told of another fleet.yaml than this one: fleet gateway start"
+
 
 @group()
 def gateway() -> None:
@@ -99,8 +101,10 @@ def _shown(services: Services, found: list[Answer]) -> Result:
         "url": services.url(),
         "version": services.environment.version() or None,
         "services": [_data(each) for each in found],
+        "stale": services.stale(),
     }
-    return Result("gateway", data, Table(columns, rows))
+    notes = [STALE] if data["stale"] else []
+    return Result("gateway", data, Table(columns, rows), notes=notes)
 
 
 def _state(each: Answer) -> Cell:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fleet.config import Loaded
     from fleet.domain.generated import File, Plan
 
+SHORT = 37  # `source .env.subagent-fleet && opencode`
 TARGETS = ("litellm", "claude", "codex", "opencode", "aider", "env", "mcp")
 
 
@@ -147,9 +148,15 @@ def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa
     if planned.same:
         lines.append(f"Unchanged: {len(planned.same)} files.")
     if not dry_run and (steps := list(next_steps(targets))):
-        width = max(len(step) for step, _ in steps)
-        lines += ["", "Next:", *(f"  {step:<{width}}  # {why}" for step, why in steps)]
+        lines += ["", "Next:", *(line for step in steps for line in _step(*step))]
     return "\n".join(lines)
+
+
+def _step(words: str, why: str) -> list[str]:
+    """On two lines if it is long: the first of them all should not stand far from its reason."""
+    if len(words) <= SHORT:
+        return [f"  {words:<{SHORT}}  # {why}"]
+    return [f"  # {why}", f"  {words}"]
 
 
 LEFT = {

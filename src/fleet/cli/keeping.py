@@ -54,13 +54,20 @@ def mail_broadcast(
 @mail.command("list", config=True)
 @click.argument("handle", required=False, default="")
 @click.option("--unread", is_flag=True, help="Only what has not been read.")
+@click.option("--mark-read", is_flag=True, help="Say that you have read your own.")
 @team_option
 @limit_option
-def mail_list(*, handle: str, unread: bool, team: str, limit: int, config: Path | None) -> Result:
+def mail_list(
+    *, handle: str, unread: bool, mark_read: bool, team: str, limit: int, config: Path | None
+) -> Result:
     """List your mail; who leads the team may list that of HANDLE."""
-    from fleet.operations.mail import ListMail
+    from fleet.operations.mail import ListMail, TakeMail
 
-    found = client_of(config).call(ListMail(handle, unread, team, limit=limit))
+    client = client_of(config)
+    if mark_read and not handle:
+        found = client.call(TakeMail(unread, team, limit))
+    else:
+        found = client.call(ListMail(handle, unread, team, limit=limit))
     rows = [
         (m.id, when(m.at), m.sender, "" if m.read_at else "new", one_line(m.subject or m.text))
         for m in found

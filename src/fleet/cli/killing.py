@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fleet.cli import render
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.agents import AgentRow, ListAgents
+from fleet.operations.naming import MOST
 from fleet.operations.showing import ShowTask
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
     if (pattern is None) == (batch is None):
         raise BadInput("Say which agents.", fix="fleet kill NAME, or fleet kill --batch TASK")
     project = str(client.app.loaded.project or client.app.cwd.resolve())
-    rows = client.call(ListAgents(project, all=True))
+    rows = client.call(ListAgents(project, all=True, limit=MOST))
     there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:
         found = [r for r in there if r.batch in {batch, f"t-{batch}"}]

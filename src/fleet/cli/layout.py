@@ -57,6 +57,9 @@ def table_lines(table: Table, *, room: int | None, colour: bool) -> list[str]:
     rows = [head, *([_one_line(value) for value in row] for row in table.rows)]
     widths = [max(width(row[i].text) for row in rows) for i in range(len(columns))]
     if room is not None:
+        kept = needed(widths, columns, room)
+        columns, widths = [columns[i] for i in kept], [widths[i] for i in kept]
+        rows = [[row[i] for i in kept] for row in rows]
         widths = shrink(widths, columns, room)
     return [_row(row, columns, widths, cut=room is not None, colour=colour) for row in rows]
 
@@ -64,6 +67,19 @@ def table_lines(table: Table, *, room: int | None, colour: bool) -> list[str]:
 def _one_line(value: Value) -> Cell:
     found = cell(value)
     return Cell(harmless(found.text), found.style)
+
+
+def needed(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """The columns that stay: all, unless even the narrowest row of them all is too wide."""
+    kept = list(range(len(columns)))
+    while any(columns[i].spare for i in kept):
+        least = [
+            min(widths[i], columns[i].least) if columns[i].flexible else widths[i] for i in kept
+        ]
+        if sum(least) + len(GAP) * (len(kept) - 1) <= room:
+            break
+        kept.remove(max(kept, key=lambda i: columns[i].spare))
+    return kept
 
 
 def shrink(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:

@@ -1,7 +1,8 @@
 """`fleet mcp`: the server's tools for programs that speak MCP over their pipes alone.
 
-A line in is a POST to `/mcp`, its answer a line out. Nothing is imported that is not needed for
-that: every agent may start one.
+A line in is a POST to `/mcp`, its answer a line out. Where no server runs, and none is named, it
+answers by itself; see `fleet.cli.mcp_here`. Nothing is imported that is not needed for that: every
+agent may start one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
     from typing import BinaryIO
 
     from fleet.bootstrap.reaching import Remote
+    from fleet.cli.mcp_here import Here
 
 INTERNAL = -32603
 PARSE = -32700
+UNSERVED = frozenset({"bad_token", "no_server"})  # also one with a key that is not ours
 
 
 class Bridge:
@@ -29,6 +33,8 @@ class Bridge:
         self._lock = threading.Lock()
         self._found: Remote | None = None
         self._version = ""
+        self._here: Here | None = None
+        self._alone: Executor | None = None
 
     def serve(self, lines: BinaryIO) -> None:
         going: list[threading.Thread] = []
@@ -51,7 +57,7 @@ class Bridge:
         try:
             asked = json.loads(line)
             number = asked.get("id") if isinstance(asked, dict) else None
-            said = self._said(line)
+            said = self._said(line, asked)
         except FleetError as error:
             if number is not None:
                 self._fail(number, INTERNAL, f"{error.message} {error.fix}".strip())
@@ -61,8 +67,8 @@ class Bridge:
             self._note(said)
             self._write(said.encode())
 
-    def _said(self, line: bytes) -> str:
-        """The token that we made may be over, and the server elsewhere: both are found anew."""
+    def _said(self, line: bytes, asked: Any) -> str:
+        """The token that we made may be over, and the server elsewhere or gone: all is found anew."""
         from fleet.domain.errors import FleetError
 
         try:
@@ -70,9 +76,32 @@ class Bridge:
         except FleetError as error:
             with self._lock:
                 self._found = None
-            if error.code not in {"expired_token", "no_server"}:
+            if error.code not in {"expired_token", *UNSERVED}:
                 raise
-        return self._server().post("/mcp", line, self._headers())
+        try:
+            return self._server().post("/mcp", line, self._headers())
+        except FleetError as error:
+            if error.code not in UNSERVED or is_named():
+                raise
+        return self._said_here(asked)
+
+    def _said_here(self, asked: Any) -> str:
+        """One after the other, in one thread: the store is that thread's."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        if not isinstance(asked, dict):
+            raise ValueError("it is no object")  # noqa: TRY004  # as all that cannot be read
+        with self._lock:
+            if self._alone is None:
+                self._alone = ThreadPoolExecutor(1)
+        return self._alone.submit(self._answered_here, asked).result().decode()
+
+    def _answered_here(self, asked: dict[str, Any]) -> bytes:
+        if self._here is None:
+            from fleet.cli.mcp_here import Here
+
+            self._here = Here()
+        return self._here.answer(asked)
 
     def _server(self) -> Remote:
         with self._lock:
@@ -107,6 +136,13 @@ def find() -> Remote:
     from fleet.bootstrap.reaching import remote_of
 
     return remote_of(App(Path.cwd(), os.environ))
+
+
+def is_named() -> bool:
+    """Whether it is to be one server and no other."""
+    from fleet.bootstrap.reaching import named_url
+
+    return bool(named_url(os.environ) or os.environ.get("FLEET_TOKEN"))
 
 
 def bridge() -> int:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleet.cli.new_task import directory, read_text
 from fleet.cli.render import Result, Text
 from fleet.config import checkout_top
-from fleet.domain.errors import BadInput, FleetError, Refused
+from fleet.domain.errors import BadInput, Refused
 from fleet.domain.task import Limits, Mode, Spec
 from fleet.operations.asked import NO_BRANCH
 from fleet.operations.resolving import letters
 from fleet.operations.showing import ShowTask
-from fleet.operations.tasks import AddTask, CancelTask
+from fleet.operations.tasks import AddTask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fleet.client import Client
 
@@ -101,31 +101,39 @@ def project_of(client: Client) -> str:
     return str(client.app.loaded.project or checkout_top(client.app.cwd) or client.app.cwd)
 
 
-def add_agents(client: Client, agents: Sequence[Wanted], parent: str = "") -> list[str]:
-    """All of them, or none."""
-    project = project_of(client)
-    made: list[str] = []
-    try:
-        for agent in agents:
-            title = " ".join(agent.prompt.split())[:200] or agent.branch
-            row = client.call(AddTask(title, agent.prompt, project, agent.spec, parent=parent))
-            made.append(row.id)
-            client.app.files.refresh(row.id)
-    except FleetError:
-        for task in made:
-            client.call(CancelTask(task, "One of its batch could not be added."))
-        raise
-    return made
+def add_agents(client: Client, agents: Sequence[Wanted]) -> list[str]:
+    return _written(client, lambda: _added(client, agents, ""))
 
 
 def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
     """As the children of one task, by which they can be killed together."""
-    project = project_of(client)
     first = agents[0]
     title = f"{len(agents)} agents: {' '.join(first.prompt.split())}"[:200]
     spec = replace(Spec(), cwd=first.spec.cwd)
-    batch = client.call(AddTask(title, "", project, spec, join="all"))
-    return add_agents(client, agents, batch.id)
+
+    def add() -> list[str]:
+        batch = client.call(AddTask(title, "", project_of(client), spec, join="all"))
+        return _added(client, agents, batch.id)
+
+    return _written(client, add)
+
+
+def _written(client: Client, add: Callable[[], list[str]]) -> list[str]:
+    """All of them, or none."""
+    with client.app.store.together():
+        made = add()
+    for task in made:
+        client.app.files.refresh(task)
+    return made
+
+
+def _added(client: Client, agents: Sequence[Wanted], parent: str) -> list[str]:
+    project, made = project_of(client), []
+    for agent in agents:
+        title = " ".join(agent.prompt.split())[:200] or agent.branch
+        row = client.call(AddTask(title, agent.prompt, project, agent.spec, parent=parent))
+        made.append(row.id)
+    return made
 
 
 def report(client: Client, tasks: Sequence[str], late: Sequence[str]) -> Result:

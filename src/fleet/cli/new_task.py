@@ -31,13 +31,15 @@ UNITS = {
 MOST_BYTES = 4 * MOST_PROMPT + 1  # more than the longest prompt can have
 
 
-def request(title: str, given: Mapping[str, object], *, project: str, cwd: Path) -> AddTask:
+def request(title: str, given: Mapping[str, object], *, project: str, cwd: Path | None) -> AddTask:
+    """`cwd` is None when it is to be had on another machine."""
     return AddTask(
         title=title,
         prompt=_prompt(given),
         project=project,
         spec=_spec(given, cwd),
         after=_words(given["after"]),
+        parent=str(given["swarm"]),
         team=str(given["team"]),
     )
 
@@ -62,15 +64,16 @@ def _path(typed: str) -> Path:
         return Path(typed)
 
 
-def _spec(given: Mapping[str, object], cwd: Path) -> Spec:
+def _spec(given: Mapping[str, object], cwd: Path | None) -> Spec:
+    alone = cwd is not None and checkout_top(cwd) is None
     return Spec(
         agent=str(given["agent"]),
         coder=str(given["coder"]),
         model=str(given["model"]),
         priority=int(str(given["priority"])),
         labels=_words(given["label"]),
-        cwd=str(cwd),
-        in_place=bool(given["in_place"]) or checkout_top(cwd) is None,
+        cwd=str(cwd or ""),
+        in_place=bool(given["in_place"]) or alone,
         base=str(given["base"]),
         branch=str(given["branch"]),
         review=bool(given["review"]),

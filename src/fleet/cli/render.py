@@ -112,6 +112,11 @@ def plain(text: str) -> str:
     return harmless(text, lines=True)
 
 
+def room() -> int | None:
+    """The width of the terminal that is written to, if it is one."""
+    return columns(sys.stdout)
+
+
 def can_ask() -> bool:
     return sys.stdin.isatty()
 

@@ -263,12 +263,31 @@ def _stopped(client: Client) -> int:
     running = client.app.daemon.running()
     if running is None:
         return 0
+    _not_inside(client.app, running.pid)
     if not client.app.daemon.stop(running, STOP):
         raise Unavailable(
             f"The supervisor (pid {running.pid}) was asked to stop, but goes on.",
             fix=f"kill -9 {running.pid} ends it; its agents go on.",
         )
     return int(running.pid)
+
+
+def _not_inside(app: App, pid: int) -> None:
+    """What was said to a supervisor must not end a server, and all who use it, with it."""
+    from fleet.bootstrap.serving import service_of, serving_pid
+    from fleet.domain.errors import Refused
+
+    if pid != serving_pid(app.home.path):
+        return
+    apart = service_of(app.home.path).running() is not None
+    how = (
+        "`fleet serve --stop` stops both" if apart else f"Ctrl-C there, or `kill {pid}`, ends both"
+    )
+    raise Refused(
+        f"The supervisor runs inside the server (pid {pid}).",
+        fix=f"{how}; agents go on. `fleet pause` keeps a task from starting.",
+        code="inside_server",
+    )
 
 
 def _adopted(client: Client, runs: list[str]) -> int:

@@ -22,7 +22,7 @@ from fleet.cli.task_views import detail_view, ready_view, task_table
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fleet.client import Client
@@ -78,10 +78,14 @@ limit_option = click.option(
 )
 @click.option("--gate", default="", metavar="COMMAND", help="Done only if this passes.")
 @click.option("--team", default="", help="The team it belongs to.")
+@click.option("--swarm", default="", help="The swarm that it is part of.")
 def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
     """Queue a task."""
     from fleet.cli.new_task import directory, request
+    from fleet.client import is_away
 
+    if is_away():
+        return _add_there(title, cwd or "", config, given)
     place = directory(cwd)
     client = _client(config, cwd=place)
     project = str(client.app.loaded.project or place)
@@ -92,7 +96,20 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
         place, project = directory(own.cwd), own.project
     row = client.call(request(title, given, project=project, cwd=place))
     client.app.files.refresh(row.id)
-    text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {row.cwd}]"
+    return _added(client, row)
+
+
+def _add_there(title: str, cwd: str, config: Path | None, given: Mapping[str, object]) -> Result:
+    """On another machine: its directories are not ours, and it has one of its own."""
+    from fleet.cli.new_task import request
+
+    client = _client(config)
+    return _added(client, client.call(request(title, given, project=cwd, cwd=None)))
+
+
+def _added(client: Client, row: TaskRow) -> Result:
+    where = row.cwd or row.project
+    text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {where}]"
     return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
 
 

@@ -34,6 +34,36 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
     return Result("token", made, Text(made.token))
 
 
+@token.command(config=True)
+@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
+@click.option("--team", default="", help="Its team; yours if not given.")
+@click.option("--name", default="", help="Good for this one alone.")
+@click.option("--days", type=click.FloatRange(0.0001, 3650), default=7.0, show_default=True)
+def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) -> Result:
+    """Make a secret with which somebody enrols at the server's /auth, as ROLE or less."""
+    from fleet.operations.enrolling import CreateEnrolment
+
+    seconds = max(1, int(days * 86400))
+    made = client_of(config).call(CreateEnrolment(role, team, name, seconds))
+    return Result("enrolment", made, Text(made.secret))
+
+
+@token.command(config=True)
+@click.option("-a", "--all", "everything", is_flag=True, help="Also those that count no more.")
+@click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
+def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
+    """List the secrets to enrol with, newest first; only their hashes are kept."""
+    from fleet.operations.enrolling import ListEnrolments
+
+    found = client_of(config).call(ListEnrolments(everything, limit=limit))
+    rows = [
+        (e.id, e.name or "anybody", e.role, e.team, when(e.at), "revoked" if e.revoked_at else "")
+        for e in found
+    ]
+    columns: Columns = ["enrolment", Column("for", flexible=True), "role", "team", "made", ""]
+    return Result("enrolments", found, Table(columns, rows, empty="No secrets to enrol with."))
+
+
 @token.command("list", config=True)
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that count no more.")
 @click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
@@ -52,8 +82,15 @@ def list_(*, everything: bool, limit: int, config: Path | None) -> Result:
 @token.command(config=True)
 @click.argument("which", metavar="TOKEN")
 def revoke(*, which: str, config: Path | None) -> Result:
-    """Let a TOKEN count no more: its id, or a name for all of theirs."""
+    """Let a TOKEN count no more: its id, or a name for all of theirs.
+
+    The id of a secret to enrol with ends that, and the tokens that came of it.
+    """
+    from fleet.operations.enrolling import RevokeEnrolment
     from fleet.operations.tokens import RevokeToken
 
+    if which.startswith("e-") and which[2:].isdigit():
+        done = client_of(config).call(RevokeEnrolment(which))
+        return Result("enrolment", done, Text(f"Revoked {done.id} of team {done.team}."))
     gone = client_of(config).call(RevokeToken(which))
     return Result("tokens", gone, Text("\n".join(f"Revoked {t.id} of {t.name}." for t in gone)))

@@ -51,6 +51,7 @@ def trace(
     (2026-11-02T14:30).
     """
     from fleet.bootstrap.traces import coming_traces, last_traces, traces_of, wanted
+    from fleet.cli.render import room
     from fleet.cli.trace_views import COLUMNS, cells, line, trace_data
     from fleet.config.places import home
 
@@ -64,10 +65,11 @@ def trace(
     which = wanted(agent, node, since)
     if follow:
         coming = map(trace_data, coming_traces(path, which, lines))
-        return Result("trace", coming, Feed(lambda each: line(each, explain=explain)))
+        return Result("trace", coming, Feed(lambda each: line(each, explain=explain, room=room())))
     found = [trace_data(each) for each in last_traces(path, which, lines)]
     if explain and found:
-        return Result("traces", found, Text("\n".join(line(e, explain=True).text for e in found)))
+        told = [line(each, explain=True, room=room()).text for each in found]
+        return Result("traces", found, Text("\n".join(told)))
     empty = "No such request." if agent or node or since else NOTHING
     return Result("traces", found, Table(COLUMNS, [cells(each) for each in found], empty=empty))
 

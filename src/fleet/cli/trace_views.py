@@ -18,18 +18,20 @@ STYLES: dict[str, Style] = {"ok": "green", "failed": "red", "refused": "red", "c
 COLUMNS = (
     Column("when"),
     Column("agent"),
-    Column("session", flexible=True),
+    Column("session", flexible=True, spare=2),
     Column("model", flexible=True),
     Column("node"),
     Column("in/out/cached", right=True),
-    Column("wait", right=True),
+    Column("wait", right=True, spare=1),
     Column("first", right=True),
     Column("total", right=True),
-    Column("cost", right=True),
-    Column("retries", right=True),
+    Column("cost", right=True, spare=4),
+    Column("retries", right=True, spare=3),
     Column("outcome"),
 )
 ROOM = (8, 12, 12, 16, 12, 15, 7, 7, 7, 7, 2)  # of a line that comes, but for its outcome
+NARROW = (8, 8, 0, 9, 8, 12, 0, 6, 6, 0, 0)  # without those that are spare
+WHOLE = sum(ROOM) + 2 * len(ROOM) + 13  # with `refused (503)`
 TERMS = ("wait", "load", "prefill", "decode")
 
 
@@ -76,15 +78,18 @@ def cells(data: dict[str, Any]) -> list[Value]:
     ]
 
 
-def line(data: dict[str, Any], *, explain: bool) -> Cell:
-    """One that comes after others, so its columns are as wide as they are."""
+def line(data: dict[str, Any], *, explain: bool, room: int | None = None) -> Cell:
+    """One that comes after others, so its columns are as wide as they are; `room`: of the terminal."""
     *most, outcome = cells(data)
     assert isinstance(outcome, Cell)
     parts = []
-    for cell, column, room in zip(most, COLUMNS, ROOM, strict=False):
+    narrow = room is not None and room < WHOLE
+    for cell, column, wide in zip(most, COLUMNS, NARROW if narrow else ROOM, strict=False):
+        if not wide:
+            continue
         text = harmless("-" if cell is None else str(cell))
-        text = fit(text, room) if column.title not in {"when", "node", "in/out/cached"} else text
-        parts.append(pad(text, room, right=column.right))
+        text = fit(text, wide) if column.title not in {"when", "node", "in/out/cached"} else text
+        parts.append(pad(text, wide, right=column.right))
     told = "  ".join([*parts, outcome.text])
     more = explained(data) if explain else []
     return Cell("\n".join([told, *(f"    {each}" for each in more)]), outcome.style)

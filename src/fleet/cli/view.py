@@ -22,12 +22,16 @@ Value: TypeAlias = Cell | str | int | None  # None is shown as `-`
 
 
 class Column(NamedTuple):
-    """`flexible` columns are cut with `…` on a narrow terminal, down to `least` columns."""
+    """`flexible` columns are cut with `…` on a narrow terminal, down to `least` columns.
+
+    When that is not enough, `spare` ones are left out, the highest number first.
+    """
 
     title: str
     right: bool = False
     flexible: bool = False
     least: int = 8
+    spare: int = 0
 
 
 class Table(NamedTuple):

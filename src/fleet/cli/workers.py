@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +14,12 @@ from fleet.cli.frame import command
 from fleet.cli.render import Result, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from fleet.client import Client
+
+NOT_YET = frozenset({"ready", "waiting", "postponed", "starting"})
 
 
 @command(config=True)
@@ -37,10 +44,35 @@ def spawn(
     **given: object,
 ) -> Result:
     """Start an agent on the branch HANDLE, as `fleet create` does."""
+    from fleet.bootstrap.reaching import named_url
     from fleet.cli.new_agent import add_agents, wanted
 
-    given["headless"] = spawn_mode != "tmux"
-    return start(config, [wanted(handle, " ".join(prompt), given)], wait, add_agents)
+    words, terminal = " ".join(prompt), spawn_mode == "tmux"
+    if named_url(os.environ):
+        return _spawn_there(config, handle, words, wait, {**given, "terminal": terminal})
+    given["headless"] = not terminal
+    return start(config, [wanted(handle, words, given)], wait, add_agents)
+
+
+def _spawn_there(
+    config: Path | None, handle: str, prompt: str, wait: float, given: Mapping[str, object]
+) -> Result:
+    """By the server, where it is: until it runs, or something holds it for longer than we wait."""
+    from fleet.bootstrap.away import local_only
+    from fleet.cli.connect import connect
+    from fleet.operations.showing import ShowTask
+    from fleet.operations.spawning import SpawnAgent
+
+    if given["base"] or given["quick"]:
+        raise local_only("--base or --quick")
+    client, until = connect(config=config), time.monotonic() + wait
+    agent, terminal = str(given["agent"]), bool(given["terminal"])
+    row = client.call(SpawnAgent(handle, prompt, agent=agent, terminal=terminal))
+    while row.status in NOT_YET and time.monotonic() < until:
+        client.app.store.wait(0.2)
+        row = client.call(ShowTask(row.id)).task
+    held = f"; `fleet show {row.id}` says why" if row.status in NOT_YET else ""
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there{held}."))
 
 
 @command(config=True)
@@ -53,12 +85,24 @@ def dismiss(handle: str, config: Path | None) -> Result:
     from fleet.domain.errors import BadInput
 
     client = connect(config=config)
+    if client.remote is not None:
+        return _dismiss_there(client, handle)
     found = matches(client, handle, None)
     if len(found) > 1:
         names = ", ".join(agent.task for agent in found)
         raise BadInput(f"'{handle}' is {len(found)} agents: {names}.", fix="Name one of them.")
     ended = [kill(client, found[0], delete_branch=False)]
     return Result("killed", [one._asdict() for one in ended], Text(shown(ended)))
+
+
+def _dismiss_there(client: Client, handle: str) -> Result:
+    """The worktree stays where it is, with all that is in it."""
+    from fleet.operations.showing import ShowTask
+    from fleet.operations.tasks import CancelTask
+
+    ended = client.call(CancelTask(handle, "Dismissed."))
+    row = client.call(ShowTask(ended.id)).task
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there."))
 
 
 @command(config=True)
@@ -73,8 +117,10 @@ def workers(
     from fleet.cli.agent_views import agent_table
     from fleet.cli.connect import connect
     from fleet.operations.agents import ListAgents
+    from fleet.operations.naming import MOST
 
     client = connect(config=config)
+    everywhere = everywhere or client.remote is not None  # its directories are not ours
     project = "" if everywhere else str(client.app.loaded.project or client.app.cwd.resolve())
-    seen = client.observed(client.call(ListAgents(project, everything)))
+    seen = client.observed(client.call(ListAgents(project, everything, limit=MOST)))
     return Result("agents", seen, agent_table(seen, client.app.store.now(), grouped=False))

@@ -128,7 +128,7 @@ class _Binder(Declared):
             self.unknown_model(name, asked, models, free=bool(named))
         if not asked and (named or coder) == coder:
             asked, bound = model, _find(models, model)
-        own = {k: held[k] for k in ("tools", "permissions", "extra_args", "command", "priority")}
+        own = {k: held[k] for k in OWN}
         if own["command"] and (named or coder) not in {"command", "acp"}:
             self.wrong(("agents", name, "command"), "is only for the coders command and acp.")
         description = held.get("description", "")
@@ -152,6 +152,9 @@ class _Binder(Declared):
         self.needs("mcp_servers", name, "command", "Add the program that serves it.")
         env = MappingProxyType(self.values("mcp_servers", name, "env"))
         return McpServer(name, held.get("command", ""), held.get("args", ()), env)
+
+
+OWN = ("tools", "permissions", "extra_args", "command", "priority", "role")
 
 
 def _default_agent(name: str, models: dict[str, Model], coder: str, model: str) -> Agent:

@@ -17,6 +17,7 @@ class RunSettings(NamedTuple):
     stall_limit: float = 900
     gate: str = ""
     gate_limit: float = 1800
+    mcp: bool = True
 
 
 class BudgetSettings(NamedTuple):
@@ -49,6 +50,10 @@ class TmuxSettings(NamedTuple):
     prefix: str = "fleet_"
 
 
+class ServerSettings(NamedTuple):
+    places: tuple[str, ...] = ()
+
+
 class StoreSettings(NamedTuple):
     url: str = f"sqlite:///{Path.home() / '.fleet' / 'fleet.db'}"
 
@@ -66,6 +71,7 @@ class Settings(NamedTuple):
     budget: BudgetSettings = BudgetSettings()
     notify: NotifySettings = NotifySettings()
     tmux: TmuxSettings = TmuxSettings()
+    server: ServerSettings = ServerSettings()
 
 
 GROUPS = {
@@ -75,6 +81,7 @@ GROUPS = {
     "budget": BudgetSettings,
     "notify": NotifySettings,
     "tmux": TmuxSettings,
+    "server": ServerSettings,
 }
 
 

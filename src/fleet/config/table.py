@@ -29,7 +29,7 @@ from fleet.config.key import (
 )
 from fleet.config.key import in_files as _in_files
 from fleet.config.workspace_keys import WORKSPACE_KEYS
-from fleet.domain.fleet import NODE_KINDS, PERMISSIONS
+from fleet.domain.fleet import NODE_KINDS, PERMISSIONS, RUN_ROLES
 
 __all__ = [
     "ANYWHERE", "DECLARED", "DEFAULT", "ENVIRONMENT", "FILES", "FLAG", "IGNORED", "KEYS", "LAYERS",
@@ -102,6 +102,9 @@ SETTINGS = (
         "workspace. A task may name its own.",
         trust=RUNS,
     ),
+    Key(
+        "run.mcp", "flag", True, "Give every run our MCP tools: its board, mail, memory, questions."
+    ),
     Key("run.gate_limit", "number", 1800, "Seconds that the gate may take.", low=1),
     Key("budget.usd", "number", 0, "Dollars that all runs of a task may cost; 0: any.", low=0),
     Key("budget.tokens", "whole", 0, "Tokens that all runs of a task may use; 0: any.", low=0),
@@ -169,6 +172,14 @@ SETTINGS = (
         "What the name of every tmux session begins with; a `.` in it becomes `-`.",
     ),
     Key(
+        "server.places",
+        "texts",
+        (),
+        "Directories in which whoever asks the server, but is no coordinator, may have agents work, "
+        "besides the one that it was started in and the projects of their team's tasks.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "store.url",
         "store",
         "sqlite:///$FLEET_HOME/fleet.db",
@@ -190,7 +201,14 @@ DECLARED = (
         choices=("litellm",),
     ),
     Key("project.gateway.host", "host", "127.0.0.1", "Where the gateway listens.", trust=SENDS),
-    Key("project.gateway.port", "whole", 4000, "The gateway's port.", low=1, high=65535),
+    Key(
+        "project.gateway.port",
+        "whole",
+        4000,
+        "The gateway's port; the relay has the next one.",
+        low=1,
+        high=65534,
+    ),
     Key(
         "project.gateway.master_key_env",
         "variable",
@@ -310,6 +328,14 @@ DECLARED = (
         choices=PERMISSIONS,
         trust=WIDENS,
         harmless=("read",),
+    ),
+    _in_files(
+        "agents.*.role",
+        "choice",
+        "worker",
+        "What its runs may do in their team; a `team-lead` may start and end agents.",
+        choices=RUN_ROLES,
+        trust=WIDENS,
     ),
     _in_files(
         "agents.*.extra_args", "texts", (), "Arguments added to the coder's own.", trust=WIDENS

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleet.domain.errors import Forbidden
+from fleet.domain.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Permission(StrEnum):
@@ -21,6 +24,7 @@ class Permission(StrEnum):
     SPAWN = "spawn"
     DISMISS = "dismiss"
     BROADCAST = "broadcast"
+    COMMIT = "commit"  # what changed in a worktree; a worker, in its own
     MERGE = "merge"
     PUSH = "push"
     BOARD = "board"  # post to a board, say what was read
@@ -43,7 +47,7 @@ class Role(StrEnum):
 
 _P = Permission
 _WORK = frozenset({
-    _P.READ, _P.ADD, _P.CLAIM, _P.COMPLETE, _P.SEND, _P.ASK,
+    _P.READ, _P.ADD, _P.CLAIM, _P.COMPLETE, _P.SEND, _P.ASK, _P.COMMIT,
     _P.BOARD, _P.MAIL, _P.CHECKPOINT, _P.MEMORY,
 })  # fmt: skip
 _LEAD = _WORK | {
@@ -56,8 +60,10 @@ GRANTS: dict[Role, frozenset[Permission]] = {
     Role.WORKER: _WORK,
     Role.MONITOR: frozenset({_P.READ, _P.ALERT}),
     Role.NOTIFIER: frozenset({_P.READ, _P.NOTIFY}),
-    Role.MERGER: frozenset({_P.READ, _P.MERGE, _P.PUSH}),
+    Role.MERGER: frozenset({_P.READ, _P.COMMIT, _P.MERGE, _P.PUSH}),
 }
+
+OWN = frozenset({_P.ALERT, _P.NOTIFY})  # to say something is no power over others
 
 LOCAL_TEAM = "local"
 AUDIENCE = "fleet"  # whom a token is for
@@ -98,3 +104,32 @@ def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> N
         )
     if team is not None and team != actor.team and actor.role is not Role.COORDINATOR:
         raise Forbidden(f"{actor.name} is in team {actor.team}, not in {team}.")
+
+
+def allow_named(
+    actor: Actor,
+    *,
+    places: tuple[str, ...],
+    commands: tuple[str, ...],
+    is_known: Callable[[str], bool],
+) -> None:
+    """Raise unless somebody who is not at this machine may have that done there.
+
+    What a request has run or where it has it run is as much as a shell here; who may have that is
+    whoever may administer. A person at the machine is not asked: they have one.
+    """
+    if Permission.ADMIN in GRANTS[actor.role]:
+        return
+    if commands:
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and may not ask the server for {commands[0]}.",
+            fix="Ask a coordinator, or leave it out.",
+            code="not_from_outside",
+        )
+    for place in places:
+        if not is_known(place):
+            raise NotFound(
+                f"'{place[:100]}' is no place of this server.",
+                fix="Ask a coordinator, or have it named in `server.places`.",
+                code="no_such_place",
+            )

@@ -15,6 +15,9 @@ class EntryKind(StrEnum):
     MEMORY = "memory"
     CHECKPOINT = "checkpoint"
     MAIL = "mail"
+    CHAT = "chat"
+    SAYING = "saying"  # in a chat
+    ENROLMENT = "enrolment"  # a secret that is exchanged for tokens; only its hash is kept
     ONCE = "once"  # what was replied to a request that may come again
 
 

@@ -33,6 +33,7 @@ NODE_KINDS = (
 )
 EVERYWHERE = frozenset({"", "0.0.0.0", "::", "localhost"})  # noqa: S104  # compared, not bound
 PERMISSIONS = ("read", "edit", "full")
+RUN_ROLES = ("worker", "team-lead", "merger")  # of a run in its team; see `fleet.domain.access`
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -111,6 +112,7 @@ class Agent(NamedTuple):
     extra_args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()  # the program, for the coders `command` and `acp`
     priority: int = 2  # of its requests where they wait; lower goes first
+    role: str = "worker"  # what its runs may do in their team
 
 
 def alias_of(agent: Agent) -> str:

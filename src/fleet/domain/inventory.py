@@ -127,19 +127,21 @@ class Memory(NamedTuple):
         return sum(self)
 
 
+MOST_LAYERS, MOST_COUNTED = 10_000, 1e9
+
+
 def shape_of(info: Mapping[str, Any]) -> Shape | None:
     """From `model_info`, whose keys begin with the architecture; None when it says too little."""
     arch = str(info.get("general.architecture", ""))
 
     def number(key: str, otherwise: int = 0) -> int:
-        found = info.get(f"{arch}.{key}")
-        return int(found) if isinstance(found, (int, float)) else otherwise
+        return _counted(info.get(f"{arch}.{key}"), otherwise)
 
     layers, heads = number("block_count"), number("attention.head_count")
     embedding = number("embedding_length")
     each = embedding // heads if heads else 0
     key, value = (number(f"attention.{what}_length", each) for what in ("key", "value"))
-    if not layers or not key:
+    if not layers or not key or layers > MOST_LAYERS:
         return None
     every, window = WINDOWED.get(arch, (1, 0))
     inner, state = number("ssm.inner_size"), number("ssm.state_size")
@@ -159,8 +161,15 @@ def shape_of(info: Mapping[str, Any]) -> Shape | None:
 
 def _kv_heads(found: object, layers: int) -> tuple[int, ...]:
     if isinstance(found, (list, tuple)):
-        return tuple(int(heads) for heads in found)
-    return (int(found) if isinstance(found, (int, float)) else 0,) * layers
+        return tuple(_counted(heads) for heads in found)
+    return (_counted(found),) * layers
+
+
+def _counted(found: object, otherwise: int = 0) -> int:
+    """What a node says, if it can be a count of anything in a model."""
+    if not isinstance(found, (int, float)) or not 0 <= found < MOST_COUNTED:
+        return otherwise
+    return int(found)
 
 
 def cache_bytes(shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16") -> int:

@@ -167,7 +167,7 @@ def _fall_back(draft: Draft, model: Stock) -> None:
         other
         for other in draft.models.values()
         if other is not model
-        and set(draft.nodes[other.name]) - {first}
+        and _elsewhere(draft, other, first)
         and model.name not in _leads_to(draft, other.name)
         and other.tools is not False
     ]
@@ -178,11 +178,17 @@ def _fall_back(draft: Draft, model: Stock) -> None:
         )
         return
     best = max(others, key=lambda other: other.billions)
-    where = next(n for n in draft.nodes[best.name] if n != first)
-    why = f"No other node has room for {model.name}: when {first} is down, {best.name} on {where} "
+    where = _elsewhere(draft, best, first)[0]
+    why = f"No other node is known to have room for {model.name}: when {first} is down, "
+    why += f"{best.name} on {where} "
     key = model.keys[0] if model.keys else model.name
     draft.models[model.name] = model._replace(fallbacks=(best.name,))
     draft.lines.append(Line(("models", key, "fallbacks"), (best.name,), None, f"{why}answers."))
+
+
+def _elsewhere(draft: Draft, model: Stock, first: str) -> list[str]:
+    """The nodes that could answer with it while that one is down."""
+    return [n for n in draft.nodes[model.name] if n != first and draft.machines[n].up]
 
 
 def _leads_to(draft: Draft, name: str) -> set[str]:

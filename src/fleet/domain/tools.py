@@ -14,23 +14,34 @@ CLAUDE = frozenset({
     "NotebookEdit", "Read", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "Task",
     "TaskStop", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
 })  # fmt: skip
+# OpenCode 1.18, by its permissions, which are all that a list of tools can turn off there.
+OPENCODE = frozenset({
+    "agent", "bash", "edit", "glob", "grep", "ls", "multiedit", "notebookedit", "notebookread",
+    "read", "skill", "task", "todowrite", "webfetch", "websearch", "write",
+})  # fmt: skip
+UNHEEDED = {  # programs that take no list, and what they do instead
+    "aider": "aider calls no tools: it writes into files what the model answers",
+    "codex": "codex takes no list of tools and has all of its own; it heeds `permissions`",
+}
 BY_BASH = frozenset({"Glob", "Grep"})  # not granted beside Bash, which does the same
 INSTEAD = {"MultiEdit": "Edit", "LS": "Glob", "NotebookRead": "Read"}
 
 
 def unknown(coder: str, tools: Sequence[str]) -> list[str]:
     """Those that the program does not have; for one that takes no names of tools there are none."""
-    if coder != "claude":
+    if coder == "claude":
+        known = [tool for tool in tools if _plain(tool) in CLAUDE]
+    elif coder == "opencode":
+        known = [tool for tool in tools if _plain(tool).lower() in OPENCODE]
+    else:
         return []
-    return [tool for tool in tools if not tool.startswith("mcp__") and _plain(tool) not in CLAUDE]
+    return [tool for tool in tools if not tool.startswith("mcp__") and tool not in known]
 
 
 def granted(coder: str, tools: Sequence[str]) -> tuple[str, ...]:
     """What the program will give the agent when it is told these."""
-    if coder != "claude":
-        return tuple(tools)
     left = [tool for tool in tools if tool not in unknown(coder, tools)]
-    if any(_plain(tool) == "Bash" for tool in left):
+    if coder == "claude" and any(_plain(tool) == "Bash" for tool in left):
         left = [tool for tool in left if tool not in BY_BASH]
     return tuple(left)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 SECOND = 1_000_000
+FARTHEST = 2.5e17  # microseconds: the year 9892, and a number that is none is not below it
 WORDS = ("agent", "session", "model", "node", "upstream", "wire", "outcome")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -94,13 +95,15 @@ def read(line: str | bytes) -> Trace | None:
         return None
     if not isinstance(held, dict) or not isinstance(held.get("at"), int):
         return None
+    if not 0 <= held["at"] < FARTHEST:
+        return None
     why, cost = held.get("why"), held.get("cost")
     return Trace(
         at=held["at"],
         **{name: _word(held.get(name)) for name in WORDS},
         tokens=Tokens(*(_whole(held.get(f"{name}_tokens")) for name in Tokens._fields)),
         times=Times(*(_number(held.get(name)) for name in ("wait", "ttft", "total"))),
-        cost=cost if isinstance(cost, (int, float)) else None,
+        cost=_number(cost) if isinstance(cost, (int, float)) else None,
         retries=_whole(held.get("retries")),
         status=_whole(held.get("status")),
         why=why if isinstance(why, dict) else {},
@@ -120,8 +123,10 @@ def since(text: str, now: datetime) -> int:
     `now` has a time zone, and what is said without one is said in it.
     """
     if found := AGO.fullmatch(text):
-        back = timedelta(seconds=float(found[1]) * UNITS[found[2]])
-        return _micros(now - back)
+        try:
+            return _micros(now - timedelta(seconds=float(found[1]) * UNITS[found[2]]))
+        except OverflowError:  # before the calendar begins
+            return 0
     if found := OF_THE_DAY.fullmatch(text):
         hour, minute, second = (int(part or 0) for part in found.groups())
         if hour < 24 and minute < 60 and second < 60:
@@ -151,8 +156,11 @@ def _word(said: object) -> str:
 
 
 def _whole(said: object) -> int:
-    return int(said) if isinstance(said, (int, float)) else 0
+    return int(_number(said))
 
 
 def _number(said: object) -> float:
-    return float(said) if isinstance(said, (int, float)) else 0.0
+    """Zero for what is none: a line may be of another program, or of another hand."""
+    if not isinstance(said, (int, float)) or not abs(said) < FARTHEST:
+        return 0.0
+    return float(said)

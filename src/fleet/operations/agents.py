@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission
 from fleet.domain.task import Mode, TaskState
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.naming import team_in_view
+from fleet.operations.naming import PAGE, how_many, team_in_view, the_task
 from fleet.operations.rows import UsageRow, rows, usage_row
 from fleet.ports import TaskQuery
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.operations.rows import TaskRow
 
-PAGE = 500
 GOING = (str(TaskState.RUNNING),)
 
 
@@ -47,22 +46,20 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class ListAgents(Request[tuple[AgentRow, ...]]):
-    """Those at work; `all`: those that have ended too. Of one project, or of every one."""
+    """Those at work; `all`: those that have ended too. Of one project, or of every one.
+
+    Newest first. `before`: a page on, after that task.
+    """
 
     project: str = ""
     all: bool = False
     limit: int = PAGE
+    before: str = ""
 
 
 def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
-    store, team = context.store, team_in_view(context)
-    states = () if request.all else (*GOING, str(TaskState.OPEN), str(TaskState.REVIEW))
-    query = TaskQuery(states, request.project, team, limit=request.limit)
-    tasks = [
-        t
-        for t in store.tasks(query)
-        if t.join is None and (t.state is TaskState.RUNNING or _is_agent(t, request))
-    ]
+    store = context.store
+    tasks = _agents(context, request)
     live = {run.id: run for run in store.live_runs()}
     progress = store.progress([t.run_id for t in tasks if t.run_id])
     found = []
@@ -70,6 +67,24 @@ def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
         run = live.get(task.run_id) or (store.run(task.run_id) if task.run_id else None)
         found.append(_row(task, row, run, progress.get(task.run_id)))
     return tuple(found)
+
+
+def _agents(context: Context, request: ListAgents) -> list[Task]:
+    limit, team = how_many(request.limit), team_in_view(context)
+    before = the_task(context, request.before, Permission.READ).id if request.before else ""
+    states = () if request.all else (*GOING, str(TaskState.OPEN), str(TaskState.REVIEW))
+    found: list[Task] = []
+    while True:
+        query = TaskQuery(states, request.project, team, before=before, limit=PAGE)
+        page = context.store.tasks(query)
+        found += [
+            t
+            for t in page
+            if t.join is None and (t.state is TaskState.RUNNING or _is_agent(t, request))
+        ]
+        if len(found) >= limit or len(page) < PAGE:
+            return found[:limit]
+        before = page[-1].id
 
 
 def _is_agent(task: Task, request: ListAgents) -> bool:

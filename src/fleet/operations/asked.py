@@ -33,6 +33,9 @@ def check_spec(spec: Spec, world: World) -> None:
         )
     for what in ("agent", "coder", "model", "base", "branch"):
         clean_text(what, getattr(spec, what), most=MOST)
+    for what in ("agent", "coder", "model"):  # they become words of a command line
+        if getattr(spec, what).startswith("-"):
+            raise BadInput(f"'{getattr(spec, what)[:60]}' is no {what}.", fix="It begins with '-'.")
     if "\0" in spec.cwd:
         raise BadInput("The directory's name is not one.", fix="Give it without NUL.")
     _check_labels(spec.labels)

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.errors import BadInput, NotFound, Refused, nearest
+from fleet.domain.hearing import POST, as_post
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.entries import LEADS, must_be_self
+from fleet.operations.hearing import hearers, words_for
 from fleet.operations.naming import clean_text, how_many, the_task
+from fleet.operations.plain import json_object
 from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
+    from fleet.ports import Change
 
 TYPES = ("request", "response", "status", "directive", "checkpoint")
 PRIORITIES = ("low", "normal", "high", "critical")
@@ -112,11 +117,22 @@ def post(context: Context, request: Post) -> PostRow:
         data={
             "type": _one_of(TYPES, request.type, "type of post"),
             "priority": _one_of(PRIORITIES, request.priority, "priority"),
-            "payload": _payload(request.payload),
+            "payload": json_object(
+                "payload", request.payload, most=MOST, example='{"text": "Done."}'
+            ),
         },
     )
-    context.commit([Put(message)], context.event("board.posted", task.id, message=message.id))
+    event = context.event("board.posted", task.id, message=message.id)
+    context.commit([Put(message), *_heard_by(context, task, message)], event)
     return post_row(message)
+
+
+def _heard_by(context: Context, task: Task, post: Message) -> list[Change]:
+    """Agents at work on it need not look for it."""
+    by = context.actor.task
+    text = as_post(post.author, task.id, post.data, to=post.to)
+    found = hearers(context.store, task, to=post.to, by=by)
+    return [c for each in found for c in words_for(context, each, text, POST, post.id)]
 
 
 def _one_of(known: tuple[str, ...], word: str, what: str) -> str:
@@ -124,16 +140,6 @@ def _one_of(known: tuple[str, ...], word: str, what: str) -> str:
         fix = nearest(word, known) or f"There are: {', '.join(known)}."
         raise BadInput(f"'{word[:60]}' is not a {what}.", fix=fix)
     return word
-
-
-def _payload(text: str) -> dict[str, object]:
-    try:
-        held = json.loads(clean_text("payload", text, most=MOST))
-    except (ValueError, RecursionError):
-        held = None
-    if not isinstance(held, dict):
-        raise BadInput("The payload is not a JSON object.", fix='For example: {"text": "Done."}')
-    return held
 
 
 def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_args
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.fleet import Fleet
     from fleet.domain.task import Spec, Task
+    from fleet.operations.worktrees import Trees
     from fleet.ports import Change, Record, Store, Transcripts
 
 MODULES = (
@@ -41,6 +43,9 @@ MODULES = (
     "checkpoints",
     "memory",
     "claims",
+    "worktrees",
+    "enrolling",
+    "chats",
 )
 TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
@@ -80,6 +85,10 @@ def _no_key(_claims: dict[str, Any]) -> str:
     raise Unavailable("There is no key here to sign with.", fix="Ask where the server is.")
 
 
+def _no_git() -> Trees:
+    raise Unavailable("There is no git here.", fix="Ask where the task runs.")
+
+
 def _as_asked(task: Task) -> Spec:
     return task.spec
 
@@ -98,6 +107,7 @@ class Context(NamedTuple):
     project: str = ""
     edited: Callable[[Task], Spec] = _as_asked  # with what a person wrote into its `task.json`
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of what it is to say
+    trees: Callable[[], Trees] = _no_git
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """What a run writes is written only while that run is as it was read."""
@@ -117,6 +127,7 @@ class Operation(NamedTuple):
 
     `at_host`: it is done to a run, by the supervisor of the run's host; see `Client.call`.
     `reads`: it changes nothing; not said, its permission tells.
+    `outside`: it waits for programs of this host and changes no record, so nobody waits for it.
     """
 
     name: str
@@ -127,6 +138,7 @@ class Operation(NamedTuple):
     idempotent: bool = True
     at_host: bool = False
     reads: bool | None = None
+    outside: bool = False
 
     @property
     def is_read(self) -> bool:
@@ -148,6 +160,13 @@ def operations() -> Iterator[Operation]:
 
 def find(request: type) -> Operation:
     """Only the module that declares it is loaded."""
+    asked: Any = request
+    found: Operation = _found(asked)
+    return found
+
+
+@cache
+def _found(request: Any) -> Operation:
     for operation in getattr(import_module(request.__module__), "OPERATIONS", ()):
         if operation.request is request:
             found: Operation = operation
@@ -176,10 +195,19 @@ def _current(context: Context) -> Run:
     """A run acts only while it is its task's newest and has not ended."""
     run_id = context.actor.run
     run = context.store.run(run_id)
-    if context.store.task(context.actor.task).run_id != run_id or not run.live:
+    if not is_current(context.store, run_id):
         raise Forbidden(
             f"{run_id} is over, so it may not act any more.",
             fix="A person may: unset FLEET_RUN_ID and FLEET_RUN_TOKEN.",
             code="stale_run",
         )
     return run
+
+
+def is_current(store: Store, run_id: str) -> bool:
+    """It is its task's newest, and has not ended."""
+    try:
+        task = store.task(run_id.rpartition(".")[0])
+        return task.run_id == run_id and store.run(run_id).live
+    except NotFound:
+        return False

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.errors import BadInput
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.naming import MOST, how_many, team_in_view, the_task
+from fleet.operations.naming import MOST, PAGE, how_many, team_in_view, the_task
 from fleet.operations.rows import STATE_OF, rows
 from fleet.operations.states import from_bd, to_bd
 from fleet.ports import TaskQuery
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.operations.rows import TaskRow
 
-PAGE = 200
+MOST_NAMED = 1000
 LIVE = tuple(str(s) for s in TaskState if s not in {TaskState.DONE, TaskState.CANCELLED})
 
 
@@ -73,9 +74,12 @@ class ListIssues(Request[tuple[Issue, ...]]):
     assignee: str = ""
     all: bool = False
     limit: int = 50
+    before: str = ""
 
 
 def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
+    if len(request.tasks) > MOST_NAMED:
+        raise BadInput(f"At most {MOST_NAMED} at once.", fix="Ask for the others after these.")
     if request.tasks:
         named = [the_task(context, name, Permission.READ) for name in request.tasks]
         return tuple(
@@ -85,7 +89,7 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
     found: list[Issue] = []
-    before = ""
+    before = the_task(context, request.before, Permission.READ).id if request.before else ""
     while True:
         page = context.store.tasks(TaskQuery(states, team=team, before=before, limit=PAGE))
         for task, row in zip(page, rows(context, page), strict=True):

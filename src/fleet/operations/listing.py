@@ -14,6 +14,7 @@ from fleet.operations.rows import STATE_OF, TaskRow, rows
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
+    from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
 LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
@@ -33,7 +34,10 @@ class ListTasks(Request[tuple[TaskRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadyTasks(Request[tuple[TaskRow, ...]]):
+    """In the order in which they start. `before`: a page on, after that task."""
+
     limit: int = 50
+    before: str = ""
 
 
 def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
@@ -66,13 +70,18 @@ def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
 
 def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
     limit, team = how_many(request.limit), team_in_view(context)
+    last = the_task(context, request.before, Permission.READ) if request.before else None
     asked = limit
-    while True:  # other teams' tasks may come first
+    while True:  # other teams' tasks, and earlier pages, come first
         found = context.store.candidates(now=context.store.now(), limit=asked)
-        mine = [t for t in found if team in {"", t.team}]
+        mine = [t for t in found if team in {"", t.team} and (not last or _turn(t) > _turn(last))]
         if len(mine) >= limit or len(found) < asked:
             return tuple(rows(context, mine[:limit]))
         asked *= 4
+
+
+def _turn(task: Task) -> tuple[int, int, int]:
+    return task.spec.priority, task.created_at, int(task.id.removeprefix("t-"))
 
 
 _READ = Permission.READ

@@ -16,6 +16,7 @@ from fleet.operations.catalogue import Operation, Request
 from fleet.operations.message_rows import MessageRow, message_row
 from fleet.operations.naming import (
     how_many,
+    number_of_message,
     some_text,
     team_in_view,
     the_question,
@@ -86,7 +87,10 @@ class TakeAnswer(Request[MessageRow | None]):
 
 @dataclass(frozen=True, slots=True)
 class ListQuestions(Request[tuple[MessageRow, ...]]):
+    """Oldest first. `before`: a page on, after that question."""
+
     limit: int = 100
+    before: str = ""
 
 
 def comment(context: Context, request: Comment) -> MessageRow:
@@ -269,6 +273,7 @@ def _reply(context: Context, question: Message) -> Message | None:
 def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...]:
     """Those that hold a task back: one that has ended waits for nothing."""
     limit, team = how_many(request.limit), team_in_view(context)
+    last = number_of_message(request.before) if request.before else 0
     asked = limit
     while True:
         found = context.store.open_messages(MessageKind.QUESTION, limit=asked)
@@ -276,7 +281,9 @@ def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...
         mine = [
             m
             for m in found
-            if team in {"", tasks[m.task].team} and tasks[m.task].state not in ENDED
+            if team in {"", tasks[m.task].team}
+            and tasks[m.task].state not in ENDED
+            and number_of_message(m.id) > last
         ]
         if len(mine) >= limit or len(found) < asked:
             return tuple(message_row(m) for m in mine[:limit])

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 LIST = "`fleet tasks --all` lists them."
 MOST = 10_000  # of anything, in one reply
+PAGE = 200  # rows in one reply of a server: whoever wants more asks again
 _TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+_BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
 _MESSAGE = re.compile(r"m-[0-9]{1,18}")
 
 
@@ -95,6 +97,13 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
     raise Refused(f"{task.id} has asked nothing.", fix="`fleet questions` lists what is open.")
 
 
+def number_of_message(name: str) -> int:
+    """By which messages are in order."""
+    if not _MESSAGE.fullmatch(name):
+        raise BadInput(f"'{name[:60]}' is not the id of a message.", fix="One is like m-12.")
+    return int(name.removeprefix("m-"))
+
+
 def team_in_view(context: Context, team: str = "") -> str:
     """The team whose tasks the actor is shown; empty: all, which a coordinator may see."""
     if team:
@@ -105,7 +114,7 @@ def team_in_view(context: Context, team: str = "") -> str:
 
 def clean_text(what: str, text: str, *, most: int) -> str:
     """Refuse what could not be shown or stored as it is."""
-    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+    if _BROKEN.search(text):
         raise BadInput(f"The {what} is not valid text.", fix="Give it as UTF-8, without NUL.")
     if len(text) > most:
         raise BadInput(
@@ -121,6 +130,11 @@ def some_text(what: str, text: str, *, most: int, example: str = "Say something.
     if not text:
         raise BadInput(f"The {what} is empty.", fix=example)
     return text
+
+
+def cursor_of(row: object) -> str:
+    """What the `before` of the next page is, after this row."""
+    return str(getattr(row, "id", "") or getattr(row, "task", ""))
 
 
 def how_many(limit: int) -> int:

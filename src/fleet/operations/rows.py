@@ -101,11 +101,12 @@ def rows(context: Context, tasks: Sequence[Task]) -> list[TaskRow]:
     worlds = {project: _world(context, project) for project in {t.project for t in tasks}}
     now = store.now()
     found = []
+    choices: dict[tuple[str, str, str, str], Choice] = {}
     for task in tasks:
         wanted = [needs[n] for n in task.after if n in needs]
         held = waits(task, wanted, asking.get(task.id, []), now=now)
         run = runs.get(task.run_id)
-        who = _who(task, run, worlds[task.project])
+        who = _who(task, run, worlds[task.project], choices)
         found.append(_row(task, who, held, run, progress.get(task.run_id)))
     return found
 
@@ -149,15 +150,23 @@ def _world(context: Context, project: str) -> World | None:
         return None
 
 
-def _who(task: Task, run: Run | None, world: World | None) -> Choice:
+def _who(
+    task: Task,
+    run: Run | None,
+    world: World | None,
+    known: dict[tuple[str, str, str, str], Choice],
+) -> Choice:
     """Who does it or did it last; of an open task, who would do it now."""
     if run is not None and task.state is not TaskState.OPEN:
         return run.choice
     spec = task.spec
-    with suppress(FleetError):
-        if world is not None:
-            return choice_of(task, world)
-    return Choice(spec.agent, spec.coder, spec.model)
+    asked = task.project, spec.agent, spec.coder, spec.model
+    if asked not in known:
+        known[asked] = Choice(spec.agent, spec.coder, spec.model)
+        with suppress(FleetError):
+            if world is not None:
+                known[asked] = choice_of(task, world)
+    return known[asked]
 
 
 def choice_of(task: Task, world: World) -> Choice:

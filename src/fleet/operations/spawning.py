@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from fleet.operations.writing import write_task
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
+SESSION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 MOST_DEPTH = 3  # an agent that spawns agents that spawn agents: no further
 
 
@@ -68,10 +70,19 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     team = the_team(context, request.team, Permission.SPAWN)
     asked = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
     task = new_task(context, asked)
-    if session := clean_text("session", request.session, most=MOST_TITLE):
+    if session := _session(request.session):
         tally = replace(task.tally, checkpoint=Checkpoint(session=session))
         task = replace(task, tally=tally)
     return write_task(context, task, "task.added", title=task.title)
+
+
+def _session(name: str) -> str:
+    """It becomes a word of a command line, and part of a path."""
+    if name and not SESSION.fullmatch(name):
+        raise BadInput(
+            "The session's name is not one.", fix="Letters, digits, '.', '_' and '-'; 200 at most."
+        )
+    return name
 
 
 OPERATIONS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
@@ -125,11 +126,17 @@ def list_swarms(context: Context, request: ListSwarms) -> tuple[SwarmRow, ...]:
 
 def kill(context: Context, request: KillSwarm) -> SwarmRow:
     task = the_swarm(context, request.swarm, Permission.DISMISS)
-    going = [c for c in children(context.store, task) if c.state not in ENDED]
+    inside = children(context.store, task)
+    going = [c for c in inside if c.state not in ENDED]
     if is_ended_swarm(task) and not going:
         raise Refused(f"{task.id} was ended already.", fix=LIST, code="ended")
     if not task.paused:  # first of all: nothing more comes into it
-        write_task(context, replace(task, paused=True), "swarm.ended", why=request.why)
+        ended, now = replace(task, paused=True), context.store.now()
+        if inside:  # it ends with the last of them
+            ended = rules.join(ended, inside, now=now)
+        else:
+            ended = rules.cancel(ended, request.why, now=now)
+        write_task(context, ended, "swarm.ended", why=request.why)
     for child in going:
         cancel(context, CancelTask(child.id, request.why))
     return _row(context, context.store.task(task.id))

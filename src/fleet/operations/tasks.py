@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from fleet.ports import Change
 
 MOST_TITLE, MOST_WHY, MOST_PROMPT = 200, 2000, 1_000_000
+MOST_AFTER = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class AddTask(Request[TaskRow]):
-    """`after`: it waits for these. `join` (all, any): it is its children and never runs itself."""
+    """`after`: it waits for these. `join` (all, any): it is its children and never runs itself.
+
+    `project`: the directory it is about; not said, the one of whoever asks, or of the server.
+    """
 
     title: str
     prompt: str = ""
@@ -84,7 +88,10 @@ def new_task(context: Context, request: AddTask) -> Task:
     prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
     team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
-    check_spec(request.spec, context.world(request.project))
+    project = request.project or context.project
+    check_spec(request.spec, context.world(project))
+    if len(request.after) > MOST_AFTER:
+        raise BadInput(f"It waits for over {MOST_AFTER} tasks.", fix="Make one task of some.")
     after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
     parent, join = _parent(context, request.parent), _join(request.join)
     return Task(  # its id only now: one that is refused uses up none
@@ -93,7 +100,7 @@ def new_task(context: Context, request: AddTask) -> Task:
         state=TaskState.OPEN,
         title=title,
         prompt=prompt,
-        project=request.project,
+        project=project,
         author=context.actor.name,
         created_at=context.store.now(),
         team=team,

@@ -62,7 +62,7 @@ class ListTokens(Request[tuple[TokenRow, ...]]):
 
 
 def create(context: Context, request: CreateToken) -> TokenRow:
-    name, role = a_name("name", request.name), _role(request.role)
+    name, role = a_name("name", request.name), a_role(request.role)
     team = the_team(context, request.team, Permission.ADMIN)
     if not 1 <= request.seconds <= MOST_SECONDS:
         raise BadInput("A token is good for a second to ten years.", fix="Choose another time.")
@@ -82,7 +82,7 @@ def create(context: Context, request: CreateToken) -> TokenRow:
     return replace(_row(keep(context, entry, "token.created")), token=signed)
 
 
-def _role(name: str) -> Role:
+def a_role(name: str) -> Role:
     known = {str(role): role for role in Role}
     if name not in known:
         fix = nearest(name, known) or f"There are: {', '.join(known)}."
@@ -96,7 +96,7 @@ def revoke(context: Context, request: RevokeToken) -> tuple[TokenRow, ...]:
     found = [one] if one else _of(context, wanted)
     if not found:
         raise NotFound(f"There is no token '{wanted[:60]}'.", fix="`fleet token list` lists them.")
-    return tuple(_row(_revoked(context, entry)) for entry in found)
+    return tuple(_row(revoked(context, entry)) for entry in found)
 
 
 def _of(context: Context, owner: str) -> list[Entry]:
@@ -108,7 +108,7 @@ def _of(context: Context, owner: str) -> list[Entry]:
     )
 
 
-def _revoked(context: Context, entry: Entry) -> Entry:
+def revoked(context: Context, entry: Entry) -> Entry:
     if entry.body.get("revoked_at"):
         return entry
     body = {**entry.body, "revoked_at": context.store.now()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, get_origin
@@ -11,24 +10,31 @@ from typing import TYPE_CHECKING, Any, Protocol, get_origin
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
 from fleet import __version__
 from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.domain.metrics import as_rows, exposition
 from fleet.operations.catalogue import perform
-from fleet.server.guard import Guard, Rates, TooLarge
+from fleet.operations.listing import ListTasks
+from fleet.operations.naming import PAGE
+from fleet.server.enrolling import Enrolling
+from fleet.server.guard import PATIENCE, BadBody, Guard, Rates, refused_body
 from fleet.server.mcp import Mcp
+from fleet.server.narrow import Narrow
 from fleet.server.openapi import document, page
-from fleet.server.presence import Presence, Revocations
+from fleet.server.presence import EndedRuns, Presence, Revocations
 from fleet.server.problem import TYPE, problem, problem_of, status_of
+from fleet.server.routes import Routes
 from fleet.server.seed_paths import PATHS
 from fleet.server.seed_speech import key_of, other_routes
-from fleet.server.speech import encode, from_query, is_read, path_of, request_of, spoken
+from fleet.server.sockets import Sockets
+from fleet.server.speech import encode, from_query, is_read, object_of, path_of, request_of, spoken
+from fleet.server.sse import EventStream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from concurrent.futures import Future
 
     from starlette.requests import Request
@@ -39,13 +45,13 @@ if TYPE_CHECKING:
     from fleet.ports import Store
     from fleet.server.metrics import Meters, Watch
     from fleet.server.stream import Streams
-    from fleet.server.tokens import Tokens
+    from fleet.server.tokens import Grant, Tokens
     from fleet.server.writer import Writer
 
     Handler = Callable[[Request], Awaitable[Response]]
 
 JSON = "application/json"
-PAGE = 200  # rows in one reply
+STATE = 100  # tasks with which a reader of events begins
 RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
 
 
@@ -54,6 +60,9 @@ class Hosts(Protocol):
 
     def __call__(self, task: str) -> Future[None]:
         """Done once the hosts of this task's runs have ended them."""
+
+    def do(self, actor: Actor, asked: Any, key: str) -> Future[Any]:
+        """Of an operation that waits for programs of this host."""
 
     def end(self) -> None: ...
 
@@ -73,11 +82,20 @@ class Server:
     meters: Meters
     watch: Watch
     place: str = ""  # where an agent works that is started without saying where
+    places: tuple[str, ...] = ()  # where else everybody may have agents work
+    relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
     presence: Presence = field(default_factory=Presence)
+    patience: float = PATIENCE  # with those who send slowly
 
     def app(self) -> Guard:
         self.tokens.revoked_by(Revocations(self.store))
+        self.tokens.ended_by(EndedRuns(self.store))
+        self.narrow = Narrow(self.store, (self.place, *self.places))
         self.mcp = Mcp(self.who, self.perform, self.place)
+        self.streams.checked_by(self.tokens.check)
+        said = self.context.transcripts
+        sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, said)
+        sockets.patience = self.patience
         routes = [
             Route("/health", self._answered(self.health), methods=["GET"]),
             Route("/metrics", self._answered(self.metrics), methods=["GET"]),
@@ -85,16 +103,16 @@ class Server:
             Route("/mcp", self.mcp),
             Route("/openapi.json", self._answered(self.openapi), methods=["GET"]),
             Route("/docs", self._answered(self.docs), methods=["GET"]),
-            Route("/events", self._answered(self.events), methods=["GET"]),
+            Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
+            WebSocketRoute("/ws", sockets),
+            Route("/ws", sockets),
+            Route("/auth", self._answered(Enrolling(self.perform)), methods=["POST"]),
             *(self._route(operation) for operation in spoken().values()),
             *other_routes(PATHS, self.who, self.perform, self._answered, self.place),
         ]
-        inner = Starlette(
-            routes=routes,
-            lifespan=self._lifespan,
-            exception_handlers={HTTPException: _not_there, Exception: _bug},
-        )
-        return Guard(inner, hosts=self.hosts)
+        inner = Starlette(exception_handlers={HTTPException: _not_there, Exception: _bug})
+        inner.router = Routes(routes, self._lifespan)
+        return Guard(inner, hosts=self.hosts, patience=self.patience)
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -127,14 +145,22 @@ class Server:
 
     async def perform(self, operation: Operation, actor: Actor, asked: Any, key: str = "") -> Any:
         context = self.context._replace(actor=actor)
+        allow(actor, operation.permission)
+        self.narrow.check(operation, actor, asked)
+        if operation.outside:
+            return await asyncio.wrap_future(self.hosts_do.do(actor, asked, key))
         if is_read(operation):
             return perform(context._replace(store=self.store), asked)
-        reply = await asyncio.wrap_future(self.writer.do(context, asked, key))
+        reply = await self.writer.do(context, asked, key)
         if operation.at_host:
             await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
         return reply
 
     def who(self, request: Request) -> Actor:
+        return self.grant(request)[1].actor
+
+    def grant(self, request: Request) -> tuple[str, Grant]:
+        """The token that came with it, and what that says."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise Forbidden(
@@ -142,26 +168,36 @@ class Server:
                 fix="Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
                 code="no_token",
             )
-        grant = self.tokens.check(token.strip())
+        return token.strip(), self.admit(token.strip())
+
+    def admit(self, token: str) -> Grant:
+        grant = self.tokens.check(token)
         if rest := self.rates.wait(grant.id):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
         self.presence.note(self.context, grant.actor, self.writer)
-        return grant.actor
+        return grant
+
+    def seen_by(self, actor: Actor) -> dict[str, Any]:
+        """The state that events change: tasks that have not ended, newest first, one page."""
+        context = self.context._replace(actor=actor, store=self.store)
+        return {"tasks": perform(context, ListTasks(limit=STATE))}
 
     async def health(self, _request: Request) -> Response:
         """In constant time: it counts nothing."""
         return _json(200, {"status": "ok", "version": __version__, "streams": len(self.streams)})
 
     async def metrics(self, _request: Request) -> Response:
-        text = exposition(self._measured())
+        text = exposition(await self._measured())
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def metrics_json(self, request: Request) -> Response:
         allow(self.who(request), Permission.READ)
-        return _json(200, {"fleet": 1, "kind": "metrics", "data": as_rows(self._measured())})
+        return _json(200, {"fleet": 1, "kind": "metrics", "data": as_rows(await self._measured())})
 
-    def _measured(self) -> tuple[Metric, ...]:
-        return self.meters.read(self.store, self.context.world(self.context.project).fleet)
+    async def _measured(self) -> tuple[Metric, ...]:
+        fleet = self.context.world(self.context.project).fleet
+        relay = await asyncio.to_thread(self.relay) if fleet.nodes else {}
+        return self.meters.read(self.store, fleet, relay)
 
     async def openapi(self, _request: Request) -> Response:
         return Response(document(), media_type=JSON)
@@ -169,45 +205,29 @@ class Server:
     async def docs(self, _request: Request) -> Response:
         return Response(page(), media_type="text/html")
 
-    async def events(self, request: Request) -> Response:
-        actor = self.who(request)
-        after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        if after and not after.isdigit():
-            raise BadInput(f"'{after[:50]}' is not the number of an event.")
-        return self.streams.response(actor, int(after) if after else None)
-
     def _answered(self, handle: Handler) -> Handler:
         async def answer(request: Request) -> Response:
             try:
                 return await handle(request)
             except FleetError as error:
                 return _json(status_of(error), problem_of(error), TYPE)
-            except TooLarge as error:
-                return _json(413, problem(413, "too_large", str(error)), TYPE)
+            except BadBody as error:
+                return refused_body(error)
 
         return answer
 
 
 async def _said(operation: Operation, request: Request) -> dict[str, Any]:
-    if request.method == "GET":
+    if request.method in {"GET", "HEAD"}:
         return _paged(operation, from_query(operation, dict(request.query_params)))
-    body = await request.body()
-    if not body:
-        return {}
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"The body is not JSON: {error}.", code="not_json") from None
-    if not isinstance(said, dict):
-        raise BadInput("The body is not a JSON object.", code="not_json")
-    return _paged(operation, said)
+    return _paged(operation, object_of(await request.body()))
 
 
 def _paged(operation: Operation, said: dict[str, Any]) -> dict[str, Any]:
     limit = said.get("limit")
     rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
-    if rows and isinstance(limit, int) and limit > PAGE:
-        raise BadInput(f"At most {PAGE} at once.", fix="Ask for the rest with `before`.")
+    if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
+        raise BadInput(f"1 to {PAGE} at once.", fix="Ask for the rest with `before`.")
     return said
 
 
@@ -219,7 +239,7 @@ async def _not_there(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     codes = {404: "no_such_path", 405: "no_such_method", 429: "too_many_requests"}
     code = codes.get(error.status_code, "error")
-    said = problem(error.status_code, code, error.detail, fix="GET /openapi.json lists all paths.")
+    said = problem(error.status_code, code, error.detail)
     answer = _json(error.status_code, said, TYPE)
     answer.headers.update(error.headers or {})
     return answer

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fleet.bootstrap.compute import Compute
 from fleet.bootstrap.serving import server_key
 from fleet.client import Client
+from fleet.operations.catalogue import perform
 from fleet.server.app import BURST, RATE, Server
 from fleet.server.guard import LOOPBACK, Rates
 from fleet.server.metrics import Meters, Watch
+from fleet.server.once import once
 from fleet.server.stream import Streams
 from fleet.server.tokens import Tokens
 from fleet.server.writer import Writer
@@ -22,19 +26,23 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from fleet.bootstrap import App
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Request, World
     from fleet.ports import Store
 
+GLANCE = 0.2  # seconds for which a project is believed to be as it was
 WAITERS = 16  # runs that are being ended for somebody who waits
+OUTSIDE = 8  # programs that are being waited for, such as git
 
 
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
-    """`names`: by which other machines call it, besides its address."""
-    store = app.another_store()
+    """`names`: by which other machines call it, besides its address; those of a proxy before it."""
+    store, place = app.another_store(), str(app.loaded.project or app.cwd)
     streams = Streams(store, _teams(store))
     meters = Meters()
-    hosts = LOOPBACK if host in LOOPBACK else frozenset({*LOOPBACK, host, *names})
+    hosts = frozenset({*LOOPBACK, host, *names})
     return Server(
-        context=app.context,
+        context=app.context._replace(world=Glances(app.context.world), project=place),
         store=store,
         writer=Writer(app.another_store, streams.tell),
         tokens=tokens_of(app),
@@ -44,8 +52,26 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         hosts_do=Hosts(app),
         meters=meters,
         watch=Watch(app.another_store, meters, streams.tell),
-        place=str(app.loaded.project or app.cwd),
+        relay=lambda: _relay(app),
+        place=place,
+        places=app.loaded.settings.server.places,
     )
+
+
+class Glances:
+    """What a project declares, looked at no more often than people could notice."""
+
+    def __init__(self, world: Callable[[str], World]) -> None:
+        self._world = world
+        self._held: dict[str, tuple[float, World]] = {}
+
+    def __call__(self, project: str) -> World:
+        now = time.monotonic()
+        at, held = self._held.get(project, (0.0, None))
+        if held is None or now - at > GLANCE:
+            held = self._world(project)
+            self._held[project] = (now, held)
+        return held
 
 
 class Hosts:
@@ -55,10 +81,23 @@ class Hosts:
         self._app = app
         self._over = threading.Event()
         self._waiters = ThreadPoolExecutor(WAITERS, "hosts")
+        self._outside = ThreadPoolExecutor(OUTSIDE, "outside")
 
     def __call__(self, task: str) -> Future[None]:
         """Done once the hosts of this task's runs have ended them."""
         return self._waiters.submit(self._wait, task)
+
+    def do(self, actor: Actor, asked: Request[Any], key: str) -> Future[Any]:
+        """Of an operation that waits for programs of this host."""
+        return self._outside.submit(self._do, actor, asked, key)
+
+    def _do(self, actor: Actor, asked: Request[Any], key: str) -> Any:
+        own = replace(self._app)
+        try:
+            context = own.context._replace(actor=actor)
+            return once(context, asked, key) if key else perform(context, asked)
+        finally:
+            own.store.close()
 
     def end(self) -> None:
         """Nobody waits any longer for what other hosts do."""
@@ -74,6 +113,13 @@ class Hosts:
 
 def tokens_of(app: App) -> Tokens:
     return Tokens(server_key(app.home.path, os.environ.get("JWT_SECRET", "")))
+
+
+def _relay(app: App) -> dict[str, Any]:
+    """What the relay says of each node; nothing when none runs."""
+    said = Compute(app).relay()
+    found: dict[str, Any] = said[0].get("nodes", {}) if said else {}
+    return found
 
 
 def _teams(store: Store) -> Callable[[str], str]:

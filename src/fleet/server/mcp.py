@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fleet.domain.errors import FleetError
-from fleet.server.guard import TooLarge
-from fleet.server.problem import TYPE, problem, problem_of, status_of
+from fleet.server.guard import BadBody, refused_body
+from fleet.server.problem import TYPE, problem_of, status_of
 from fleet.server.speech import encode, named, request_of
 from fleet.server.tool_steps import Who
 from fleet.server.tools import steps_of
@@ -47,8 +47,8 @@ class Mcp:
             await handle(scope, receive, send)
         except FleetError as error:
             await _said(status_of(error), problem_of(error))(scope, receive, send)
-        except TooLarge as error:
-            await _said(413, problem(413, "too_large", str(error)))(scope, receive, send)
+        except BadBody as error:
+            await refused_body(error)(scope, receive, send)
 
     async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> Any:
         """What the tool's operations reply; of several, by their keys."""

@@ -6,20 +6,22 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.breaker import State
 from fleet.domain.errors import FleetError
 from fleet.domain.metrics import Histogram, Metric, Sample
 from fleet.domain.task import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, MutableMapping
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping
 
     from fleet.domain.event import Event
     from fleet.domain.fleet import Fleet
     from fleet.ports import Store
 
+NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 SECOND = 1_000_000
 BATCH = 1000
 FLOOR = 1.0  # seconds; a nudge may be missed
@@ -69,7 +71,10 @@ class Meters:
             self._requests[key] = Histogram(QUICK)
         self._requests[key].observe(seconds)
 
-    def read(self, store: Store, fleet: Fleet) -> tuple[Metric, ...]:
+    def read(
+        self, store: Store, fleet: Fleet, relay: Mapping[str, Mapping[str, Any]] = NONE
+    ) -> tuple[Metric, ...]:
+        """`relay`: what the relay says of each node, if one runs."""
         runs = (Sample({"ending": e, "coder": c}, n) for (e, c), n in sorted(self._runs.items()))
         tokens = (Sample({"kind": kind}, n) for kind, n in self._tokens.items())
         requests = (
@@ -97,6 +102,14 @@ class Meters:
                 tuple(self._spawns.samples()),
             ),
             Metric("fleet_slots", "gauge", "Requests at once.", tuple(_slots(store, fleet))),
+            Metric(
+                "fleet_node_breaker", "gauge", "1: what the relay does with requests for a node.",
+                tuple(_breakers(relay)),
+            ),
+            Metric(
+                "fleet_node_requests", "gauge", "Requests that a node answers now, or that wait.",
+                tuple(_requests(relay)),
+            ),
             Metric(
                 "fleet_http_request_seconds", "histogram", "Until an answer began.",
                 tuple(requests),
@@ -138,6 +151,18 @@ def _slots(store: Store, fleet: Fleet) -> Iterable[Sample]:
             labels = {"node": serving.node.name, "model": name}
             yield Sample({**labels, "state": "held"}, held)
             yield Sample({**labels, "state": "free"}, max(0, serving.slots - held))
+
+
+def _breakers(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
+    for name, node in sorted(relay.items()):
+        for state in State:
+            yield Sample({"node": name, "state": state}, float(node.get("breaker") == state))
+
+
+def _requests(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
+    for name, node in sorted(relay.items()):
+        for state in ("busy", "waiting"):
+            yield Sample({"node": name, "state": state}, float(node.get(state) or 0))
 
 
 class Watch:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400_000_000
 MOST = 200  # characters of a key
+OFTEN = 64  # of so many that are kept, one removes those whose day is over
 
 
 def once(context: Context, request: Request[Any], key: str) -> Any:
@@ -44,4 +45,6 @@ def once(context: Context, request: Request[Any], key: str) -> Any:
     entry = held or new_entry(context, EntryKind.ONCE, team=actor.team, key=name, owner=actor.name)
     body = {"request": digest, "reply": encode(reply).decode()}
     store.commit([Put(replace(entry, at=now, until=now + DAY, body=body))], [])
+    if held is None and int(entry.id.removeprefix("e-")) % OFTEN == 0:
+        store.prune(EntryKind.ONCE, actor.team, now=now)
     return reply

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fleet.operations.catalogue import is_current
 from fleet.operations.members import BeSeen
 from fleet.operations.tokens import is_revoked
 
@@ -36,6 +37,25 @@ class Revocations:
             self._looked.clear()
         self._looked[token_id] = (now, revoked)
         return revoked
+
+
+class EndedRuns:
+    """Whether a run is over, as it was at most a second ago. One that is stays so."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._looked: dict[str, tuple[float, bool]] = {}
+
+    def __call__(self, run_id: str) -> bool:
+        now = time.monotonic()
+        at, over = self._looked.get(run_id, (now - FRESH, False))
+        if over or now - at < FRESH:
+            return over
+        over = not is_current(self._store, run_id)
+        if len(self._looked) >= KNOWN:
+            self._looked.clear()
+        self._looked[run_id] = (now, over)
+        return over
 
 
 class Presence:

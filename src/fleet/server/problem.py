@@ -28,13 +28,32 @@ STATUS: tuple[tuple[type[FleetError], int], ...] = (
     (Refused, 409),
     (Unavailable, 503),
 )
-UNPROVEN = frozenset({"no_token", "bad_token", "expired_token", "revoked_token"})
+UNPROVEN = frozenset(
+    {"no_token", "bad_token", "expired_token", "revoked_token", "stale_run"}
+    | {"no_secret", "bad_secret"}
+)
 TITLES = {
     400: "Bad request", 401: "Who are you?", 403: "Not allowed", 404: "Not found",
-    405: "Not that method", 409: "Refused", 413: "Too large", 415: "Not JSON",
-    421: "Not for this server", 422: "Bad input", 429: "Too many requests",
-    500: "A bug in fleet", 503: "Not available",
+    405: "Not that method", 408: "Too slow", 409: "Refused", 413: "Too large", 415: "Not JSON",
+    421: "Not for this server", 422: "Bad input", 426: "A WebSocket is wanted",
+    429: "Too many requests",
+    431: "Too many headers", 500: "A bug in fleet", 503: "Not available",
 }  # fmt: skip
+FIXES = {  # where nothing better is known
+    400: "Speak HTTP/1.1.",
+    401: "Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
+    403: "Ask a team-lead or a coordinator.",
+    404: "GET /openapi.json lists all paths.",
+    405: "GET /openapi.json lists all paths.",
+    408: "Send it again, without pauses.",
+    413: "Send less at once.",
+    415: "Send `Content-Type: application/json`.",
+    421: "Use a name of this server; `fleet serve --name NAME` gives it one more.",
+    422: "GET /openapi.json says what is understood.",
+    429: "Wait as long as `Retry-After` says.",
+    431: "Send fewer headers.",
+    503: "Try again later.",
+}
 
 
 def status_of(error: FleetError) -> int:
@@ -54,7 +73,7 @@ def problem(
         "code": code,
         **(more or {}),
     }
-    return said | ({"fix": fix} if fix else {})
+    return said | {"fix": fix or FIXES.get(status, "See what the server's log says.")}
 
 
 def problem_of(error: FleetError) -> dict[str, Any]:

@@ -11,16 +11,19 @@ import uvicorn
 
 from fleet.bootstrap.serving import noted
 from fleet.domain.errors import Refused
-from fleet.server.guard import LOOPBACK
+from fleet.server.guard import LOOPBACK, PATIENCE
 from fleet.server.making import make_server
 from fleet.server.metrics import Timed
+from fleet.server.wire import websocket, wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from fleet.bootstrap import App
 
+SECRET = 16  # signs: whoever has a token can try all that are shorter
 GRACE = 5  # seconds for requests that are being answered
+PING = 30.0  # seconds between signs of life on a socket, and for their answers
 
 
 class Beside(Protocol):
@@ -34,16 +37,26 @@ class Beside(Protocol):
 class Serving:
     """The port is ours from the start; requests are answered from `run` on."""
 
-    def __init__(self, app: App, *, host: str, port: int, names: tuple[str, ...]) -> None:
-        if host not in LOOPBACK and not os.environ.get("JWT_SECRET"):
+    def __init__(
+        self,
+        app: App,
+        *,
+        host: str,
+        port: int,
+        names: tuple[str, ...] = (),
+        patience: float = PATIENCE,
+        ping: float = PING,
+    ) -> None:
+        if host not in LOOPBACK and len(os.environ.get("JWT_SECRET", "")) < SECRET:
             raise Refused(
                 f"On {host} other machines could reach it, and no secret is configured.",
-                fix="Set JWT_SECRET to a long secret, or leave --host out.",
+                fix=f"Set JWT_SECRET to a secret of at least {SECRET} signs, or leave --host out.",
             )
         app.home.ensure()
-        self._home, self._host = app.home.path, host
+        self._home, self._host, self._ping = app.home.path, host, ping
         self._socket = _bound(host, port)
         self._server = make_server(app, host=host, names=names)
+        self._server.patience = patience
         self._uvicorn: uvicorn.Server | None = None
         self._over = False
 
@@ -64,8 +77,11 @@ class Serving:
     def run(self, say: Callable[[str], None], beside: Beside | None = None) -> None:
         made = self._server
         settings = uvicorn.Config(
-            Timed(made.app(), made.meters), log_level="warning", access_log=False, server_header=False,
+            Timed(made.app(), made.meters), log_level="error", access_log=False, server_header=False,
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
+            http=wire(made.patience), ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
+            ws_per_message_deflate=False,
+            ws=websocket,  # type: ignore[arg-type]  # it is only ever called
         )  # fmt: skip
         self._uvicorn = _Quiet(settings, made.let_go)
         self._uvicorn.should_exit = self._over

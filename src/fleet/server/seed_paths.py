@@ -23,7 +23,7 @@ from fleet.operations.issues import ListIssues
 from fleet.operations.listing import ListTasks
 from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail
 from fleet.operations.marking import MarkTask
-from fleet.operations.members import ListMembers
+from fleet.operations.members import ListMembers, uid_of
 from fleet.operations.memory import ListMemory, Recall, SearchMemory, StoreMemory
 from fleet.operations.messages import SendWords
 from fleet.operations.runs import ReadTranscript
@@ -53,6 +53,7 @@ from fleet.server.seed_bodies import (
     WordsBody,
 )
 from fleet.server.seed_speech import OtherPath, must_be_uid, page_of
+from fleet.server.seed_talk import TALK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,9 @@ def _mails(said: Said, *, unread: bool) -> ListMail:
 
 def _broadcast(said: Said) -> Broadcast:
     body = said.as_(BroadcastBody)
-    return Broadcast(body.message or body.text, sender=body.from_, team=said.path["team"])
+    mine = {said.actor.name, uid_of(said.actor.team, said.actor.name)}
+    sender = "" if body.from_ in mine else body.from_
+    return Broadcast(body.message or body.text, sender=sender, team=said.path["team"])
 
 
 def _swarm(said: Said) -> CreateSwarm:
@@ -249,7 +252,7 @@ PATHS: tuple[OtherPath, ...] = (
     _P("GET", "/teams/{team}/agents", _members, _many(shapes.member)),
     _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.task), _these),
     _P("POST", "/teams/{team}/broadcast", _broadcast, _counted),
-    _P("POST", "/tasks", _add_task, _first(shapes.task), _these),
+    _P("POST", "/tasks", _add_task, shapes.added),
     _P("GET", "/tasks/{id}", lambda s: ListIssues((s.path["id"],)), _first(shapes.task)),
     _P(
         "PATCH",
@@ -330,4 +333,5 @@ PATHS: tuple[OtherPath, ...] = (
     ),
     _P("POST", "/memory/search", _search, _many(shapes.memory)),
     _P("GET", "/memory/{agent}", _memories, _many(shapes.memory)),
+    *TALK,
 )

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fleet.operations.marking import BEGUN
+from fleet.operations.members import uid_of
 from fleet.operations.states import to_team
-from fleet.server.seed_speech import uid_of
 
 if TYPE_CHECKING:
     from fleet.operations.agents import AgentRow
@@ -54,6 +54,21 @@ def task(row: Issue) -> dict[str, Any]:
         "createdByHandle": row.author, "createdByUid": uid_of(row.team, row.author),
         "status": status, "blockedBy": list(row.after), "createdAt": iso(row.created_at),
         "updatedAt": iso(row.updated_at),
+    }  # fmt: skip
+
+
+def added(row: TaskRow, said: Said) -> dict[str, Any]:
+    """A task that was just made: the rest is what was asked for."""
+    body, by = said.body, said.actor.name
+    owner = body.get("toHandle") or ""
+    status = "open" if row.status == "assigned" else to_team(row.status)
+    return {
+        "id": row.id, "teamName": row.team, "subject": row.title,
+        "description": body.get("description") or "",
+        "ownerHandle": owner or None, "ownerUid": uid_of(row.team, owner) if owner else None,
+        "createdByHandle": by, "createdByUid": uid_of(row.team, by),
+        "status": status, "blockedBy": list(body.get("blockedBy") or ()),
+        "createdAt": iso(row.created_at), "updatedAt": iso(row.created_at),
     }  # fmt: skip
 
 

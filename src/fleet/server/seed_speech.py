@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -12,7 +11,10 @@ from starlette.routing import Route
 
 from fleet.domain.errors import BadInput, Forbidden
 from fleet.operations.catalogue import find
-from fleet.server.speech import encode
+from fleet.operations.members import uid_of
+from fleet.operations.naming import cursor_of
+from fleet.operations.plain import check_plain
+from fleet.server.speech import encode, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -71,11 +73,6 @@ class OtherPath(NamedTuple):
     then: Callable[[Any], Asked[Any]] | None = None
 
 
-def uid_of(team: str, handle: str) -> str:
-    """Who somebody is to a client: it is not chosen, so it cannot be taken."""
-    return hashlib.sha256(f"{team}:{handle}".encode()).hexdigest()[:24]
-
-
 def must_be_uid(said: Said, uid: str) -> None:
     if uid and uid != uid_of(said.actor.team, said.actor.name):
         raise Forbidden(
@@ -94,7 +91,7 @@ def other_routes(
 ) -> list[Route]:
     def route(path: OtherPath) -> Route:
         async def handle(request: Request) -> Response:
-            said = await _heard(request, who(request), place)
+            said = await heard(request, who(request), place)
             asked = path.ask(said)
             key = "" if path.method == "GET" else key_of(request)
             reply = await perform(find(type(asked)), said.actor, asked, key)
@@ -115,16 +112,11 @@ def key_of(request: Request) -> str:
     return request.headers.get(KEY, "")
 
 
-async def _heard(request: Request, actor: Actor, place: str) -> Said:
-    body: Any = {}
-    if request.method != "GET" and (text := await request.body()):
-        try:
-            body = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise BadInput(f"The body is not JSON: {error}.", code="not_json") from None
-        if not isinstance(body, dict):
-            raise BadInput("The body is not a JSON object.", code="not_json")
-    return Said(actor, request.path_params, dict(request.query_params), body, place)
+async def heard(request: Request, actor: Actor, place: str = "") -> Said:
+    said = {} if request.method == "GET" else object_of(await request.body())
+    query = dict(request.query_params)
+    check_plain((said, query, dict(request.path_params)))
+    return Said(actor, request.path_params, query, said, place)
 
 
 def _next(request: Request, asked: object, reply: object) -> str:
@@ -134,7 +126,7 @@ def _next(request: Request, asked: object, reply: object) -> str:
         return ""
     if not hasattr(asked, "before"):
         return ""
-    url = request.url.include_query_params(before=reply[-1].id)
+    url = request.url.include_query_params(before=cursor_of(reply[-1]))
     return f'<{url.path}?{url.query}>; rel="next"'
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 
 from fleet.domain.errors import BadInput, NotFound
 from fleet.operations.catalogue import operations
+from fleet.operations.plain import check_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation, Request
 
 ROOT = "/v1"
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 @cache
@@ -40,30 +44,54 @@ def named(name: str) -> Operation:
         raise NotFound(f"There is no operation '{name}'.", fix="GET /openapi.json") from None
 
 
+def object_of(body: bytes) -> dict[str, Any]:
+    """What a body says; nothing at all says nothing. Raise `BadInput` unless it is a JSON object."""
+    if not body:
+        return {}
+    try:
+        said = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = "too deep" if isinstance(error, RecursionError) else str(error)
+        raise BadInput(
+            f"The body is not JSON: {why}.", fix="Send one JSON object, as UTF-8.", code="not_json"
+        ) from None
+    if not isinstance(said, dict):
+        raise BadInput("The body is not a JSON object.", fix='Send {"field": …}.', code="not_json")
+    return said
+
+
 def request_of(operation: Operation, said: Mapping[str, Any]) -> Request[Any]:
     """Raise `BadInput` with the place of what does not fit. What nobody knows is refused, too."""
-    known = operation.request.__dataclass_fields__  # type: ignore[attr-defined]
-    for name in said:
-        if name not in known:
-            raise BadInput(
-                f"{operation.name} has no field '{name}'.", fix=f"Fields: {', '.join(known)}."
-            )
+    check_plain(said)
+    _check_known(operation.name, operation.request, said)
     try:
         return msgspec.convert(said, operation.request, strict=True)
     except msgspec.ValidationError as error:
-        raise BadInput(f"{operation.name}: {error}.") from None
+        fix = f"Fields: {', '.join(_hints(operation.request))}."
+        raise BadInput(f"{operation.name}: {error}.", fix=fix) from None
+
+
+def _check_known(what: str, kind: Any, said: Mapping[str, Any]) -> None:
+    hints = _hints(kind)
+    for name, value in said.items():
+        if name not in hints:
+            raise BadInput(
+                f"{what} has no field '{name[:60]}'.", fix=f"Fields: {', '.join(hints)}."
+            )
+        if isinstance(value, dict) and is_dataclass(hints[name]):
+            _check_known(f"{what}'s {name}", hints[name], value)
 
 
 def from_query(operation: Operation, said: Mapping[str, str]) -> dict[str, Any]:
     """Query parameters are text: numbers and truths are read as such where the field is one."""
-    hints = _hints(operation)
+    hints = _hints(operation.request)
     found: dict[str, Any] = {}
     for name, value in said.items():
         kind = hints.get(name)
         if kind is bool:
             found[name] = value.lower() in {"1", "true", "yes", ""}
         elif kind is int:
-            found[name] = int(value) if value.lstrip("-").isdigit() else value
+            found[name] = int(value) if _WHOLE.fullmatch(value) else value
         elif kind is not None and getattr(kind, "__origin__", None) is tuple:
             found[name] = [part for part in value.split(",") if part]
         else:
@@ -72,10 +100,10 @@ def from_query(operation: Operation, said: Mapping[str, str]) -> dict[str, Any]:
 
 
 @cache
-def _hints(operation: Operation) -> dict[str, Any]:
-    from typing import get_type_hints  # noqa: PLC0415  # once for each operation
-
-    return get_type_hints(operation.request)
+def _hints(kind: type) -> dict[str, Any]:
+    """The fields of a dataclass, with their types."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _plain(value: Any) -> Any:

@@ -37,10 +37,15 @@ class Tokens:
     def __init__(self, key: bytes, *, is_revoked: Callable[[str], bool] | None = None) -> None:
         self._key = key
         self._is_revoked = is_revoked or (lambda _: False)
+        self._is_over: Callable[[str], bool] = lambda _: False
         self._seen: dict[bytes, Grant] = {}
 
     def revoked_by(self, is_revoked: Callable[[str], bool]) -> None:
         self._is_revoked = is_revoked
+
+    def ended_by(self, is_over: Callable[[str], bool]) -> None:
+        """Asked of the run that a token is bound to: it ends with it."""
+        self._is_over = is_over
 
     def mint(self, actor: Actor, *, seconds: float, now: float | None = None) -> tuple[str, Grant]:
         at = time.time() if now is None else now
@@ -49,7 +54,10 @@ class Tokens:
         return jwt.encode(claims, self._key, algorithm=ALGORITHM), grant
 
     def check(self, token: str) -> Grant:
-        """Raise `Forbidden` unless it is one of ours, is not over, and was not revoked."""
+        """Raise `Forbidden` unless it is one of ours, is not over, and was not revoked.
+
+        One that is bound to a run is over when that run is.
+        """
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         grant = self._seen.get(digest)
         if grant is None:
@@ -61,6 +69,10 @@ class Tokens:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token")
         if self._is_revoked(grant.id):
             raise Forbidden("The token has been revoked.", fix=FIX, code="revoked_token")
+        if grant.actor.run and self._is_over(grant.actor.run):
+            raise Forbidden(
+                f"{grant.actor.run} is over, and its token with it.", fix=FIX, code="stale_run"
+            )
         return grant
 
     def _read(self, token: str) -> Grant:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     Said = Mapping[str, Any]
 
+TREE = {"handle": "task"}
 PRIORITIES = ("critical", "high", "normal", "low")  # by the number that a task has
 
 
@@ -145,8 +146,42 @@ def directive(_who: Who, given: Said) -> list[Step]:
     return [Step("board.post", fields | {"priority": given.get("priority", "normal")})]
 
 
+def kill(_who: Who, given: Said) -> list[Step]:
+    """Always gracefully: whoever asks for less gets no less."""
+    return [Step("swarm.kill", {"swarm": given["swarm_id"]})]
+
+
 def mail(_who: Who, given: Said) -> list[Step]:
-    return [Step("mail.list", {"unread": given.get("filter", "unread") == "unread"})]
+    unread = given.get("filter", "unread") == "unread"
+    return [Step("mail.take" if given.get("mark_read") else "mail.list", {"unread": unread})]
+
+
+def tree(operation: str) -> Callable[[Who, Said], list[Step]]:
+    """Somebody's worktree, by their handle; of a run, its own."""
+
+    def steps(_who: Who, given: Said) -> list[Step]:
+        return [Step(operation, {TREE.get(key, key): value for key, value in given.items()})]
+
+    return steps
+
+
+def handoff(_who: Who, given: Said) -> list[Step]:
+    """What has no place of its own in a checkpoint is said as it is."""
+    context = dict(given["context"])
+    said = {key: context.pop(key) for key in ("goal", "now", "test") if _is_text(context.get(key))}
+    for key in ("blockers", "questions", "next", "worked", "failed", "files"):
+        if isinstance(context.get(key), list) and all(map(_is_text, context[key])):
+            said[key] = context.pop(key)
+    rest = json.dumps(context, ensure_ascii=False) if context else ""
+    goal = said.get("goal") or "Handed over"
+    now = "\n".join(part for part in (said.get("now", ""), rest) if part) or goal
+    return [
+        Step("checkpoint.save", {"summary": {**said, "goal": goal, "now": now}, "to": given["to"]})
+    ]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def own(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:

@@ -97,6 +97,15 @@ TOOLS = (
         "team_dismiss", "End an agent; its work is kept.", steps.say("task.cancel", handle="task"),
         ("task.cancel",), {"handle": TEXT}, ("handle",), _P.DISMISS,
     ),
+    Tool(
+        "team_broadcast", "Mail everyone in the team.", steps.say("mail.broadcast", message="text"),
+        ("mail.broadcast",), {"message": TEXT}, ("message",),
+    ),
+    Tool(
+        "team_handoff", "Hand your work over to somebody, with what they need to go on.",
+        steps.handoff, ("checkpoint.save",), {"to": TEXT, "context": OBJECT}, ("to", "context"),
+        quiet=True,
+    ),
     Tool("team_workers", "The agents at work.", steps.say("agent.list"), ("agent.list",), {}, quiet=True),
     Tool(
         "team_send", "Tell an agent something while it works.",
@@ -108,8 +117,9 @@ TOOLS = (
         ("mail.send",), {"to": TEXT, "body": TEXT, "subject": TEXT}, ("to", "body"),
     ),
     Tool(
-        "mail_read", "Your mail.", steps.mail, ("mail.list",),
-        {"filter": {"type": "string", "enum": ["unread", "all"]}},
+        "mail_read", "Your mail; `mark_read`: and say that you have read it.", steps.mail,
+        ("mail.list", "mail.take"),
+        {"filter": {"type": "string", "enum": ["unread", "all"]}, "mark_read": YES},
     ),
     Tool(
         "mail_mark_read", "Say that you have read a mail.", steps.say("mail.read"), ("mail.read",),
@@ -173,7 +183,7 @@ TOOLS = (
     ),
     Tool(
         "swarm_kill", "End a swarm and its agents; their work is kept.",
-        steps.say("swarm.kill", swarm_id="swarm"), ("swarm.kill",), {"swarm_id": TEXT}, ("swarm_id",),
+        steps.kill, ("swarm.kill",), {"swarm_id": TEXT, "graceful": YES}, ("swarm_id",),
     ),
     Tool(
         "swarm_broadcast", "Tell everyone in a swarm something.", steps.directive, ("board.post",),
@@ -197,6 +207,28 @@ TOOLS = (
         "spawn_cancel", "Take an agent out of the queue, or end it.",
         steps.say("task.cancel", request_id="task"), ("task.cancel",), {"request_id": TEXT},
         ("request_id",), _P.DISMISS,
+    ),
+    Tool(
+        "worktree_status", "What is in a worktree: your own, or that of `handle`.",
+        steps.tree("worktree.status"), ("worktree.status",), {"handle": TEXT}, quiet=True,
+    ),
+    Tool(
+        "worktree_commit", "Commit all that changed in a worktree: your own, or that of `handle`.",
+        steps.tree("worktree.commit"), ("worktree.commit",), {"message": TEXT, "handle": TEXT},
+        ("message",), quiet=True,
+    ),
+    Tool(
+        "worktree_push", "Push a worktree's branch; nothing is ever overwritten.",
+        steps.tree("worktree.push"), ("worktree.push",), {"handle": TEXT},
+    ),
+    Tool(
+        "worktree_merge", "Merge a worktree's branch onto that of its project, or onto `onto`.",
+        steps.tree("worktree.merge"), ("worktree.merge",), {"handle": TEXT, "onto": TEXT},
+    ),
+    Tool(
+        "worktree_pr", "Push a worktree's branch and open a pull request.",
+        steps.tree("worktree.pr"), ("worktree.pr",),
+        {"title": TEXT, "body": TEXT, "base": TEXT, "handle": TEXT}, ("title", "body"),
     ),
     Tool(
         "memory_store", "Keep something for the team, under a key.",

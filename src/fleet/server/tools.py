@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.access import GRANTS, Role
-from fleet.domain.errors import BadInput, Forbidden
+from fleet.domain.access import GRANTS, Role, allow
+from fleet.domain.errors import BadInput
 from fleet.server.tool_table import TOOLS
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def steps_of(name: str, who: Who, given: Mapping[str, Any]) -> list[Step]:
     tool = next((tool for tool in TOOLS if tool.name == name), None)
     if tool is None:
         raise BadInput(f"There is no tool '{name[:60]}'.", fix="List the tools.")
-    if tool.may is not None and tool.may not in GRANTS[who.actor.role]:
-        raise Forbidden(f"{who.actor.name} is a {who.actor.role}, and may not {tool.may}.")
+    for permission in sorted(tool.permissions()):
+        allow(who.actor, permission)
     unknown = [key for key in given if key not in tool.takes]
     missing = [key for key in tool.needs if key not in given]
     if unknown or missing:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
-from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.operations.catalogue import perform
@@ -22,12 +23,15 @@ MOST = 256  # in one transaction: the last of them waits for all
 class Job(NamedTuple):
     context: Context
     request: Request[Any]
-    done: Future[Any]
+    done: asyncio.Future[Any]
     key: str = ""
 
 
 class Writer:
-    """`wrote` is told after each transaction, in this thread."""
+    """`wrote` is told after each transaction, in this thread.
+
+    Those who wait do so in one loop, which is woken once for all of a transaction.
+    """
 
     def __init__(self, open_store: Callable[[], Store], wrote: Callable[[], None]) -> None:
         self._open = open_store
@@ -43,9 +47,9 @@ class Writer:
         self._jobs.put(None)
         self._thread.join()
 
-    def do(self, context: Context, request: Request[Any], key: str = "") -> Future[Any]:
+    def do(self, context: Context, request: Request[Any], key: str = "") -> asyncio.Future[Any]:
         """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
-        job = Job(context, request, Future(), key)
+        job = Job(context, request, asyncio.get_running_loop().create_future(), key)
         self._jobs.put(job)
         return job.done
 
@@ -80,11 +84,18 @@ class Writer:
                 results = [(job, *_tried(store, job)) for job in batch]
         except BaseException as error:  # noqa: BLE001  # whoever asked is told; the thread goes on
             results = [(job, None, error) for job in batch]
-        for job, reply, failed in results:
-            if failed is not None:
-                job.done.set_exception(failed)
-            else:
-                job.done.set_result(reply)
+        with suppress(RuntimeError):  # the loop is gone, and with it those who asked
+            batch[0].done.get_loop().call_soon_threadsafe(_tell, results)
+
+
+def _tell(results: list[tuple[Job, Any, BaseException | None]]) -> None:
+    for job, reply, failed in results:
+        if job.done.done():  # whoever asked has left
+            continue
+        if failed is not None:
+            job.done.set_exception(failed)
+        else:
+            job.done.set_result(reply)
 
 
 def _tried(store: Store, job: Job) -> tuple[Any, BaseException | None]:

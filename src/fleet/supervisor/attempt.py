@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event
-from fleet.domain.message import delivered
 from fleet.domain.run import Ending, Outcome, Run, RunState
 from fleet.domain.task import SECOND, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
@@ -22,6 +21,7 @@ from fleet.ports import Look, Presence, Put
 from fleet.supervisor.blame import blame, wished
 from fleet.supervisor.brief import has_asked, news_for, session_of
 from fleet.supervisor.gate import Gate, gate_name
+from fleet.supervisor.heard import changes_of
 from fleet.supervisor.launching import launch_of
 from fleet.supervisor.limits import Silence, Steady, is_full, out_of_time, spent_up, window_of
 from fleet.supervisor.reporting import Reporting
@@ -172,7 +172,8 @@ class Attempt:
             if not is_recorded(store, self.run, "run.prompted"):
                 facts.append(self._event("run.prompted", now))
             if facts:
-                store.commit([Put(delivered(m, at=now)) for m in told], facts)
+                heard = [c for m in told for c in changes_of(store, self.run, m, now=now)]
+                store.commit(heard, facts)
             self._delivered = True
 
     def _event(self, kind: str, at: int, **data: str) -> Event:
@@ -258,6 +259,7 @@ class Attempt:
         for key, text in self._replies.items():
             self._parts.launcher.tell(self.run.id, text, key=key)
         self._replies.clear()
+        self._speaking.confirm(self.run, self.waiting, self._heard)
         if self._closed_at or self._speaking.speak(
             self.run, self.waiting, self._heard, self._ear()
         ):

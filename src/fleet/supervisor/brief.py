@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
+from fleet.domain.hearing import is_aside
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import Ending
 from fleet.supervisor.protocol import PROTOCOL
@@ -88,7 +89,7 @@ def compose(
 def _said(message: Message, question: str) -> str:
     if question:
         return f"You asked: {question}\nAnswer: {message.text}"
-    return f"A message for you: {message.text}"
+    return message.text if is_aside(message) else f"A message for you: {message.text}"
 
 
 def _ended(last: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from fleet.domain.budget import left
@@ -9,11 +10,14 @@ from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import Refused
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.task import Mode
+from fleet.operations.known import known_to
 from fleet.ports import Brief, InTerminal
 from fleet.supervisor.brief import compose, instructions, news_for, session_of
 from fleet.supervisor.limits import budget_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fleet.config import Settings
     from fleet.domain.fleet import Agent, Fleet, Gateway
     from fleet.domain.run import Choice, Run, Workspace
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Launch
     from fleet.supervisor.parts import Here, Parts
 
+PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides those of ours
 CONFIGURED = frozenset({"acp"})  # the program's own settings say by which names it has models
 
 
@@ -35,11 +40,15 @@ def launch_of(
     said = parts.store.messages(task.id)
     options = options_of(agent, there.fleet, run.choice)
     options["budget_usd"] = _dollars(task, coder, there.settings)
+    env = _env(parts, run, task, workspace, gateway=_gateway(there.fleet, run.choice))
+    options["mcp"] = tools_of(env) if there.settings.run.mcp else None
     prompt = compose(task, last, said, run.claimed_at, resuming=bool(session))
     if task.spec.mode == Mode.TERMINAL and not (
         task.prompt or last or news_for(said, run.claimed_at)
     ):
         prompt = ""  # a person will say what is wanted
+    if prompt and not session and (known := known_to(parts.store, task)):
+        prompt = f"{prompt}\n\n{known}"
     brief = Brief(
         run_id=run.id,
         prompt=prompt,
@@ -48,7 +57,7 @@ def launch_of(
         model=asked_for(agent, there.fleet, run.choice),
         instructions=instructions(agent),
         session=session,
-        env=_env(parts, run, task, workspace, gateway=_gateway(there.fleet, run.choice)),
+        env=env,
         options=options,
     )
     if task.spec.mode != Mode.TERMINAL:
@@ -80,6 +89,20 @@ def _env(
     if gateway is not None and (key := parts.gateway_key(gateway)):
         env[gateway.master_key_env] = key
     return env
+
+
+def tools_of(env: Mapping[str, str]) -> dict[str, object]:
+    """Our MCP server: over HTTP where one runs, else a program of its own over the store.
+
+    `-P`: the directory that it starts in may have a `fleet` of its own.
+    """
+    passes = sorted(name for name in env if name.startswith("FLEET_") or name in PASSED)
+    return {
+        "url": env.get("FLEET_RUN_SERVER", ""),
+        "token_env": "FLEET_RUN_BEARER",
+        "command": (sys.executable, "-P", "-m", "fleet", "mcp"),
+        "passes": tuple(passes),
+    }
 
 
 def _dollars(task: Task, coder: Coder, settings: Settings) -> float:

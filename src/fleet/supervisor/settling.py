@@ -9,6 +9,7 @@ from fleet.domain.access import SUPERVISOR
 from fleet.domain.budget import OPTIONS
 from fleet.domain.errors import Conflict, Unavailable
 from fleet.domain.event import Event
+from fleet.domain.hearing import is_aside
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Ending, Outcome, Run, Slots, end, release
 from fleet.domain.schedule import credential
@@ -81,9 +82,9 @@ def is_recorded(store: Store, run: Run, kind: str) -> bool:
 
 
 def _waits(store: Store, task: Task) -> bool:
-    """Whether words were sent to it that no run has heard."""
+    """Whether words were sent to it, and it alone, that no run has heard."""
     return any(
-        m.kind is MessageKind.WORDS and m.state is MessageState.OPEN
+        m.kind is MessageKind.WORDS and m.state is MessageState.OPEN and not is_aside(m)
         for m in store.messages(task.id)
     )
 

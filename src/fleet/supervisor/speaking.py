@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import SUPERVISOR
-from fleet.domain.event import Event
-from fleet.domain.message import delivered
-from fleet.ports import Put
+from fleet.supervisor.heard import note_heard, unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,12 +33,9 @@ class Speaking:
         if not waiting or not heard.heard_words:
             return
         known = set(self._keys()[: heard.heard_words])
-        store, now = self._parts.store, self._parts.store.now()
         for message in waiting:
             if f"{KEY}{message.id}" in known:
-                data = {"message": message.id}
-                event = Event("message.heard", run.task, SUPERVISOR, now, run.id, data)
-                store.commit([Put(delivered(message, at=now))], [event])
+                note_heard(self._parts.store, run, message)
 
     def speak(
         self, run: Run, waiting: Sequence[Message], heard: Conversation, listener: Listener
@@ -53,6 +47,7 @@ class Speaking:
             self._told_at = self._told_at or now
             return not heard.at_rest or now - self._told_at < UNHEARD
         fresh = [m for m in waiting if m.at > run.claimed_at and f"{KEY}{m.id}" not in told]
+        fresh = unread(self._parts.store, run, fresh)
         if not fresh:
             return False
         text = listener.words(fresh[0].text)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.domain.activity import SILENT
 from fleet.domain.errors import FleetError
-from fleet.domain.message import delivered
 from fleet.domain.task import SECOND, Mode
-from fleet.ports import InTerminal, Put, ScreenState
+from fleet.ports import InTerminal, ScreenState
 from fleet.supervisor.attempt import Attempt
+from fleet.supervisor.heard import note_heard, unread
 from fleet.supervisor.limits import out_of_time, spent_up
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class TerminalAttempt(Attempt):
             return
         first = "" if self._heard.turns else self._parts.launcher.first(self.run.id)
         fresh = [m for m in self.waiting if m.at > self.run.claimed_at]
+        if not first and not self._typed.keys() & {m.id for m in fresh}:
+            fresh = unread(self._parts.store, self.run, fresh)
         key, text = ("prompt", first) if first else ("", "")
         if not first and fresh:
             key, text = fresh[0].id, fresh[0].text
@@ -108,12 +110,10 @@ class TerminalAttempt(Attempt):
 
     def _confirm(self) -> None:
         """What it heard next is what was pasted: nobody else's words were in its prompt box."""
-        store, now = self._parts.store, self._parts.store.now()
         for message in self.waiting:
             typed = self._typed.get(message.id)
             if typed and self._heard.heard_words > typed.before:
-                event = self._event("message.heard", now, message=message.id)
-                store.commit([Put(delivered(message, at=now))], [event])
+                note_heard(self._parts.store, self.run, message)
 
     def _end(self, judged: Callable[[Run], Outcome]) -> None:
         """Its terminal is closed too, unless somebody sits there; the text of its screen is kept."""

@@ -206,7 +206,9 @@ class FakeNode:
     async def _outcome(self, connection: Connection, request: Request, seen: Seen) -> str:
         try:
             await connection.pause(self.manner.lag)
-            if takes_fault(self.manner, request.path) and await self._fault(connection):
+            if takes_fault(self.manner, request.path) and await self._fault(
+                connection, request.path
+            ):
                 return "failed"
             await self._answer(connection, request, seen)
         except Left:
@@ -218,7 +220,7 @@ class FakeNode:
             connection.drip = 0.0
         return "answered"
 
-    async def _fault(self, connection: Connection) -> bool:
+    async def _fault(self, connection: Connection, path: str) -> bool:
         """Whether that was the answer."""
         manner = self.manner
         connection.drip = manner.drip
@@ -227,8 +229,12 @@ class FakeNode:
         if manner.status:
             body = {"error": manner.message}
             await connection.json(manner.status, body)
+        elif manner.location:
+            await connection.answer(307, "text/plain", b"", location=manner.location + path)
         elif manner.html:
             await connection.answer(200, "text/html", HTML)
+        elif manner.body:
+            await connection.answer(200, "application/json", manner.body.encode())
         elif manner.garbage:
             await connection.answer(200, "application/json", b'{"models": [{"name": ')
         else:

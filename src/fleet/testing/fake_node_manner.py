@@ -42,12 +42,27 @@ class Manner:
     status: int = 0  # answers with this one in place of 200
     message: str = "the stand-in was told to fail"
     html: bool = False
+    location: str = ""  # sends whoever asks to this address, with status 307
+    body: str = ""  # answers with this, and says that it is JSON
     garbage: bool = False  # what says that it is JSON and is not
     only: str = ""
     times: int | None = None
 
 
-FAULTS = ("refuse", "drop", "hang", "drip", "stale", "die", "short", "status", "html", "garbage")
+FAULTS = (
+    "refuse",
+    "drop",
+    "hang",
+    "drip",
+    "stale",
+    "die",
+    "short",
+    "status",
+    "html",
+    "location",
+    "body",
+    "garbage",
+)
 NAMES = tuple(held.name for held in fields(Manner))
 
 

@@ -145,6 +145,16 @@ class MemoryStore:
     def entry_by_id(self, entry_id: str) -> Entry:
         return self._one(Entry, entry_id)
 
+    def prune(self, kind: str, team: str, *, now: int) -> None:
+        with self._writing:
+            self.records = {
+                name: held
+                for name, held in self.records.items()
+                if not isinstance(held, Entry)
+                or (held.kind, held.team) != (kind, team)
+                or held.counts(now)
+            }
+
     def entries(self, query: EntryQuery) -> list[Entry]:
         words = words_of(query.text)
         found = [

@@ -39,6 +39,15 @@ def test_columns_that_may_not_shrink_are_never_cut():
     assert draw(table, 20)[1] == "x" * 30 + "  " + "y" * 7 + "…"
 
 
+def test_where_cutting_is_not_enough_spare_columns_are_left_out():
+    columns = ["a", Column("b", spare=1), Column("c", spare=2), Column("d", flexible=True)]
+    table = Table(columns, [("x" * 6, "y" * 6, "z" * 6, "w" * 20)])
+    assert draw(table)[0].split() == draw(table, 40)[0].split() == ["A", "B", "C", "D"]
+    assert draw(table, 30) == ["A       B       D", "xxxxxx  yyyyyy  wwwwwwwwwwwww…"]
+    assert draw(table, 20) == ["A       D", "xxxxxx  wwwwwwwwwww…"]
+    assert draw(table, 8)[0].split() == ["A", "D"]
+
+
 @given(
     st.lists(st.tuples(st.text(max_size=40), st.text(max_size=200)), min_size=1, max_size=5),
     st.integers(min_value=60, max_value=200),

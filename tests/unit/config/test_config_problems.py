@@ -52,7 +52,7 @@ WRONG = {
         "run: {zzz: 1}\n",
         (
             "fleet.yaml:1: run.zzz: is not a setting.\n  It may be attempts, backoff, gate, "
-            "gate_limit, grace, stall_limit, time_limit."
+            "gate_limit, grace, mcp, stall_limit, time_limit."
         ),
     ),
     "a key that is there twice": (
@@ -81,7 +81,7 @@ WRONG = {
     ),
     "a number out of range": (
         "gateway: {port: 70000}\n",
-        "fleet.yaml:1: gateway.port: needs a number from 1 to 65535, not 70000.",
+        "fleet.yaml:1: gateway.port: needs a number from 1 to 65534, not 70000.",
     ),
     "a number that is none": (
         "run: {backoff: .nan}\n",

@@ -23,6 +23,7 @@ VALUES = {
     "run.stall_limit": 60,
     "run.gate": "make test",
     "run.gate_limit": 90,
+    "run.mcp": False,
     "budget.usd": 2.5,
     "budget.tokens": 1_000_000,
     "budget.minutes": 90,
@@ -42,6 +43,7 @@ VALUES = {
     "workspace.pool": 0,
     "workspace.pool_ignored": "clean",
     "tmux.prefix": "ai_",
+    "server.places": ["/srv/projects"],
     "store.url": "sqlite:////tmp/other.db",
 }
 
@@ -76,6 +78,7 @@ FLEET = {
     "agents.*.prompt": ("Be kind.", lambda f: f.agent("x").prompt),
     "agents.*.tools": (["Read"], lambda f: list(f.agent("x").tools)),
     "agents.*.priority": (1, lambda f: f.agent("x").priority),
+    "agents.*.role": ("team-lead", lambda f: f.agent("x").role),
     "agents.*.permissions": ("full", lambda f: f.agent("x").permissions),
     "agents.*.extra_args": (["--fast"], lambda f: list(f.agent("x").extra_args)),
     "agents.*.command": (["./a", "b"], lambda f: list(f.agent("runs").command)),

@@ -18,6 +18,7 @@ MATRIX = {  # permission: who has it
     P.SPAWN: "coordinator team-lead",
     P.DISMISS: "coordinator team-lead",
     P.BROADCAST: "coordinator team-lead",
+    P.COMMIT: "coordinator team-lead worker merger",
     P.MERGE: "coordinator team-lead merger",
     P.PUSH: "coordinator team-lead merger",
     P.BOARD: "coordinator team-lead worker",

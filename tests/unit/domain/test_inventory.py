@@ -84,6 +84,15 @@ def test_a_node_that_says_too_little_gives_no_shape(said):
     assert shape_of(said) is None
 
 
+@pytest.mark.parametrize("said", [float("inf"), float("nan"), -1, 10**12, "32", None, [None, "x"]])
+def test_what_can_be_no_count_of_a_model_is_not_counted(said):
+    keys = ("block_count", "attention.head_count", "attention.head_count_kv", "embedding_length")
+    assert shape_of({"general.architecture": "x", **{f"x.{key}": said for key in keys}}) is None
+    usual = {"x.block_count": 2, "x.attention.head_count": 4, "x.embedding_length": 64}
+    odd = {"general.architecture": "x", **usual, "x.attention.head_count_kv": said}
+    assert sum(shape_of(odd).kv_heads) == 0
+
+
 def test_the_memory_of_a_resident_model_teaches_what_a_token_takes():
     held = Held("qwen:7b", 4_000_000_000)
     assert learned(held, Resident("qwen:7b", 4_057_344_000, context=1000)) == 57_344

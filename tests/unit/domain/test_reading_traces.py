@@ -87,6 +87,25 @@ def test_a_moment_without_a_zone_is_one_of_here():
     assert since("2026-11-15T14:00", here) == NOON
 
 
+def test_longer_ago_than_there_was_time_is_from_the_beginning():
+    assert since("99999999h", NOW) == 0
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "-1e999", "1" + "0" * 30, '"x"', "null"])
+def test_a_number_that_is_none_is_read_as_zero(number):
+    names = ("wait", "ttft", "total", "prompt_tokens", "retries", "status")
+    held = ", ".join(f'"{name}": {number}' for name in names)
+    found = read(f'{{"at": 5, {held}, "why": {{"estimates": [{{"wait": {number}}}]}}}}')
+    assert found is not None
+    assert (found.times, found.tokens, found.retries) == ((0, 0, 0), (0, 0, 0), 0)
+    assert found.estimates[0].total == 0
+
+
+@pytest.mark.parametrize("at", ["-1", "1" + "0" * 30, "1.5", "NaN"])
+def test_what_happened_at_no_time_is_no_trace(at):
+    assert read(f'{{"at": {at}}}') is None
+
+
 @pytest.mark.parametrize("text", ["soon", "-2h", "25:00", "2026-13-01", "", "5 m"])
 def test_what_is_no_moment_is_refused_with_the_ways_to_say_one(text):
     with pytest.raises(BadInput) as caught:

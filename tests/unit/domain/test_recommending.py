@@ -171,6 +171,15 @@ def test_nothing_goes_to_a_node_that_did_not_answer_and_it_is_named():
     assert "b did not answer, so nothing is moved there." in advice.notes
 
 
+def test_nobody_falls_back_to_a_node_that_did_not_answer():
+    small, heavy = two()
+    world = machines(laptop=6, mini=21)
+    world["laptop"] = world["laptop"]._replace(up=False)
+    advice = recommend(world, [small, heavy], [Wish("implementer", "heavy")])
+    assert advice.lines == ()
+    assert any("heavy stands on mini alone" in note for note in advice.notes)
+
+
 def test_without_memory_and_speed_it_says_what_is_not_known():
     model = stock("small", "a", spots={"a": Spot(held=True)})
     advice = recommend(machines(a=0), [model], [Wish("planner", "small")])

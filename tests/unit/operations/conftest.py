@@ -19,6 +19,7 @@ from fleet.operations.messages import Ask
 from fleet.operations.parents import parent_changes
 from fleet.operations.showing import ShowTask
 from fleet.operations.tasks import AddTask
+from fleet.operations.worktrees import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
 from fleet.ports import Put
 from fleet.supervisor.settling import end_run
 from fleet.testing.clock import FakeClock
@@ -43,10 +44,47 @@ class Meddler:
         return self._store.commit(changes, events)
 
 
+class FakeTrees:
+    """A worktree for every task, each with one change to commit, and nobody's remote in the way."""
+
+    def __init__(self) -> None:
+        self.done = set()
+
+    def _first(self, what: str, task) -> bool:
+        """Whether it was not done before."""
+        new = (what, task.id) not in self.done
+        self.done.add((what, task.id))
+        return new
+
+    def status(self, task):
+        files = (ChangedFile("a.py", "modified"),)
+        return WorktreeRow(task.id, task.title, "/x", "c0", 1, 0, 1, 1, files, ())
+
+    def commit(self, task, message):
+        if not self._first("commit", task):
+            raise Refused("There is nothing to commit.", fix="Change something.")
+        return CommitRow(task.id, task.title, message, 1)
+
+    def push(self, task):
+        return PushRow(task.id, task.title, "origin", nothing=not self._first("push", task))
+
+    def merge(self, task, onto):
+        nothing = not self._first("merge", task)
+        return MergeRow(
+            task.id, task.title, onto or "main", "c1", fast_forward=True, nothing=nothing
+        )
+
+    def propose(self, task, title, body, base):
+        if not self._first("propose", task):
+            raise Refused("There is a pull request already.", fix="Look at it.")
+        return PushRow(task.id, task.title, "origin", nothing=False, url=f"https://x/{title}")
+
+
 class Office:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore(self.clock)
+        self.trees = FakeTrees()
         self.machine = FakeMachine(self.clock, lambda _run, _process: None)
         node = Node("big", "ollama", "http://big:11434")
         model = Model("heavy", "heavy-coder", (Serving(node, "qwen", 32768, 60.0, 1),))
@@ -62,7 +100,7 @@ class Office:
     def context(self, actor: Actor = ADA, store=None) -> Context:
         return Context(
             actor, store or self.store, lambda: self.machine, lambda _: self.world,
-            sign=lambda claims: f"signed {claims['sub']}",
+            sign=lambda claims: f"signed {claims['sub']}", trees=lambda: self.trees,
         )  # fmt: skip
 
     def call(self, request, actor: Actor = ADA, *, meanwhile=None):

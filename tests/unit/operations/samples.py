@@ -7,6 +7,7 @@ from fleet.operations.agents import ListAgents
 from fleet.operations.assigning import AssignTask
 from fleet.operations.boards import ArchivePosts, MarkRead, Post, ReadBoard
 from fleet.operations.catalogue import operations
+from fleet.operations.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
 from fleet.operations.checkpoints import (
     AcceptCheckpoint,
     DoneItem,
@@ -20,11 +21,12 @@ from fleet.operations.checkpoints import (
 from fleet.operations.claims import ClaimFile, ListFiles, ReleaseFile
 from fleet.operations.dependencies import AddDependency, RemoveDependency
 from fleet.operations.editing import EditTask
+from fleet.operations.enrolling import CreateEnrolment, Enrol, ListEnrolments, RevokeEnrolment
 from fleet.operations.issues import ListIssues
 from fleet.operations.listing import ListTasks, ReadyTasks
-from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail
+from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail, TakeMail
 from fleet.operations.marking import MarkTask
-from fleet.operations.members import BeSeen, ListMembers
+from fleet.operations.members import BeSeen, ListMembers, ShowMember
 from fleet.operations.memory import ListMemory, Recall, SearchMemory, StoreMemory
 from fleet.operations.messages import (
     Answer,
@@ -42,6 +44,13 @@ from fleet.operations.stopping import StopRuns
 from fleet.operations.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
 from fleet.operations.tasks import AddTask, CancelTask, CloseTask, PauseTask, ResumeTask, RetryTask
 from fleet.operations.tokens import CreateToken, ListTokens, RevokeToken
+from fleet.operations.worktrees import (
+    CommitWorktree,
+    MergeWorktree,
+    ProposeWorktree,
+    PushWorktree,
+    ShowWorktree,
+)
 
 DECLARED = {operation.name: operation for operation in operations()}
 SECRET = "blueprint"
@@ -55,6 +64,22 @@ def _answered(office, team: str) -> str:
     question = _asked(office, team)
     office.call(Answer(question, SECRET))
     return question
+
+
+def _enrolment(office, team: str):
+    return office.call(CreateEnrolment("team-lead", team))
+
+
+def _chat(office, team: str) -> str:
+    """Ada's, with everyone in the team, in which somebody said something."""
+    chat = office.call(OpenChat(team=team)).id
+    office.call(Say(chat, SECRET, team=team))
+    return chat
+
+
+def _ours(office, team: str) -> str:
+    """A task that is Ada's, as a worker may have one."""
+    return office.add(SECRET, team=team, spec=Spec(assignee="ada"))
 
 
 def _ran(office, team: str) -> str:
@@ -176,6 +201,21 @@ SAMPLES = {
     "token.list": lambda office, team: _token(office, ListTokens(all=True)),
     "member.seen": lambda office, team: BeSeen(team),
     "member.list": lambda office, team: _member(office, team, ListMembers(team)),
+    "member.show": lambda office, team: _member(office, team, ShowMember(SECRET, team)),
+    "enrolment.create": lambda office, team: CreateEnrolment("worker", team, "bob"),
+    "enrolment.list": lambda office, team: [_enrolment(office, team), ListEnrolments()][1],
+    "enrolment.revoke": lambda office, team: RevokeEnrolment(_enrolment(office, team).id),
+    "enrolment.use": lambda office, team: Enrol(_enrolment(office, team).secret, SECRET, team),
+    "chat.open": lambda office, team: OpenChat(team=team),
+    "chat.list": lambda office, team: [_chat(office, team), ListChats(team)][1],
+    "chat.say": lambda office, team: Say(_chat(office, team), SECRET, team=team),
+    "chat.read": lambda office, team: ReadChat(_chat(office, team), team=team),
+    "chat.mark_read": lambda office, team: MarkChat(_chat(office, team), team=team),
+    "worktree.status": lambda office, team: ShowWorktree(office.add(SECRET, team=team)),
+    "worktree.commit": lambda office, team: CommitWorktree(SECRET, _ours(office, team)),
+    "worktree.push": lambda office, team: PushWorktree(office.add(SECRET, team=team)),
+    "worktree.merge": lambda office, team: MergeWorktree(office.add(SECRET, team=team)),
+    "worktree.pr": lambda office, team: ProposeWorktree(SECRET, task=office.add(SECRET, team=team)),
     "swarm.create": lambda office, team: CreateSwarm(SECRET, team=team),
     "swarm.list": lambda office, team: [_swarm(office, team), ListSwarms()][1],
     "swarm.show": lambda office, team: ShowSwarm(_swarm(office, team)),
@@ -187,6 +227,7 @@ SAMPLES = {
     "mail.send": lambda office, team: SendMail("bob", SECRET, team=team),
     "mail.broadcast": lambda office, team: _member(office, team, Broadcast(SECRET, team=team)),
     "mail.list": lambda office, team: [_mail(office, team), ListMail(team=team)][1],
+    "mail.take": lambda office, team: [_mail(office, team), TakeMail(team=team)][1],
     "mail.read": lambda office, team: ReadMail(_mail(office, team)),
     "checkpoint.save": lambda office, team: _summary(team),
     "checkpoint.load": lambda office, team: LoadCheckpoint(_checkpoint(office, team)),

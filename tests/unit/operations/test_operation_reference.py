@@ -13,8 +13,9 @@ from fleet.cli.main import COMMANDS, LOCAL
 SCRIPT = Path(__file__).parents[3] / "scripts" / "reference_operations.py"
 WITHOUT_A_COMMAND = {
     "run.stop_all",  # of `fleet run stop --agents`, which is local
-    "agent.spawn",  # for programs: `fleet spawn` waits for what it started
     "task.mark",  # for programs: each word has a command of its own
+    "member.show",  # for programs: `fleet teams` shows them all
+    "enrolment.use",  # at /auth, by whom nobody knows yet
 }
 
 

@@ -15,6 +15,7 @@ from fleet.operations.checkpoints import (
     Summary,
 )
 from fleet.operations.claims import ClaimFile, ListFiles, ReleaseFile
+from fleet.operations.listing import ListTasks
 from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail
 from fleet.operations.marking import MarkTask
 from fleet.operations.members import BeSeen, ListMembers
@@ -74,6 +75,16 @@ def test_an_ended_swarm_takes_nothing_more(office):
         office.add("Late", parent=swarm)
     office.refused(Post(swarm, "{}"))
     office.refused(KillSwarm(swarm))
+
+
+@pytest.mark.parametrize("tasks", [0, 1])
+def test_a_swarm_with_nothing_left_in_it_ends_when_it_is_ended(office, tasks):
+    swarm = office.call(CreateSwarm("Builders")).id
+    for _ in range(tasks):
+        office.call(CancelTask(office.add("One", parent=swarm)))
+    office.call(KillSwarm(swarm))
+    assert office.show(swarm).task.status == "cancelled"
+    assert office.call(ListTasks()) == ()
 
 
 def test_swarms_are_listed_in_pages(office):

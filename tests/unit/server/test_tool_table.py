@@ -23,6 +23,60 @@ EXAMPLES = {
 RUN = Who(Actor("t-1.1", Role.COORDINATOR, "local", "t-1.1"), "/somewhere")
 
 
+# As claude-fleet's agents know them: what each takes, those that must be given first.
+KNOWN = """
+team_status
+team_broadcast message*
+team_tasks filter
+team_assign agent* task* description
+team_complete task_id*
+team_claim file*
+team_spawn handle* prompt workingDir
+team_dismiss handle*
+team_workers
+team_send handle* message*
+mail_send to* body* subject
+mail_read filter mark_read
+team_handoff to* context*
+worktree_commit message*
+worktree_push
+worktree_pr title* body* base
+blackboard_post message_type* payload* swarm_id target_handle priority
+blackboard_read swarm_id message_type unread_only priority limit
+blackboard_mark_read message_ids*
+blackboard_archive swarm_id message_ids max_age_hours
+checkpoint_create goal* now* test done_this_session blockers questions next to_handle
+checkpoint_load checkpoint_id latest
+checkpoint_list status limit
+swarm_create name* description max_agents
+swarm_list swarm_id include_agents
+swarm_kill swarm_id* graceful
+swarm_broadcast swarm_id* directive* priority
+spawn_request agent_type* task* swarm_id priority depends_on
+spawn_status request_id include_queue
+spawn_cancel request_id*
+memory_store key* value* memory_type tags
+memory_recall key*
+memory_search query* memory_type limit
+"""
+
+
+@pytest.mark.parametrize("line", KNOWN.strip().splitlines())
+def test_a_tool_is_there_under_its_known_name_with_what_it_takes(line):
+    name, *words = line.split()
+    tool = next(tool for tool in TOOLS if tool.name == name)
+    assert {word.rstrip("*") for word in words} <= tool.takes.keys()
+    assert {word[:-1] for word in words if word.endswith("*")} == set(tool.needs)
+
+
+def test_what_is_handed_over_becomes_a_checkpoint_for_somebody():
+    given = {"to": "bob", "context": {"goal": "Login", "next": ["Tests"], "branch": "x", "n": [1]}}
+    (step,) = steps_of("team_handoff", RUN, given)
+    said = step.fields["summary"]
+    assert (step.fields["to"], said["goal"], said["next"]) == ("bob", "Login", ["Tests"])
+    assert said["now"] == '{"branch": "x", "n": [1]}'
+
+
 def example(schema):
     return schema["enum"][0] if "enum" in schema else EXAMPLES[schema.get("type", "string")]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONNECT = 2.0  # seconds
 MOST = 16 << 20  # bytes of one answer: a list of all hosted models is about one million
-BAD = 400
+ELSEWHERE, BAD = 300, 400
 
 
 class NoAnswer(Unavailable):
@@ -65,10 +65,12 @@ class Asking:
         status, kind, data = self._exchange(path, body)
         try:
             found = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if status >= BAD:
             raise OtherAnswer(refused_words(status, found), status)
+        if status >= ELSEWHERE:
+            raise OtherAnswer(f"it sends elsewhere (status {status})", status)
         if found is None:
             page = "html" in kind or data.lstrip()[:1] == b"<"
             what = "a web page, not as a server of models does" if page else "what is not JSON"
@@ -77,7 +79,7 @@ class Asking:
 
     def text(self, path: str) -> str:
         status, _, data = self._exchange(path, None)
-        if status >= BAD:
+        if status >= ELSEWHERE:
             raise OtherAnswer(f"it answers with status {status}", status)
         return data.decode("utf-8", "replace")
 

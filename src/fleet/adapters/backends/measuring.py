@@ -118,7 +118,7 @@ class _Streaming(Asking):
 def _json(data: bytes) -> Any:
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

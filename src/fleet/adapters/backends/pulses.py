@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -58,6 +57,8 @@ class NodePulses:
 
 def look(endpoint: str, kind: str) -> Pulse:
     """One question to it. No answer in time proves nothing; a refused connection does."""
+    import http.client  # noqa: PLC0415  # many commands have no node to look at
+
     parts = urlsplit(endpoint)
     make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=DEADLINE)

@@ -36,7 +36,7 @@ class Reply:
             return
         try:
             said = mapping(json.loads(text)) if text else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             return  # an event's name, or a ping
         if error := said.get("error"):
             self.failed = word(error) or word(mapping(error).get("message")) or "it failed"

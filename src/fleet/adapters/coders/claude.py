@@ -23,6 +23,7 @@ from fleet.adapters.coders.claude_common import (
     environment,
     places,
     refuse_bypass,
+    with_team_tools,
 )
 from fleet.adapters.coders.claude_listener import ClaudeListener, message
 from fleet.adapters.coders.options import gateway, permissions, strings
@@ -106,7 +107,10 @@ def _permitted(brief: Brief, granted: Permissions) -> list[str]:
     denied = [tool for tool in LEAVING if tool not in builtin]
     allowed = [t for t in named if t.partition("(")[0] not in {"Bash", *EDITING}]
     writable = places(brief)
+    server, callable_ = with_team_tools(brief)
     argv = ["--tools", ",".join(builtin)] if builtin else []
+    argv += server
+    allowed += callable_
     if len(writable) > 1:
         argv += ["--add-dir", *writable[1:]]
     match granted:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.coders.options import gateway, strings
+from fleet.adapters.coders.options import gateway, strings, team_tools
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
@@ -42,6 +43,25 @@ def places(brief: Brief) -> list[str]:
     root = next((str(p) for p in (here, *here.parents) if (p / ".git").exists()), brief.cwd)
     notes = brief.env.get("FLEET_ARTIFACT_DIR") or str(Path(brief.task_dir, "artifacts"))
     return list(dict.fromkeys([brief.cwd, root, notes, *strings(brief, "writable")]))
+
+
+def with_team_tools(brief: Brief) -> tuple[list[str], list[str]]:
+    """What makes it find our MCP server, and what it may call there unasked.
+
+    It fills in `${…}` itself, so that no token is seen in its arguments.
+    """
+    given = team_tools(brief)
+    if given is None:
+        return [], []
+    if given.url:
+        headers = {"Authorization": f"Bearer ${{{given.token_env}}}"}
+        server: dict[str, object] = {"type": "http", "url": given.url, "headers": headers}
+    else:
+        server = {"type": "stdio", "command": given.command[0], "args": list(given.command[1:])}
+    server["alwaysLoad"] = (
+        True  # its tools are there from the first turn on, and are not searched for
+    )
+    return ["--mcp-config", json.dumps({"mcpServers": {"fleet": server}})], ["mcp__fleet"]
 
 
 def refuse_bypass(extra: tuple[str, ...], granted: Permissions) -> None:

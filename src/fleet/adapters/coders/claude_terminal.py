@@ -29,6 +29,7 @@ from fleet.adapters.coders.claude_common import (
     environment,
     places,
     refuse_bypass,
+    with_team_tools,
 )
 from fleet.adapters.coders.claude_watcher import ClaudeWatcher
 from fleet.adapters.coders.hooked import APPEND
@@ -108,7 +109,9 @@ def _permitted(brief: Brief, granted: Permissions) -> list[str]:
     builtin = [tool.partition("(")[0] for tool in named if not tool.startswith("mcp__")]
     denied = [tool for tool in LEAVING if tool not in builtin]
     allowed = [t for t in named if t.partition("(")[0] not in {"Bash", *EDITING}]
+    server, callable_ = with_team_tools(brief)
     argv = ["--tools", ",".join(builtin)] if builtin else []
+    argv += server
     if len(writable := places(brief)) > 1:
         argv += ["--add-dir", *writable[1:]]
     match granted:
@@ -119,5 +122,5 @@ def _permitted(brief: Brief, granted: Permissions) -> list[str]:
             argv += ["--permission-mode", "acceptEdits"]
         case "full":
             argv += ["--dangerously-skip-permissions"]
-    allowed = [*dict.fromkeys([*allowed, *OURS])]
+    allowed = [*dict.fromkeys([*allowed, *OURS, *callable_])]
     return [*argv, "--allowedTools", ",".join(allowed), "--disallowedTools", ",".join(denied)]

@@ -12,13 +12,15 @@ It exits with 0 when its input ends, also in the middle of a turn.
 from __future__ import annotations
 
 import json
+import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders import codex_terminal, rpc
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.codex_listener import CodexListener
-from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings
+from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings, team_tools
 from fleet.domain.errors import Refused
 from fleet.ports import Brief, Launch
 
@@ -142,6 +144,7 @@ def _settings(brief: Brief) -> Iterator[str]:
     yield "check_for_update_on_startup=false"
     yield "analytics.enabled=false"
     yield "allow_login_shell=false"  # a profile may set another PATH, without our `fleet` and `bd`
+    yield from _team_tools(brief)
     match permissions(brief):
         case "full":
             return
@@ -154,6 +157,40 @@ def _settings(brief: Brief) -> Iterator[str]:
     yield f'default_permissions="{PROFILE}"'
     yield f'permissions.{PROFILE}.extends="{base}"'
     yield f"permissions.{PROFILE}.filesystem={_toml(rules)}"
+
+
+def _team_tools(brief: Brief) -> Iterator[str]:
+    """Only the names of the variables that hold secrets: what they hold is in its environment.
+
+    With `required`, the thread begins once the tools are known, and not without them. What is given
+    here is merged with a server of that name in the settings, which must be of the same kind.
+    """
+    given = team_tools(brief)
+    if given is None:
+        return
+    server: dict[str, Any] = {"default_tools_approval_mode": "approve", "required": True}
+    kind = _declared(brief)
+    if kind == "url" and not given.url:
+        return
+    if given.url and kind != "command":
+        server |= {"url": given.url, "bearer_token_env_var": given.token_env}
+    else:
+        command, *args = given.command
+        server |= {"command": command, "args": args, "env_vars": list(given.passes)}
+    yield f"mcp_servers.fleet={_toml(server)}"
+
+
+def _declared(brief: Brief) -> str:
+    """By what the settings reach a server of our name: `command`, `url`, or nothing."""
+    own = Path(brief.env.get("CODEX_HOME") or Path(brief.env.get("HOME", "/"), ".codex"))
+    here = Path(brief.cwd)
+    for place in (own, *(folder / ".codex" for folder in (here, *here.parents))):
+        with suppress(OSError, ValueError, AttributeError):
+            held = tomllib.loads((place / "config.toml").read_text("utf-8"))
+            found = held.get("mcp_servers", {}).get("fleet", {})
+            if kind := next((kind for kind in ("command", "url") if kind in found), ""):
+                return kind
+    return ""
 
 
 def _extra(brief: Brief) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.coders import opencode_bridge, opencode_terminal
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.opencode_listener import OpenCodeListener, order
-from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings
+from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings, team_tools
 from fleet.ports import Brief, Launch
 
 if TYPE_CHECKING:
@@ -137,7 +137,19 @@ def _config(brief: Brief) -> dict[str, Any]:
         config |= {"model": name, "small_model": name}
     if behind := gateway(brief):
         config["provider"] = {PROVIDER: _provider(behind, brief.model)}
+    if server := _team_server(brief):
+        config["mcp"] = {"fleet": server}
     return config
+
+
+def _team_server(brief: Brief) -> dict[str, Any] | None:
+    given = team_tools(brief)
+    if given is None:
+        return None
+    if not given.url:
+        return {"type": "local", "command": list(given.command)}
+    headers = {"Authorization": f"Bearer {{env:{given.token_env}}}"}
+    return {"type": "remote", "url": given.url, "headers": headers, "oauth": False}
 
 
 def _provider(behind: GatewayOption, model: str) -> dict[str, Any]:
@@ -165,6 +177,7 @@ def _rules(brief: Brief) -> dict[str, Any]:
     return {
         "*": "deny",
         **dict.fromkeys(READING, "allow"),
+        **({"fleet_*": "allow"} if team_tools(brief) else {}),
         "external_directory": outside,
         "edit": {"*": "deny", **{f"{_as_edited(brief, place)}/*": "allow" for place in places}},
         "bash": {"*": "deny", "fleet *": "allow", "bd *": "allow", "*>*": "deny", "*<*": "deny"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,28 @@ class GatewayOption:
     url: str  # without `/v1`
     key_env: str  # the variable of the run's environment that holds the key
     context: int = 0  # tokens that the model takes; 0: unknown
+
+
+@dataclass(frozen=True, slots=True)
+class TeamTools:
+    """Our MCP server, for one run: as a `command` that speaks on its pipes, or at a `url`."""
+
+    url: str = ""  # empty: no server runs
+    token_env: str = ""  # the variable of the run's environment that holds the token
+    command: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()  # the variables that the command needs
+
+
+def team_tools(brief: Brief) -> TeamTools | None:
+    given = cast("Mapping[str, Any] | None", brief.options.get("mcp"))
+    if not given:
+        return None
+    return TeamTools(
+        str(given.get("url", "")),
+        str(given.get("token_env", "")),
+        tuple(given.get("command", ())),
+        tuple(given.get("passes", ())),
+    )
 
 
 def gateway(brief: Brief) -> GatewayOption | None:

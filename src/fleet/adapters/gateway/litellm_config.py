@@ -66,8 +66,11 @@ def litellm_config(fleet: Fleet) -> dict[str, Any]:
 
 
 def names_of(fleet: Fleet) -> Iterator[tuple[str, Model, str]]:
-    """Each name that can be asked for, the model it means, and the agent that asks by it."""
-    seen: set[str] = set()
+    """Each name that can be asked for, the model it means, and the agent that asks by it.
+
+    Each once: LiteLLM takes two entries of one name for one model, and chooses by chance.
+    """
+    seen = {alias_of(agent) for agent in fleet.agents.values() if agent.model is not None}
     for model in fleet.models.values():
         for name in model.names:
             if name not in seen and fleet.model(name) is model:

@@ -154,7 +154,7 @@ async def _body(request: web.Request) -> dict[str, Any] | None:
     raw = await request.read()
     try:
         body = json.loads(raw) if raw else {}
-    except ValueError:
+    except (ValueError, RecursionError):  # the second: thousands of brackets, one in another
         return None
     return body if isinstance(body, dict) else None
 

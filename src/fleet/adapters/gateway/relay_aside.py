@@ -44,7 +44,10 @@ class Aside:
                     json=told if request.method == "POST" else None,
                     headers=held.headers | self._outside.headers(serving.node),
                     timeout=limit,
+                    allow_redirects=False,
                 ) as answer:
+                    if 300 <= answer.status < 400:
+                        continue
                     return web.Response(
                         status=answer.status,
                         body=await answer.read(),

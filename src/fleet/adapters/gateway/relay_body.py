@@ -55,8 +55,8 @@ def asked(
     return Asked(
         model, path, wire, body,
         {name: headers[name] for name in SENT_ON if name in headers},
-        agent[:LONGEST],
-        _session(body, headers, parts)[:LONGEST],
+        _readable(agent),
+        _readable(_session(body, headers, parts)),
         wire.asks_stream(body),
         steps(parts),
         _most(body),
@@ -66,10 +66,11 @@ def asked(
 def said_to(serving: Serving, asked: Asked) -> bytes:
     """The same for every request: a context of another size would load the model anew."""
     body = {**asked.body, "model": serving.upstream}
-    if asked.path in {"/api/chat", "/api/generate", "/api/embed"}:
-        body["options"] = {**(body.get("options") or {}), "num_ctx": serving.context}
+    options = body.get("options") or {}
+    if asked.path in {"/api/chat", "/api/generate", "/api/embed"} and isinstance(options, dict):
+        body["options"] = {**options, "num_ctx": serving.context}
         body.setdefault("keep_alive", -1)
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return _bytes(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
 def address(serving: Serving, path: str) -> str:
@@ -82,7 +83,21 @@ def _parts(body: dict[str, Any]) -> list[bytes]:
     for key in ("messages", "input", "prompt"):
         held = body.get(key) or []
         found += held if isinstance(held, list) else [held]
-    return [part.encode() if isinstance(part, str) else marshal.dumps(part, 2) for part in found]
+    return [_bytes(part) if isinstance(part, str) else marshal.dumps(part, 2) for part in found]
+
+
+def _bytes(text: str) -> bytes:
+    """A program that cuts its text in the middle of a sign sends half of it, which no node reads."""
+    return text.encode("utf-8", "replace")
+
+
+def _readable(name: str) -> str:
+    """Of a header, whatever bytes it had, or of a body."""
+    name = name[:LONGEST]
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return _bytes(name).decode()
 
 
 def _session(body: dict[str, Any], headers: Mapping[str, str], parts: list[bytes]) -> str:

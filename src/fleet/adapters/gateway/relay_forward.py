@@ -67,8 +67,8 @@ class Forward:
             ended = await talk.have()
             self._learn(talk, grant, ended)
         finally:
+            self.line.leave(grant.work)  # first: a slot that is not given back is lost for ever
             self._count(talk)
-            self.line.leave(grant.work)
         return ended
 
     def _learn(self, talk: Talk, grant: Grant, ended: Ended) -> None:
@@ -123,7 +123,10 @@ class Forward:
             headers = {"x-fleet-node": self.trace.node, "x-fleet-route": _plain(self._route)}
             return await self.reply.whole(kept.status, kept.body, kept.content_type, headers)
         self.trace.outcome, self.trace.status = "refused", 503
-        message = f"No node can answer for '{self.asked.model}': {error}."
+        failed = self.trace.why.get("failed", ())[-3:]
+        more = [each for each in failed if each.partition(": ")[2] not in str(error)]
+        why = "; ".join([str(error), *more])
+        message = f"No node can answer for '{self.asked.model}': {why}."
         return await self.reply.refuse(503, message, {}, max(error.after, 1.0))
 
 

@@ -124,10 +124,7 @@ class World:
 
     def adopt(self, fleet: Fleet, speeds: Mapping[str, Mapping[str, float]]) -> None:
         self._speeds = speeds
-        known = {state.node: state for state in self.nodes.values()}
-        self.nodes = {
-            name: known.get(node) or NodeState(node) for name, node in fleet.nodes.items()
-        }
+        self.nodes = {name: self._stays(node) for name, node in fleet.nodes.items()}
         self.models = {}
         for model in fleet.models.values():
             for name in model.names:
@@ -135,6 +132,14 @@ class World:
         self.models |= dict(fleet.models)
         stays = {id(state) for state in self.nodes.values()}
         self._servings = {k: s for k, s in self._servings.items() if id(s.node) in stays}
+
+    def _stays(self, node: Node) -> NodeState:
+        """What it is at work on, and what is known of it, is of its address: whatever else changed."""
+        held = self.nodes.get(node.name)
+        if held is None or (held.node.endpoint, held.node.kind) != (node.endpoint, node.kind):
+            return NodeState(node)
+        held.node = node
+        return held
 
     def state(self, serving: Serving) -> ServingState:
         key = (serving.node.name, serving.upstream)

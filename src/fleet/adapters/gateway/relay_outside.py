@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from pathlib import Path
@@ -27,6 +28,10 @@ MISSES = 2  # looks in a row without an answer
 QUICK = {"ollama": "/api/version", "vllm": "/health", "llamacpp": "/health"}
 HEADERS = {"accept-encoding": "identity", "user-agent": "fleet-relay"}
 IDLE = 30.0
+
+
+class NotANode(aiohttp.ClientError):
+    """Something else has its address."""
 
 
 class Outside:
@@ -56,19 +61,23 @@ class Outside:
         return found | {"authorization": f"Bearer {key}"}
 
     async def get(self, node: Node, path: str) -> tuple[int, object]:
-        """Its status and its JSON, if it is that."""
+        """Its status and its JSON, if it is that. Raise `NotANode` when it is none."""
         url = node.endpoint.rstrip("/").removesuffix("/v1") + path
         limit = aiohttp.ClientTimeout(
             total=2 * self.settings.connect, sock_connect=self.settings.connect
         )
-        async with self.fresh.get(url, headers=self.headers(node), timeout=limit) as answer:
+        async with self.fresh.get(
+            url, headers=self.headers(node), timeout=limit, allow_redirects=False
+        ) as answer:
+            if 300 <= answer.status < 400:
+                raise NotANode(elsewhere(answer))
+            if answer.status == 200 and answer.content_type == "text/html":
+                raise NotANode("it answers with a web page")
             body = await answer.read()
-            if answer.content_type != "application/json":
-                return answer.status, None
             try:
-                return answer.status, await answer.json()
-            except ValueError:
-                return answer.status, body
+                return answer.status, json.loads(body)
+            except (ValueError, RecursionError):
+                return answer.status, None
 
 
 class Watch:
@@ -127,7 +136,9 @@ class Watch:
                 return f"it answers with status {status}", False
             if node.kind == "ollama":
                 await self._stock(state)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        except (
+            aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, NotANode
+        ) as error:  # fmt: skip
             return why_of(error), True
         except Unavailable as error:
             return str(error), False
@@ -141,7 +152,7 @@ class Watch:
         status, said = await self._outside.get(state.node, "/api/ps")
         if status == 200 and isinstance(said, dict) and isinstance(said.get("models"), list):
             state.resident = {
-                str(each.get("model") or each.get("name")): int(each.get("context_length") or 0)
+                str(each.get("model") or each.get("name")): _whole(each.get("context_length"))
                 for each in said["models"]
                 if isinstance(each, dict)
             }
@@ -149,6 +160,16 @@ class Watch:
 
 def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector, headers=HEADERS, trust_env=False)
+
+
+def _whole(said: object) -> int:
+    return said if isinstance(said, int) else 0
+
+
+def elsewhere(answer: aiohttp.ClientResponse) -> str:
+    """In words, of an answer that is none: we go nowhere that the configuration does not name."""
+    to = answer.headers.get("location", "")[:200]
+    return f"it sends elsewhere, to {to}" if to else f"it answers with status {answer.status}"
 
 
 def why_of(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from fleet.adapters.gateway.relay_body import address, said_to
-from fleet.adapters.gateway.relay_outside import why_of
+from fleet.adapters.gateway.relay_outside import elsewhere, why_of
 from fleet.adapters.gateway.relay_wires import Clock, Ear
 from fleet.domain.breaker import Result
 from fleet.domain.errors import Unavailable
@@ -109,6 +109,7 @@ class Talk:
             data=said_to(serving, self._asked),
             headers=self._asked.headers | self._outside.headers(serving.node),
             timeout=self._outside.patience(serving.timeout),
+            allow_redirects=False,  # a prompt and a key are for this node and for no other
         ) as answer:  # fmt: skip
             yield answer
 
@@ -129,6 +130,8 @@ class Talk:
         return Ended(response, Result.GOOD)
 
     async def _bad(self, answer: aiohttp.ClientResponse) -> Ended:
+        if answer.status < 400:
+            return Ended(None, Result.FAILED, elsewhere(answer))
         body = await answer.read()
         kept = Kept(answer.status, body, _type(answer))
         text = body[:400].decode("utf-8", "replace")

@@ -21,7 +21,7 @@ SPEAKS = {  # by kind of node; what is not here speaks as OpenAI does
     "anthropic": {ANTHROPIC},
 }
 PING = b": ping\n\n"
-MOST_LINE = 1 << 20
+MOST_COUNTED = 1e15  # of tokens or nanoseconds: eleven days
 
 
 class Wire(NamedTuple):
@@ -131,7 +131,7 @@ class Ear:
         """A reply in one piece."""
         try:
             said = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             self.failed = "it answered with what is not JSON"
             return
         if isinstance(said, dict):
@@ -146,8 +146,8 @@ class Ear:
             self.done = True
             return
         try:
-            said = json.loads(text[:MOST_LINE])
-        except ValueError:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
             return
         if isinstance(said, dict):
             self._count(said)
@@ -158,7 +158,9 @@ class Ear:
         if kind in ENDS or said.get("done") is True:
             self.done = True
         elif said.get("error") or kind in {"error", "response.failed"}:
-            error = said.get("error") or (said.get("response") or {}).get("error") or "it failed"
+            held = said.get("response")
+            error = said.get("error") or (isinstance(held, dict) and held.get("error"))
+            error = error or "it failed"
             text = error.get("message") if isinstance(error, dict) else error
             self.failed = str(text)[:300]
 
@@ -202,8 +204,9 @@ class Clock(NamedTuple):
 
 def cost(counts: dict[str, Any]) -> float | None:
     """In dollars, where a hosted API says it."""
-    said = (counts.get("usage") or {}).get("cost")
-    return float(said) if isinstance(said, int | float) else None
+    usage = counts.get("usage") or {}
+    known = isinstance(usage.get("cost"), int | float)
+    return _number(usage, "cost") if known else None
 
 
 def timing(ear: Ear, clock: Clock, guess: Tokens) -> Timing:
@@ -234,10 +237,13 @@ def timing(ear: Ear, clock: Clock, guess: Tokens) -> Timing:
     return Timing(max(0, read), clock.first, max(0, written), clock.rest)
 
 
-def _whole(held: dict[str, Any], key: str) -> int:
+def _whole(held: object, key: str) -> int:
     return int(_number(held, key))
 
 
-def _number(held: dict[str, Any], key: str) -> float:
-    value = held.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0
+def _number(held: object, key: str) -> float:
+    """Zero where a node says none, or one that is no number: nobody checked what it says."""
+    value = held.get(key) if isinstance(held, dict) else None
+    if not isinstance(value, int | float) or not abs(value) < MOST_COUNTED:
+        return 0.0
+    return float(value)

@@ -53,14 +53,17 @@ class Generated:
         try:
             held = json.loads((self.top / RECORD).read_text("utf-8"))
             files = held["files"].items()
-            return {path: Known(each["target"], tuple(each["hashes"])) for path, each in files}
-        except FileNotFoundError:
+            found = {path: Known(each["target"], tuple(each["hashes"])) for path, each in files}
+            if not all(_is_inside(path) for path in found):
+                raise ValueError("a path that leads elsewhere")  # noqa: TRY301  # as any other
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Refused(
                 f"{self.top / RECORD} is not a record of generated files.",
                 fix="Move it away; then `fleet generate --force` writes all of them again.",
             ) from None
+        return found
 
     def ours(self) -> tuple[list[str], list[str]]:
         """What we wrote and is still there: as we wrote it, and edited since."""
@@ -80,6 +83,11 @@ class Generated:
             self._remove([RECORD])
 
     def _check(self, wanted: Sequence[File]) -> None:
+        for name in (RECORD, *(file.path for file in wanted)):
+            for above in Path(name).parents[:-1]:
+                if (self.top / above).exists() and not (self.top / above).is_dir():
+                    message = f"{above} is a file, where a folder is needed for {name}."
+                    raise Refused(message, fix="Move it away.")
         for file in wanted:
             path = self.top / file.path
             if path.is_dir():
@@ -90,7 +98,7 @@ class Generated:
     def _there(self, paths: Collection[str]) -> dict[str, str]:
         found = {}
         for path in paths:
-            with suppress(FileNotFoundError, NotADirectoryError):
+            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 found[path] = digest((self.top / path).read_bytes())
         return found
 
@@ -105,7 +113,7 @@ class Generated:
                 write_atomically(beside, file.text, mode=file.mode)
                 beside.chmod(file.mode)
                 staged.append((beside, path))
-        except OSError:
+        except BaseException:  # Ctrl-C, too, leaves all or nothing
             for beside, _ in staged:
                 beside.unlink(missing_ok=True)
             raise
@@ -117,7 +125,7 @@ class Generated:
             for beside, path in staged:
                 undo.append((path, path.read_bytes() if path.exists() else None))
                 beside.replace(path)
-        except OSError:
+        except BaseException:
             for path, held in undo:
                 _restore(path, held)
             for beside, _ in staged:
@@ -141,6 +149,11 @@ class Generated:
         }
         (self.top / RECORD).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self.top / RECORD, json.dumps(body, indent=1) + "\n", mode=0o644)
+
+
+def _is_inside(path: str) -> bool:
+    """The record is a file of the project, so anybody may have written it."""
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def digest(data: bytes) -> str:

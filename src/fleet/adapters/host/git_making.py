@@ -90,8 +90,9 @@ class Making:
         done = run_git(self._root, "reset", "--hard", "--no-recurse-submodules", mark=self.mark)
         if done.status:
             raise Refused(f"git reset failed in {self._root}: {done.words}")
-        words = ("hook", "run", "--ignore-missing", "post-checkout", "--", NOTHING)
-        run_git(self._root, *words, self._workspace.base, "1", mark=self.mark)
+        if self._repo.has_hook("post-checkout"):
+            words = ("hook", "run", "--ignore-missing", "post-checkout", "--", NOTHING)
+            run_git(self._root, *words, self._workspace.base, "1", mark=self.mark)
 
     def _take(self) -> None:
         """Be the only one who makes it."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host import process
+from fleet.adapters.host import git_refs, process
 from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DEADLINE = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
 PATIENCE = 10.0  # for another git, which holds a lock that ours needs too
+FRESH = 5.0  # seconds
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
 LONGEST = 240  # characters of a branch: git writes `<name>.lock`, and a file's name has 255 bytes
@@ -73,6 +74,8 @@ class Repo:
         return done
 
     def has_branch(self, name: str) -> bool:
+        if git_refs.in_files(self.common):
+            return name in git_refs.names_around(self.common, name)
         return self.has_ref(f"refs/heads/{name}")
 
     def has_ref(self, ref: str) -> bool:
@@ -82,12 +85,23 @@ class Repo:
         return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
 
     def commit(self, name: str) -> str:
+        if name == "HEAD" and (there := git_refs.head_commit(self.top, self.common)):
+            return there
         found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
         if found.status:
             if name == "HEAD":
                 raise Refused(f"{self.top} has no commit yet.", fix="git commit --allow-empty")
             raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
         return found.out.strip()
+
+    def has_hook(self, name: str) -> bool:
+        """Where its hooks are is believed for some seconds: a setting may move them."""
+        at, folder = _HOOKS.get(self.common, (0.0, Path()))
+        if time.monotonic() - at > FRESH:
+            asked = self.git("rev-parse", "--path-format=absolute", "--git-path", "hooks")
+            at, folder = time.monotonic(), Path(text_of(asked.raw).rstrip("\n"))
+            _HOOKS[self.common] = at, folder
+        return (folder / name).exists()
 
     def check_name(self, branch: str) -> bool:
         """That git can have a branch of this name, beside those that it has; True: it is there."""
@@ -108,7 +122,9 @@ class Repo:
         return branch in found
 
     def _around(self, branch: str) -> list[str]:
-        """Those of its name, above its path and below it, in one question."""
+        """Those of its name, above its path and below it."""
+        if git_refs.in_files(self.common):
+            return git_refs.names_around(self.common, branch)
         parts = branch.split("/")
         above = ["/".join(parts[:n]) for n in range(1, len(parts))]
         patterns = (f"refs/heads/{name}" for name in (*above, branch))
@@ -125,6 +141,7 @@ class Repo:
             yield
 
 
+_HOOKS: dict[Path, tuple[float, Path]] = {}
 _KNOWN: dict[Path, tuple[tuple[int, ...], Repo]] = {}
 
 

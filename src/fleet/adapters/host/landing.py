@@ -14,12 +14,13 @@ from fleet.adapters.host.git_repo import (
     Repo,
     git_env,
     identity,
+    is_name,
     names_of,
     run_git,
     text_of,
 )
 from fleet.adapters.host.git_tree import SLOW, Tree
-from fleet.domain.errors import NotFound, Refused, Unavailable
+from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:
     from fleet.domain.run import Workspace
@@ -43,6 +44,7 @@ class Pushed:
     branch: str
     remote: str
     url: str = ""  # of the pull request
+    nothing: bool = False  # the remote had it all already
 
 
 def diff(workspace: Workspace, project: str = "", *, stat: bool = False) -> str:
@@ -212,24 +214,40 @@ def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
             fix=f"git remote add {remote} URL",
             code="no_remote",
         )
-    argv = ["git", "push", "-u", remote, f"refs/heads/{branch}:refs/heads/{branch}"]
+    argv = ["git", "push", "--porcelain", remote, f"refs/heads/{branch}:refs/heads/{branch}"]
     done = process.run(argv, repo.top, env=git_env(), timeout=NETWORK)
+    if done.status and "[rejected]" in done.out:
+        raise Refused(
+            f"{remote} has work on {branch} that is not here, so git did not push.",
+            fix=f"Merge {remote}/{branch} into it in its worktree, then push again.",
+            code="rejected",
+        )
     if done.status:
         raise Unavailable(f"git push failed: {done.words}", fix=f"git push -u {remote} {branch}")
-    return Pushed(branch, remote)
+    # Of several `push -u` at once some branches are left without, though git says all is well.
+    with repo.alone():
+        repo.git("config", f"branch.{branch}.remote", remote)
+        repo.git("config", f"branch.{branch}.merge", f"refs/heads/{branch}")
+    return Pushed(branch, remote, nothing=done.out.startswith("=") or "\n=\t" in done.out)
 
 
-def open_pull_request(workspace: Workspace, project: str, title: str, body: str = "") -> Pushed:
-    """Pushed, then `gh pr create`."""
+def open_pull_request(
+    workspace: Workspace, project: str, title: str, body: str = "", base: str = ""
+) -> Pushed:
+    """Pushed, then `gh pr create`; `base`: the branch that it is to be merged onto."""
+    if base and not is_name(base):
+        raise BadInput(f"'{base[:80]}' is not the name of a branch.", fix="Try main.")
     if shutil.which("gh") is None:
         raise Unavailable(
             "gh, GitHub's command line, is not installed.",
             fix="Install it (https://cli.github.com), or push and open the page yourself.",
         )
     pushed = push(workspace, project)
-    argv = ["gh", "pr", "create", "--head", workspace.branch, "--title", title, "--body", body]
+    argv = ["gh", "pr", "create", f"--head={workspace.branch}", f"--title={title}"]
+    argv += [f"--body={body}", *([f"--base={base}"] if base else [])]
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     done = process.run(argv, Repo.of(Path(project)).top, env=env, timeout=NETWORK)
     if done.status:
         raise Unavailable(f"gh pr create failed: {done.words}", fix="gh auth status")
-    return Pushed(pushed.branch, pushed.remote, done.out.strip().splitlines()[-1])
+    said = done.out.split()
+    return Pushed(pushed.branch, pushed.remote, said[-1] if said else "")

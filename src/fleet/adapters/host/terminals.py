@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LIMIT = 1_000_000  # bytes of one prompt
 END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
 SHOWN = 0.5  # seconds until what was pasted shows; some programs wait before they draw
+JUST = 0.05  # seconds
 PAUSE = 0.01
 ERASING = 2.0  # seconds to empty a prompt box, line by line
 ERASE_EVERY = 0.1  # what was just sent may still be shown there for a moment
@@ -53,6 +54,7 @@ class Terminals:
     def __init__(self, runs: Path, tmux: Tmux) -> None:
         self._runs = runs
         self.tmux = tmux
+        self._seen: tuple[str, float, Screen | None] = ("", 0.0, None)  # the one last found ready
 
     def start(self, run_id: str, session: str, argv: Sequence[str], *, cwd: str) -> None:
         """Start a keeper as a session's command; nothing happens when it has been."""
@@ -116,6 +118,8 @@ class Terminals:
         if not self._held(run_id).program:  # there are no rules for it: it has drawn something
             return screen.alive and bool(screen.text.strip())
         left = screen.state is ScreenState.TYPING and not screen.watchers
+        if screen.alive and screen.state is ScreenState.READY:
+            self._seen = run_id, time.monotonic(), screen
         return screen.alive and (left or screen.state is ScreenState.READY)
 
     def paste(self, run_id: str, text: str) -> None:
@@ -124,13 +128,18 @@ class Terminals:
         if not held.pane:
             raise _no_terminal(run_id)
         with self._alone(run_id):
-            if not self._is_there(run_id, held, text):
-                self._enter(run_id, held, text, data)
+            screen = self._just_seen(run_id) or self._fit(run_id)
+            if not self._is_there(run_id, held, text, screen):
+                self._enter(run_id, held, text, data, screen)
             self._press(run_id, held.pane, "Enter")
 
-    def _is_there(self, run_id: str, held: Held, text: str) -> bool:
+    def _just_seen(self, run_id: str) -> Screen | None:
+        """What `is_ready` saw, unless somebody could have done something since."""
+        (seen, at, screen), self._seen = self._seen, ("", 0.0, None)
+        return screen if seen == run_id and time.monotonic() - at < JUST else None
+
+    def _is_there(self, run_id: str, held: Held, text: str, screen: Screen) -> bool:
         """It was pasted before, and only its Enter came to nothing."""
-        screen = self._fit(run_id)
         if screen.state is not ScreenState.TYPING or screen.watchers:
             return False
         same = self._mark(run_id).is_file() and self._mark(run_id).read_text() == _digest(text)
@@ -139,8 +148,8 @@ class Terminals:
     def _mark(self, run_id: str) -> Path:
         return self._runs / run_id / "typed"
 
-    def _enter(self, run_id: str, held: Held, text: str, data: bytes) -> None:
-        before = self._cleared(run_id)
+    def _enter(self, run_id: str, held: Held, text: str, data: bytes, screen: Screen) -> None:
+        before = self._cleared(run_id, screen)
         write_atomically(self._mark(run_id), _digest(text))
         if self._by_editor(run_id, held, text):
             return
@@ -186,14 +195,14 @@ class Terminals:
         if not self.tmux.press(pane, key):
             raise _ended(run_id)
 
-    def _cleared(self, run_id: str) -> Screen:
+    def _cleared(self, run_id: str, screen: Screen) -> Screen:
         """Its screen, on which one may type, with nobody's words in the prompt box.
 
         Some programs put a prompt that was interrupted back there. When nobody is attached nobody
         is typing either, so such words are erased; else they are respected.
         """
         begun, presses = time.monotonic(), 0
-        while (screen := self._fit(run_id)).state is ScreenState.TYPING:
+        while screen.state is ScreenState.TYPING:
             passed = time.monotonic() - begun
             if not screen.watchers and passed > ERASE_EVERY * (presses + 1):
                 self._press(run_id, self._held(run_id).pane, "C-u")
@@ -205,6 +214,7 @@ class Terminals:
                     code="typing",
                 )
             time.sleep(PAUSE)
+            screen = self._fit(run_id)
         return screen
 
     def _fit(self, run_id: str) -> Screen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+KEPT = 512  # records read lately: they never change, and a list is asked for again and again
 VERSION = "version"  # a column of its own, because the store counts it
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: any text fits any column
@@ -27,11 +28,16 @@ def encode(record: object) -> str:
 
 def decode(kind: type[T], version: int, body: str) -> T:
     """Raise `ValueError` or `TypeError` when this is no such record, or a newer one."""
+    hint: Any = kind
+    made: T = _decoded(hint, version, body)
+    return made
+
+
+@lru_cache(KEPT)
+def _decoded(kind: Any, version: int, body: str) -> Any:
     values = _loads(body)
     values[VERSION] = version
-    hint: Any = kind
-    make: Callable[[Any], T] = _maker(hint)
-    return make(values)
+    return _maker(kind)(values)
 
 
 @cache

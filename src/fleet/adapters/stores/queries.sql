@@ -86,6 +86,10 @@ WHERE seq = :seq AND id = :id AND version = :version AND kind = :kind AND team =
 -- name: entry_of
 SELECT version, body FROM entry WHERE kind = :kind AND team = :team AND key = :key
 
+-- name: entry_prune
+DELETE FROM entry WHERE until > 0 AND until <= :now AND seq IN (
+  SELECT seq FROM entry WHERE kind = :kind AND team = :team ORDER BY seq LIMIT 1000)
+
 -- name: event_insert
 INSERT INTO event (type, version, task, run, actor, at, data)
 VALUES (:type, :version, :task, :run, :actor, :at, :data)

@@ -221,6 +221,10 @@ class SqlStore:
         sql = f"SELECT version, body FROM entry {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # built from constants
         return self._many(Entry, sql, values)
 
+    def prune(self, kind: str, team: str, *, now: int) -> None:
+        with self._db.writing(wake=False):
+            self._db.change(self._sql["entry_prune"], {"kind": kind, "team": key(team), "now": now})
+
     def entry_by_id(self, entry_id: str) -> Entry:
         return self._one(Entry, entry_id)
 

@@ -6,7 +6,7 @@ import os
 import random
 import sqlite3
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -145,7 +145,7 @@ class Sqlite:
     @contextmanager
     def writing(self, *, wake: bool) -> Iterator[None]:
         if self._together:
-            with self._part():
+            with self._part() if wake else nullcontext():  # else it is one statement
                 yield
             return
         with self._transaction():

@@ -106,6 +106,8 @@ def _item(index: int, part: Part, asked: Asked) -> dict[str, Any]:
             return {**item, "name": name, "input": text, "status": "completed"}
         case Call(name, arguments):
             item = {"type": "function_call", "id": f"fc_{made}", "call_id": f"call_{made}"}
+            inside, _, name = name.rpartition("/")  # a tool of a group of them: `mcp__fleet/note`
+            item |= {"namespace": inside} if inside else {}
             return {**item, "name": name, "arguments": json.dumps(arguments), "status": "completed"}
     raise AssertionError(part)
 

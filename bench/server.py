@@ -1,0 +1,215 @@
+"""Requests a second of `fleet serve`, by wrk, with tokens and a store that waits for its disk.
+
+The peer is a bare application on the same HTTP server, asked in the same run: what is between
+them is ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from _bench import finish, verdict
+from _store import a_task
+from _store import fill as put
+from fleet.bootstrap import open_store
+from fleet.bootstrap.serving import server_key
+from fleet.domain.access import Actor, Role
+from fleet.domain.task import Spec
+from fleet.server.seed_speech import uid_of
+from fleet.server.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BIN = Path(sys.executable).parent
+TOKENS = 64  # as many as a large fleet has: each may ask 200 times a second
+SECONDS = 5
+FEW, MANY = 100, 100_000
+BARS = {"POST": 3000, "a task": 4000, "health": 5000, "a page of 50": 1000}
+MEMORY = 110.0
+PROMPT = "Fix the login form so that it keeps the name after a wrong password. " * 3
+BARE = """
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        await receive()
+        head = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b'{"status": "ok"}'})
+"""
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+LUA = """
+local tokens = {%s}
+local n = 0
+request = function()
+  n = n %% #tokens + 1
+  wrk.headers["Authorization"] = "Bearer " .. tokens[n]
+  wrk.headers["Content-Type"] = "application/json"
+  return wrk.format("%s", "%s", wrk.headers, [==[%s]==])
+end
+"""
+
+
+class Desk:
+    """A home, `fleet` in it, and its server."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.env = os.environ | {"FLEET_HOME": str(home), "FLEET_USER": "bench"}
+        self.env.pop("FLEET_URL", None)
+        self.repo = home / "repo"
+        self.repo.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", self.repo], check=True)
+        tokens = Tokens(server_key(home, ""))
+        lead = Actor("a", Role.TEAM_LEAD, "local", "")
+        self.tokens = [tokens.mint(lead, seconds=3600)[0] for _ in range(TOKENS)]
+        self.url = ""
+
+    @contextmanager
+    def serving(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        server = subprocess.Popen(
+            [str(BIN / "fleet"), "serve", "--port", "0", *words],
+            cwd=self.repo, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None
+            told = server.stdout.readline().decode()
+            self.url = re.findall(r"http://[^ ]+:\d+", told)[0]
+            yield server
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(20)
+
+    def ask(self, method: str, path: str, body: object = None) -> dict:
+        asked = urllib.request.Request(
+            self.url + path,
+            data=json.dumps(body).encode() if body is not None else None,
+            headers={
+                "Authorization": f"Bearer {self.tokens[0]}",
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+            },
+            method=method,
+        )
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            return json.load(answer)
+
+    def wrk(self, method: str, path: str, body: str = "") -> float:
+        script = self.home / "ask.lua"
+        tokens = ",".join(f'"{token}"' for token in self.tokens)
+        script.write_text(LUA % (tokens, method, path, body))
+        return wrk(self.url, script)
+
+
+def wrk(url: str, script: Path | None = None) -> float:
+    """Requests a second; an answer that is an error ends the benchmark."""
+    more = ["-s", str(script)] if script else []
+    argv = ["wrk", "-t1", "-c16", f"-d{SECONDS}s", *more, url]
+    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert "Non-2xx" not in told, told
+    return float(re.findall(r"Requests/sec: +([\d.]+)", told)[0])
+
+
+def bare(folder: Path) -> float:
+    (folder / "bare.py").write_text(BARE)
+    argv = [str(BIN / "uvicorn"), "bare:app", "--port", "29847", "--no-access-log"]
+    server = subprocess.Popen([*argv, "--log-level", "error"], cwd=folder)
+    try:
+        for _ in range(100):
+            try:
+                urllib.request.urlopen("http://127.0.0.1:29847/").read()
+                break
+            except OSError:
+                time.sleep(0.1)
+        return wrk("http://127.0.0.1:29847/")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def fill(desk: Desk, count: int) -> None:
+    """Tasks that nobody runs, straight into the store."""
+    with closing(open_store(f"sqlite:///{desk.home}/fleet.db")) as store:
+        tasks = [
+            replace(a_task(number), id=store.new_id("t"), team="local", spec=Spec())
+            for number in range(count)
+        ]
+        put(store, tasks)
+
+
+def memory(server: subprocess.Popen[bytes]) -> float:
+    text = Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) / 1024
+
+
+def written(desk: Desk) -> Iterator[bool]:
+    task = {"fromUid": uid_of("local", "a"), "toHandle": "a", "teamName": "local",
+            "subject": "Fix the login", "description": PROMPT}  # fmt: skip
+    swarm = desk.ask("POST", "/swarms", {"name": "bench", "maxAgents": 5})["id"]
+    post = {"swarmId": swarm, "senderHandle": "a", "messageType": "status",
+            "payload": {"text": PROMPT}}  # fmt: skip
+    for path, body in (("/tasks", task), ("/blackboard", post)):
+        desk.ask("POST", path, body)
+        yield at_least(f"POST {path}", desk.wrk("POST", path, json.dumps(body)), BARS["POST"])
+
+
+def read(desk: Desk, count: int) -> dict[str, float]:
+    one = desk.ask("GET", "/v1/task/list?limit=1")["data"][0]["id"]
+    page = "/v1/task/list?limit=50"
+    found = {
+        "a task": desk.wrk("GET", f"/tasks/{one}"),
+        "health": desk.wrk("GET", "/health"),
+        "a page of 50": desk.wrk("GET", page),
+    }
+    print(f"at {count:,} tasks:", {what: round(rate) for what, rate in found.items()})
+    return found
+
+
+def at_least(what: str, rate: float, bar: float) -> bool:
+    return verdict(what, ("{:,.0f}/s", rate), ("{:,.0f}/s (bar)", bar), at_least=1)
+
+
+def measured(desk: Desk) -> Iterator[bool]:
+    print(f"an empty application on the same HTTP server: {bare(desk.home):,.0f}/s")
+    fill(desk, FEW)
+    with desk.serving("--no-run"):
+        few = read(desk, FEW)
+        yield from (at_least(f"GET {what}", rate, BARS[what]) for what, rate in few.items())
+        yield from written(desk)
+    fill(desk, MANY)
+    with desk.serving("--no-run"):
+        many = read(desk, MANY)
+    rates = ("{:,.0f}/s", "{:,.0f}/s at " + f"{FEW} tasks")
+    for what, rate in many.items():
+        name = f"GET {what} at {MANY:,} tasks"
+        yield verdict(name, (rates[0], rate), (rates[1], few[what]), at_least=1 / 1.5)
+    other = Desk(desk.home / "other")
+    with other.serving() as server:
+        other.ask("POST", "/mcp", HELLO)
+        used = memory(server)
+    yield verdict("memory", ("{:.0f} MB", used), ("{:.0f} MB (bar)", MEMORY), at_most=1)
+
+
+def main() -> None:
+    if not shutil.which("wrk"):
+        print("wrk is missing: apt-get install wrk")
+        sys.exit(2)
+    with tempfile.TemporaryDirectory() as name:
+        desk = Desk(Path(name))
+        finish(*list(measured(desk)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Write docs/reference/http.md from the table of paths; `--check` only says whether it is stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from fleet.server.seed_described import Described, described
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "http.md"
+HEAD = """\
+# Paths of the server
+
+Made from the table of paths by `scripts/reference_http.py`; do not edit.
+
+Every [operation](operations.md) is at `POST /v1/<noun>/<verb>` with its own fields, those that only read also at `GET`.
+Besides, the server answers to the paths and bodies of claude-fleet's clients, below, each as one of those operations.
+What is in brackets may be left out, and a field that nobody knows is refused. `/openapi.json` has all of it with types.
+
+| for | paths |
+|---|---|
+| whether it is there, what is measured | `GET /health`, `GET /metrics`, `GET /metrics/json` |
+| what happens, as it happens | `GET /events`, `/ws` |
+| tools for agents | `POST /mcp` |
+| the description | `GET /openapi.json`, `GET /docs` |
+
+| path | what it does | takes | replies with |
+|---|---|---|---|
+"""
+
+
+def main() -> int:
+    page = reference()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(page, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
+        return 0
+    print(f"{PAGE} is stale: run `python scripts/reference_http.py`.", file=sys.stderr)
+    return 1
+
+
+def reference() -> str:
+    return HEAD + "".join(map(row, described()))
+
+
+def row(path: Described) -> str:
+    where = path.path.replace(":path", "")
+    taken = fields(path.body) or fields(path.query)
+    how = "`?` " if path.query else ""
+    return f"| `{path.method} {where}` | {path.about} | {how if taken else ''}{taken} | {shown(path.reply)} |\n"
+
+
+def fields(kind: Any) -> str:
+    if kind is None:
+        return ""
+    return ", ".join(
+        f"`{f.encode_name}`" if f.required else f"[`{f.encode_name}`]"
+        for f in sorted(msgspec.structs.fields(kind), key=lambda f: not f.required)
+    )
+
+
+def shown(reply: Any) -> str:
+    if get_origin(reply) is list:
+        return f"a list of {shown(get_args(reply)[0])}"
+    return ", ".join(f"`{f.encode_name}`" for f in msgspec.structs.fields(reply))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

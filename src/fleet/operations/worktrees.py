@@ -1,0 +1,206 @@
+"""The worktree of a task, for who works in it and who brings its work home: git at its host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from fleet.domain.access import Permission, Role
+from fleet.domain.errors import Forbidden
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.naming import clean_text, some_text, the_task
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+MOST_MESSAGE, MOST_TITLE, MOST_BODY, MOST_NAME = 10_000, 200, 10_000, 250
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """`change`: added, modified, deleted, renamed, untracked or conflict."""
+
+    path: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeRow:
+    """`ahead` and `behind`: commits, against what its project has checked out.
+
+    `files` are the first of the `changes` that are not committed; `unpushed` commits are on no
+    remote that is known here.
+    """
+
+    task: str
+    branch: str
+    path: str
+    head: str
+    ahead: int
+    behind: int
+    unpushed: int
+    changes: int
+    files: tuple[ChangedFile, ...]
+    in_progress: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRow:
+    task: str
+    branch: str
+    commit: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class PushRow:
+    """`nothing`: the remote had it all. `url` is that of the pull request."""
+
+    task: str
+    branch: str
+    remote: str
+    nothing: bool
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRow:
+    """`commit` is what `onto` is at now; `nothing`: it had it all."""
+
+    task: str
+    branch: str
+    onto: str
+    commit: str
+    fast_forward: bool
+    nothing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShowWorktree(Request[WorktreeRow]):
+    """`task`: by id, run or branch; one's own, if it is empty."""
+
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWorktree(Request[CommitRow]):
+    """All that is not committed there, on its branch. A worker may do so in its own alone."""
+
+    message: str
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PushWorktree(Request[PushRow]):
+    """Its commits, plainly: what the remote has is never overwritten."""
+
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeWorktree(Request[MergeRow]):
+    """`onto`: a branch; the one that its project has checked out, if it is empty."""
+
+    task: str = ""
+    onto: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeWorktree(Request[PushRow]):
+    """Pushed, then a pull request onto `base`, or onto the forge's own choice."""
+
+    title: str
+    body: str = ""
+    base: str = ""
+    task: str = ""
+
+
+class Trees(Protocol):
+    """What git does with the worktrees of this host; refused when the task has none here."""
+
+    def status(self, task: Task) -> WorktreeRow: ...
+
+    def commit(self, task: Task, message: str) -> CommitRow: ...
+
+    def push(self, task: Task) -> PushRow: ...
+
+    def merge(self, task: Task, onto: str) -> MergeRow: ...
+
+    def propose(self, task: Task, title: str, body: str, base: str) -> PushRow: ...
+
+
+def status(context: Context, request: ShowWorktree) -> WorktreeRow:
+    return context.trees().status(the_task(context, request.task, Permission.READ))
+
+
+def commit(context: Context, request: CommitWorktree) -> CommitRow:
+    message = some_text(
+        "message", request.message, most=MOST_MESSAGE, example="Say what was changed."
+    )
+    task = the_task(context, request.task, Permission.COMMIT)
+    _must_be_own(context, task)
+    done = context.trees().commit(task, message)
+    context.commit([], context.event("worktree.committed", task.id, commit=done.commit))
+    return done
+
+
+def _must_be_own(context: Context, task: Task) -> None:
+    actor = context.actor
+    mine = task.id == actor.task or (task.spec.assignee == actor.name and not actor.run)
+    if actor.role is Role.WORKER and not mine:
+        raise Forbidden(
+            f"{task.id} is not {actor.name}'s, so its worktree is not.",
+            fix="Ask a team-lead, or whoever works on it.",
+            code="not_yours",
+        )
+
+
+def push(context: Context, request: PushWorktree) -> PushRow:
+    task = the_task(context, request.task, Permission.PUSH)
+    done = context.trees().push(task)
+    if not done.nothing:
+        context.commit([], context.event("worktree.pushed", task.id, branch=done.branch))
+    return done
+
+
+def merge(context: Context, request: MergeWorktree) -> MergeRow:
+    onto = clean_text("branch", request.onto.strip(), most=MOST_NAME)
+    task = the_task(context, request.task, Permission.MERGE)
+    done = context.trees().merge(task, onto)
+    if not done.nothing:
+        about = {"branch": done.branch, "onto": done.onto, "commit": done.commit}
+        context.commit([], context.event("worktree.merged", task.id, **about))
+    return done
+
+
+def propose(context: Context, request: ProposeWorktree) -> PushRow:
+    title = some_text("title", request.title, most=MOST_TITLE, example="Say what it is about.")
+    body = clean_text("body", request.body, most=MOST_BODY)
+    base = clean_text("branch", request.base.strip(), most=MOST_NAME)
+    task = the_task(context, request.task, Permission.PUSH)
+    done = context.trees().propose(task, title, body, base)
+    context.commit([], context.event("worktree.proposed", task.id, url=done.url))
+    return done
+
+
+_P = Permission
+OPERATIONS = (
+    Operation(
+        "worktree.status", ShowWorktree, _P.READ, status, "Show a worktree.", outside=True
+    ),
+    Operation(
+        "worktree.commit", CommitWorktree, _P.COMMIT, commit, "Commit what changed in a worktree.",
+        outside=True,
+    ),
+    Operation(
+        "worktree.push", PushWorktree, _P.PUSH, push, "Push a worktree's branch.", outside=True
+    ),
+    Operation(
+        "worktree.merge", MergeWorktree, _P.MERGE, merge, "Merge a worktree's branch.",
+        outside=True,
+    ),
+    Operation(
+        "worktree.pr", ProposeWorktree, _P.PUSH, propose, "Open a pull request.", outside=True
+    ),
+)  # fmt: skip

@@ -1,0 +1,253 @@
+"""What the paths of claude-fleet's clients reply with, as types: for the description alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Reply(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """`team_name` here is `teamName` there."""
+
+
+class MemberReply(Reply):
+    uid: str
+    handle: str
+    team_name: str
+    agent_type: str
+    created_at: str
+    last_seen: str
+
+
+class EnrolledReply(Reply):
+    uid: str
+    handle: str
+    team_name: str
+    agent_type: str
+    token: str
+
+
+class TaskReply(Reply):
+    id: str
+    team_name: str
+    subject: str
+    description: str
+    owner_handle: str | None
+    owner_uid: str | None
+    created_by_handle: str
+    created_by_uid: str
+    status: str
+    blocked_by: list[str]
+    created_at: str
+    updated_at: str
+
+
+class WorkerReply(Reply):
+    id: str
+    handle: str
+    team_name: str
+    state: str
+    health: str
+    working_dir: str
+    session_id: str | None
+    spawned_at: int | None
+    current_task_id: str
+    restart_count: int
+    spawn_mode: str
+    swarm_id: str | None
+    depth_level: int
+
+
+class RoutingReply(Reply):
+    complexity: str | None
+    strategy: str
+    model: str
+    confidence: float
+
+
+class SpawnedReply(Reply):
+    id: str
+    handle: str
+    team_name: str
+    working_dir: str
+    state: str
+    spawned_at: int | None
+    spawn_mode: str
+    routing: RoutingReply
+
+
+class QueuedReply(Reply):
+    id: str
+    status: str
+    priority: int
+    task: str
+    created_at: int | None
+    spawned_worker_id: str | None
+
+
+class QueueReply(Reply):
+    queue: list[QueuedReply]
+    pending: int
+
+
+class OutputReply(Reply):
+    handle: str
+    output: list[str]
+
+
+class SwarmReply(Reply):
+    id: str
+    name: str
+    description: str
+    max_agents: int
+    agents: int
+    created_at: int | None
+
+
+class PostReply(Reply):
+    id: str
+    swarm_id: str
+    sender_handle: str
+    message_type: str
+    target_handle: str | None
+    priority: str
+    payload: dict[str, Any]
+    read_by: list[str]
+    created_at: int | None
+    archived_at: int | None
+
+
+class MailReply(Reply):
+    id: str
+    to: str
+    subject: str
+    body: str
+    read_at: int | None
+    created_at: int | None
+    from_: str = msgspec.field(name="from")
+
+
+class DoneReply(Reply):
+    task: str
+    files: list[str]
+
+
+class HeldReply(Reply):
+    goal: str
+    now: str
+    test: str
+    done_this_session: list[DoneReply]
+    blockers: list[str]
+    questions: list[str]
+    next: list[str]
+    worked: list[str]
+    failed: list[str]
+    files: list[str]
+
+
+class CheckpointReply(Reply):
+    id: str
+    from_handle: str
+    to_handle: str
+    status: str
+    outcome: str | None
+    created_at: int | None
+    accepted_at: int | None
+    checkpoint: HeldReply
+
+
+class MemoryReply(Reply):
+    id: str
+    agent_id: str
+    key: str
+    value: str
+    memory_type: str
+    tags: list[str]
+    created_at: int | None
+    updated_at: int | None
+
+
+class SayingReply(Reply):
+    id: str
+    chat_id: str
+    from_handle: str
+    from_uid: str
+    text: str
+    timestamp: str
+    status: str
+    metadata: dict[str, Any]
+
+
+class ChatReply(Reply):
+    id: str
+    participants: list[str]
+    is_team_chat: bool
+    team_name: str
+    unread: int
+    last_message: SayingReply | None
+    created_at: str
+    updated_at: str
+
+
+class OpenedReply(Reply):
+    chat_id: str
+
+
+class FileReply(Reply):
+    path: str
+    change: str
+
+
+class StandingReply(Reply):
+    handle: str
+    branch: str
+    path: str
+    commit: str
+    ahead: int
+    behind: int
+    unpushed: int
+    has_changes: bool
+    changes: int
+    files: list[FileReply]
+    in_progress: list[str]
+
+
+class CommittedReply(Reply):
+    success: bool
+    commit_hash: str
+    handle: str
+
+
+class PushedReply(Reply):
+    success: bool
+    handle: str
+    branch: str
+
+
+class ProposedReply(Reply):
+    success: bool
+    pr_url: str
+    handle: str
+
+
+class MergedReply(Reply):
+    success: bool
+    commit_hash: str
+    onto: str
+    handle: str
+
+
+class EndedReply(Reply):
+    success: bool
+    handle: str
+    id: str
+
+
+class CountReply(Reply):
+    success: bool
+    count: int
+
+
+class SuccessReply(Reply):
+    success: bool

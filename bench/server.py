@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 BIN = Path(sys.executable).parent
 TOKENS = 64  # as many as a large fleet has: each may ask 200 times a second
-SECONDS = 5
-FEW, MANY = 100, 100_000
+SECONDS = int(os.environ.get("SECONDS", "5"))
+FEW, MANY = 100, int(os.environ.get("MANY", "100000"))
 BARS = {"POST": 3000, "a task": 4000, "health": 5000, "a page of 50": 1000}
 MEMORY = 110.0
 PROMPT = "Fix the login form so that it keeps the name after a wrong password. " * 3
@@ -87,6 +87,7 @@ class Desk:
             assert server.stdout is not None
             told = server.stdout.readline().decode()
             self.url = re.findall(r"http://[^ ]+:\d+", told)[0]
+            self.pid = server.pid
             yield server
         finally:
             server.send_signal(signal.SIGTERM)
@@ -110,7 +111,16 @@ class Desk:
         script = self.home / "ask.lua"
         tokens = ",".join(f'"{token}"' for token in self.tokens)
         script.write_text(LUA % (tokens, method, path, body))
-        return wrk(self.url, script)
+        before = self.seconds()
+        rate = wrk(self.url, script)
+        each = (self.seconds() - before) / (rate * SECONDS)
+        print(f"  {method} {path.partition('?')[0]}: {each * 1e6:.0f} us of the server's CPU each")
+        return rate
+
+    def seconds(self) -> float:
+        """Of CPU that the server has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wrk(url: str, script: Path | None = None) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.bootstrap import App
+from fleet.domain.access import allow
 from fleet.domain.errors import BadInput, Unavailable
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
@@ -42,6 +43,7 @@ class Client:
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
         if self.remote is not None:
+            self._may_ask(operation)
             return ask_by_pages(self.remote, operation, request)
         reply = perform(self.app.context, request)
         if operation.at_host:
@@ -49,6 +51,11 @@ class Client:
         if operation.name in TELLING and not self.app.home.supervisor_pid():
             self._tell()
         return reply
+
+    def _may_ask(self, operation: Operation) -> None:
+        """Who says that they are less than their token does is held to it here; see `people`."""
+        if not self.app.actor.run:
+            allow(self.app.actor, operation.permission)
 
     def _tell(self) -> None:
         """What was said to agents at work, with no supervisor to tell them; else they hear it later."""

@@ -55,10 +55,10 @@ class Store(Protocol):
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         """Write all of it or, raising `Conflict`, nothing. Returns the records as they now are."""
 
-    def together(self) -> AbstractContextManager[None]:
-        """The commits in here reach the disk at its end, with one wait; each may fail alone.
+    def together(self, *, alone: bool = True) -> AbstractContextManager[None]:
+        """The commits in here reach the disk at its end, with one wait; if that fails, none does.
 
-        If the end itself fails, none of them was made.
+        Each may fail `alone`; else one that does so spoils all: `Spoiled`, and none was made.
         """
 
     def now(self) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import sys
+import time
 from dataclasses import replace
 
 from fleet.bootstrap import open_store
@@ -87,6 +90,27 @@ def give_ids(store, count: str) -> None:
         tell("id", store.new_id("t"))
 
 
+def kill_pairs(url: str, kills: str, seed: str) -> None:
+    """Fork so many that add pairs, each killed at some moment of some commit; what they told."""
+    rng = random.Random(int(seed))
+    for number in range(int(kills)):
+        told, tells = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.dup2(tells, 1)
+            add_pairs(open_store(url), f"k{number}")
+        os.close(tells)
+        time.sleep(rng.uniform(0.0, 0.02))
+        with os.fdopen(told) as lines:
+            head = lines.readline()  # it is at work
+            time.sleep(rng.uniform(0.0, 0.02))
+            os.kill(pid, signal.SIGKILL)
+            whole = [line for line in (head, *lines) if line.endswith("\n")]
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+        sys.stdout.write("".join(whole))
+        sys.stdout.flush()
+
+
 WHAT = {
     "drain": lambda s, name, *rest: drain(s, name, *rest[:1], *(int(r) for r in rest[1:])),
     "pairs": add_pairs,
@@ -96,4 +120,7 @@ WHAT = {
 
 if __name__ == "__main__":
     what, url, *rest = sys.argv[1:]
-    WHAT[what](open_store(url), *rest)
+    if what == "kill":  # a store that is open is not to be forked
+        kill_pairs(url, *rest)
+    else:
+        WHAT[what](open_store(url), *rest)

@@ -137,19 +137,8 @@ def test_kill_nine_in_the_middle_of_commits_leaves_every_commit_whole_or_absent(
     open_store(url).close()
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
-    rng = random.Random(seed)
-    acknowledged: set[str] = set()
-    for kill in range(KILLS):
-        worker = start("pairs", url, f"k{kill}")
-        time.sleep(rng.uniform(0.0, 0.02))
-        head = [worker.stdout.readline()]  # it is at work: now at some moment of some commit
-        time.sleep(rng.uniform(0.0, 0.02))
-        worker.kill()
-        lines = head + worker.stdout.readlines()
-        worker.wait()
-        for stream in (worker.stdout, worker.stderr):
-            stream.close()
-        acknowledged.update(i for line in lines if line.endswith("\n") for i in line.split()[1:])
+    told = outputs([start("kill", url, str(KILLS), str(seed))])
+    acknowledged = {task for words in told for task in words[1:]}
     check_whole(tmp_path / "fleet.db", url, acknowledged)
 
 

@@ -159,7 +159,9 @@ def test_a_dialog_is_never_typed_into(rig):
 def test_what_was_pasted_and_never_sent_is_sent_and_not_pasted_again(rig, text):
     rig.ready()
     pane = rig.terminals._held(RUN).pane
-    rig.terminals._enter(RUN, rig.terminals._held(RUN), text, text.encode())
+    rig.terminals._enter(
+        RUN, rig.terminals._held(RUN), text, text.encode(), rig.terminals.screen(RUN)
+    )
     rig.until_state(ScreenState.TYPING)
     rig.terminals.paste(RUN, text)
     until(lambda: rig.got() == [text], why=rig.got)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from desk import Desk
@@ -56,6 +57,12 @@ class CrashDesk(Desk):
 
     def armed(self, at: str, by: str) -> dict[str, str]:
         return {"CRASH_AT": at, "CRASH_BY": by, "PYTHONPATH": str(HOOK)}
+
+    def let_time_pass(self) -> None:
+        """As if the next line were typed so late that what was pasted in vain is pasted again."""
+        with closing(sqlite3.connect(self.home / "fleet.db")) as db:
+            db.execute("UPDATE event SET at = at - 20000000 WHERE type = 'message.typed'")
+            db.commit()
 
     def tmux(self, *words: str) -> list[str]:
         argv = ["tmux", "-L", Tmux(self.home).socket, *words]

@@ -12,6 +12,8 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from warm import start_fleet, type_fleet
+
 BIN = Path(sys.executable).parent
 FLEET = str(BIN / "fleet")
 
@@ -45,15 +47,8 @@ class Desk:
 
     def type(self, *words, cwd: Path | None = None, stdin: bytes = b"", env=None, timeout=60):
         """Run `fleet` with these words; its output is text."""
-        done = subprocess.run(
-            [FLEET, *words],
-            cwd=cwd or self.repo,
-            env=self.env | (env or {}),
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
+        given = {"cwd": cwd or self.repo, "env": self.env | (env or {})}
+        done = type_fleet(words, stdin=stdin, timeout=timeout, **given)
         said = (done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
         return subprocess.CompletedProcess(done.args, done.returncode, *said)
 
@@ -99,17 +94,8 @@ class Desk:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    def start(self, *words: str, env=None, **given) -> subprocess.Popen:
-        return subprocess.Popen(
-            [FLEET, *words],
-            cwd=self.repo,
-            env=self.env | (env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            **given,
-        )
+    def start(self, *words: str, env=None) -> subprocess.Popen:
+        return start_fleet(words, cwd=self.repo, env=self.env | (env or {}))
 
     @contextmanager
     def supervisor(self, *words: str):

@@ -25,6 +25,11 @@ def agents(desk, *words: str) -> dict[str, dict]:
     return {a["branch"]: a for a in desk.data("list", *words)}
 
 
+def rests(desk, branch: str) -> None:
+    """Its turn is over."""
+    until(lambda: agents(desk)[branch]["doing"] == "waiting", f"{branch} to have done its turn")
+
+
 def heard(desk, task: str) -> list[str]:
     """What its program took as prompts, exactly."""
     lines = (desk.home / "runs" / f"{task}.1" / "transcript").read_text().splitlines()
@@ -36,6 +41,7 @@ def test_create_makes_a_branch_a_worktree_and_a_terminal_and_its_prompt_is_taken
     said = desk("create", "fix-auth", "--prompt", "say Fix the login")
     assert said.startswith("Created fix-auth (t-1): scripted")
     assert "fleet attach fix-auth" in said
+    rests(desk, "fix-auth")
     agent = agents(desk)["fix-auth"]
     assert (agent["doing"], agent["terminal"]) == ("waiting", True)
     assert agent["memory"] > 1_000_000
@@ -70,6 +76,7 @@ def test_a_prompt_is_confirmed_or_refused_with_the_reason(desk):
 def test_the_same_words_are_heard_as_often_as_they_are_sent(desk):
     desk("create", "again", "--prompt", "say More")
     for _ in range(2):
+        rests(desk, "again")
         desk("prompt", "again", "say More")
     assert heard(desk, "t-1") == ["say More"] * 3
 
@@ -136,7 +143,7 @@ def test_a_base_that_is_not_there_is_refused_before_anything_is_made(desk):
 def test_any_valid_branch_will_do(desk, name):
     desk("create", name, "--prompt", "say Hi")
     assert desk.data("show", name)["task"]["id"] == "t-1"
-    assert agents(desk)[name]["doing"] == "waiting"
+    rests(desk, name)
 
 
 def test_a_fan_out_is_a_task_with_children_named_by_letters(desk):
@@ -190,6 +197,7 @@ def test_a_pattern_kills_all_that_are_like_it_and_no_other(desk):
 
 def test_explain_prints_the_evidence(desk):
     desk("create", "why", "--prompt", "say Hi")
+    rests(desk, "why")
     said = desk("explain", "why")
     assert "waiting" in said
     assert "it said result" in said
@@ -209,6 +217,7 @@ def test_outside_a_repository_it_says_what_to_do(desk, tmp_path):
 def test_a_supervisor_that_runs_starts_it_and_delivers(desk):
     with desk.supervisor():
         desk("create", "kept", "--prompt", "say Hi")
+        rests(desk, "kept")
         assert desk("prompt", "kept", "say More") == "t-1 has heard it (m-1).\n"
         assert heard(desk, "t-1") == ["say Hi", "say More"]
         desk("cancel", "kept")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from crashes import PROMPT, CrashDesk
@@ -46,11 +47,17 @@ def survive(desk, step: str, how: str, name: str) -> None:
     """By its name, or by its number: then it may be over before it gets there."""
     status = desk.crash(step, how, "create", name, "--prompt", PROMPT)
     assert status == STATUS[how] or (step.isdigit() and status == 0), (step, how, status)
+    desk.let_time_pass()
     said = desk.document("list", "--repair").get("notes", ())
     assert not said, (step, how, said)
-    left = [a["task"] for a in desk.check() if a["branch"] != "old"]
-    for task in left:
-        desk("kill", task, "--delete-branch", "--force")
+    for agent in desk.check():
+        until(Path(agent["path"], "note.txt").exists, f"{agent['branch']} to be told, {step} {how}")
+
+
+def clear_away(desk) -> None:
+    """Whatever they left behind, it is an agent like any other."""
+    if any(a["branch"] != "old" for a in desk.data("list")):
+        desk("kill", "new-*", "--delete-branch", "--force")
     assert [a["branch"] for a in desk.check()] == ["old"]
 
 
@@ -59,13 +66,17 @@ def test_what_a_create_leaves_that_died_at_a_step_is_finished_by_the_next_comman
     desk.env["FLEET_WORKSPACE_POOL"] = "0"
     for number, step in enumerate(STEPS[part::4]):
         survive(desk, step, HOW[(part + number) % 2], f"new-{number}")
+    clear_away(desk)
 
 
 def test_nor_is_anything_left_of_one_that_was_taking_a_used_worktree(desk):
-    desk("create", "first")
-    desk("kill", "first", "--delete-branch")
+    for name in ("first", "second"):
+        desk("create", name)
+    for name in ("first", "second"):
+        desk("kill", name, "--delete-branch")
     for number, step in enumerate(POOLED):
         survive(desk, step, HOW[number % 2], f"new-{number}")
+    clear_away(desk)
 
 
 def test_every_one_of_these_steps_is_one_that_a_create_goes_through(desk):
@@ -95,6 +106,7 @@ def test_the_same_at_every_effect_there_is(desk, how, capsys):
     for number in range(first, last + 1):
         try:
             survive(desk, str(number), how, f"new-{number}")
+            clear_away(desk)
         except AssertionError as error:
             raise AssertionError(f"{how} at effect {number}: {error}") from None
     with capsys.disabled():

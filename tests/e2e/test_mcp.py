@@ -74,6 +74,13 @@ def test_nobody_sees_the_tools_without_a_token(served):
         assert (status, headers["www-authenticate"]) == (401, "Bearer")
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_no_stream_is_kept_open_for_what_is_never_said(served, method):
+    stream = {"Accept": "text/event-stream"}
+    status, headers, _ = served.raw(method, "/mcp", token=served.token(), headers=stream)
+    assert (status, headers["allow"]) == (405, "POST")
+
+
 def test_each_role_sees_what_it_may_do(served):
     seen = {
         role: set(listed(served, served.token(role, role)))

@@ -152,6 +152,14 @@ def test_the_environment_names_a_team_and_a_name_and_may_only_lower_the_role(ser
         desk("cancel", task)
 
 
+def test_the_environment_may_lower_the_role_of_a_token_as_well(away):
+    task = away.add("By a coordinator", script="sleep 600")
+    worker = {"CLAUDE_CODE_AGENT_TYPE": "worker"}
+    assert "may not assign" in away.fails("cancel", task, status=1, env=worker)
+    assert away.data("show", task, env=worker)["task"]["id"] == task
+    away("cancel", task)
+
+
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:99999", "http://x:y"])
 def test_an_address_that_is_none_is_refused(away, url):
     assert "not the address of a server" in away.fails("tasks", status=2, env={"FLEET_URL": url})

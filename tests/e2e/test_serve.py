@@ -10,6 +10,8 @@ import pytest
 from desk import Desk, until
 from served import Served
 
+from free_ports import free_ports
+
 
 @pytest.fixture
 def desk(tmp_path):
@@ -87,6 +89,8 @@ def test_a_supervisor_inside_the_server_is_not_stopped_without_it(desk, serve):
         assert refused.returncode == 1
         assert f"runs inside the server (pid {served.process.pid})" in refused.stderr
         assert "ends both" in refused.stderr
+    assert f"{served.process.pid}, inside the server" in desk("run", "status")
+    assert "It goes on" in desk("down")
     assert served.ask("GET", "/health")[0] == 200
     assert desk.type("run", "status").returncode == 0
 
@@ -154,3 +158,42 @@ def test_whoever_reads_events_is_let_go_when_the_server_stops(serve):
     assert served.end() == 0
     answer.read()  # to its end: one that is cut off would raise
     connection.close()
+
+
+def test_a_server_in_the_background_works_where_it_was_started(desk):
+    port = str(free_ports())
+    (desk.repo / "click.py").write_text("raise SystemExit('not this one')\n")
+    desk("serve", "--background", "--port", port)
+    try:
+        there = Served.__new__(Served)
+        there.desk, there.port = desk, int(port)
+        asked = {"handle": "hi", "initialPrompt": "say Hello."}
+        status, made = there.ask("POST", "/orchestrate/spawn", asked, token=there.token())
+        assert (status, made["workingDir"]) == (200, str(desk.repo))
+        desk.wait_for(made["id"], "done")
+        assert "runs already" in desk.fails("serve", "--background", "--port", port, status=1)
+    finally:
+        assert "Stopped." in desk("serve", "--stop")
+    assert "None runs" in desk("serve", "--stop")
+    assert desk.data("serve", "--status")["running"] is False
+
+
+def test_a_home_has_one_server_and_commands_do_not_lose_it(desk, serve):
+    served = serve("--no-run")
+    for words in (("--port", "0"), ("--background", "--port", str(free_ports()))):
+        assert f"runs already at {served.url}" in desk.fails("serve", *words, status=1).replace(
+            ", at", " at"
+        )
+    found = desk.data("serve", "--status")
+    assert (found["pid"], found["background"]) == (served.process.pid, False)
+    assert f"pid {served.process.pid}" in desk("serve", "--stop")
+    assert served.url in desk("health")
+    served.process.kill()  # nobody has waited for it yet, so its number is still there
+    assert desk.data("serve", "--status")["running"] is False
+
+
+@pytest.mark.parametrize("kind", ["dynamodb", "s3", "firestore", "postgresql"])
+def test_a_server_keeps_nothing_in_another_store_than_it_was_told_to(desk, kind):
+    done = desk.type("serve", "--port", "0", env={"STORAGE_BACKEND": kind})
+    assert done.returncode == 2
+    assert "STORAGE_BACKEND" in done.stderr

@@ -55,11 +55,13 @@ def over_mcp(team, who, name):
 
 
 SAID = {"http": over_http, "mcp": over_mcp}
-LET_IN = {"", "not_found", "refused", "claimed", "bad_secret", "no_such_place"}
+LET_IN = {"", "not_found", "refused", "claimed", "bad_secret", "no_such_place", "taken"}
 
 
 def given(tool):
     names = {*tool.needs, *(tool.takes.keys() & {"handle", "swarm_id"})}
+    if tool.operations == ("agent.spawn",) and "handle" in names:
+        return {"handle": "fix/login"}
     return {name: EXAMPLES.get(name) or example(tool.takes[name]) for name in names}
 
 

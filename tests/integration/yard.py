@@ -18,6 +18,7 @@ from fleet.client import Client
 from fleet.domain.run import RunState
 from fleet.domain.task import Limits, Spec
 from fleet.operations.tasks import AddTask
+from warm import start_fleet, type_fleet
 
 BIN = Path(sys.executable).parent
 FLEET = str(BIN / "fleet")
@@ -60,10 +61,8 @@ class Yard:
         """`fleet run`, once it has said that it supervises."""
         already = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self.supervisor = subprocess.Popen(
-                [FLEET, "run", *words], cwd=self.repo, env=self.env | env, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log,
-            )  # fmt: skip
+            given = {"cwd": self.repo, "env": self.env | env, "stdout": log, "stderr": log}
+            self.supervisor = start_fleet(("run", *words), **given)
         until(lambda: b"Supervising" in self.log.read_bytes()[already:], why=self.said)
         return self.supervisor
 
@@ -79,10 +78,9 @@ class Yard:
         return self.log.read_text() if self.log.exists() else ""
 
     def type(self, *words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [FLEET, *words], cwd=cwd or self.repo, env=self.env | env, capture_output=True,
-            text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = type_fleet(words, cwd=cwd or self.repo, env=self.env | env)
+        said = (done.stdout.decode(), done.stderr.decode())
+        return subprocess.CompletedProcess(done.args, done.returncode, *said)
 
     def task(self, task: str):
         return self.store.task(task)

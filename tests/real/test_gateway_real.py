@@ -137,6 +137,23 @@ def test_a_task_of_the_queue_is_answered_by_the_node_of_its_agent(world):
     assert world.data("trace")[-1]["agent"] == "planner"
 
 
+@pytest.mark.parametrize(
+    ("agent", "coder", "model"),
+    [
+        ("planner", "claude", "claude-sonnet-local"),
+        ("pilot", "codex", "claude-haiku-local"),
+        ("planner", "opencode", "claude-sonnet-local"),
+    ],
+)
+def test_a_task_with_another_model_than_its_agents_is_still_its_agents(world, agent, coder, model):
+    before = len(world.data("trace"))
+    words = ("--agent", agent, "--coder", coder, "--model", model, "--prompt", "Do it.")
+    task = world.data("add", "Do it", *words)["id"]
+    world.fleet("run", "--once")
+    assert world.data("show", task)["task"]["status"] == "done", world.fleet("logs", task, "--raw")
+    assert {t["agent"] for t in world.data("trace")[before:]} == {agent}
+
+
 def test_when_a_node_is_killed_nobody_sees_an_error(world):
     for node in (world.laptop, world.tower):
         node.set(prefill=8)

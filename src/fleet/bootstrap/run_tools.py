@@ -15,10 +15,11 @@ LASTS = 30 * 86400.0  # seconds; it counts no longer than its run, which may be 
 
 
 def actor_of(app: App, run_id: str) -> Actor:
-    """By its task's team, and the role that its agent's declaration gives it."""
+    """By its task's team, and the role it was spawned with; else its agent's declaration tells."""
     task = app.store.task(run_id.rpartition(".")[0])
     agent = app.store.run(run_id).choice.agent
-    return Actor(run_id, _role(app, agent, task.project), task.team, run_id)
+    role = Role(task.role) if task.role else _role(app, agent, task.project)
+    return Actor(run_id, role, task.team, run_id)
 
 
 def _role(app: App, agent: str, project: str) -> Role:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PORT = 3847
 START = 30.0
+SUPERVISES = 5.0  # seconds to wait for the supervisor inside
 
 
 @command(config=True)
@@ -30,30 +31,30 @@ START = 30.0
     "--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once."
 )
 @click.option("--background", is_flag=True, help="Go on without this terminal.")
-@click.option("--status", is_flag=True, help="Say whether one runs in the background.")
+@click.option("--status", is_flag=True, help="Say whether one runs.")
 @click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
 def serve(
     *, host: str, port: int, names: tuple[str, ...], no_run: bool, most: int | None,
     background: bool, status: bool, stop: bool, config: Path | None,
 ) -> Result | int:  # fmt: skip
     """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents go on."""
-    from fleet.bootstrap.serving import service_of
+    from fleet.bootstrap.serving import check_store, service_of
     from fleet.cli.connect import connect
 
     app = connect(config=config).app
     service = service_of(app.home.path)
     if stop:
-        text = "Stopped." if service.stop(START) else "None runs in the background."
-        return Result("server", {"running": False}, Text(text))
+        return _stop(app, service)
     if status:
-        return _status(service)
+        return _status(app, service)
+    check_store(app)
     words = [f"--host={host}", f"--port={port}", *(f"--name={name}" for name in names)]
     words += ["--no-run"] if no_run else []
     words += [f"--max={most}"] if most else []
     if config is not None:
         words.append(f"--config={config.absolute()}")
     if background:
-        return _background(service, words, port)
+        return _background(app, service, words, port)
     return _serve(app, host, port, names, None if no_run else most or 0)
 
 
@@ -77,22 +78,38 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
     return 0
 
 
-def _status(service: Service) -> Result:
-    found = service.running()
-    data: dict[str, Any] = {"running": found is not None, "log": str(service.log)}
-    pairs: list[tuple[str, Any]] = [("server", "running" if found else "stopped")]
+def _stop(app: App, service: Service) -> Result:
+    from fleet.bootstrap.serving import serving_pid
+
+    text = "Stopped." if service.stop(START) else "None runs in the background."
+    pid = serving_pid(app.home.path)
+    if pid:
+        text += f" One runs elsewhere (pid {pid}): end it where it was started."
+    return Result("server", {"running": bool(pid)}, Text(text))
+
+
+def _status(app: App, service: Service) -> Result:
+    """Also of one that runs in a terminal, or as a service of the system."""
+    from fleet.bootstrap.serving import serving_at, serving_pid
+
+    found, url = service.running(), serving_at(app.home.path)
+    running = found is not None or bool(url)
+    data: dict[str, Any] = {"running": running, "background": found is not None}
+    pairs: list[tuple[str, Any]] = [("server", "running" if running else "stopped")]
     if found is not None:
         data |= {"pid": found.pid, "port": found.port, "since": found.started_at}
         pairs += [("pid", found.pid), ("port", found.port)]
+    elif url:
+        pid, port = serving_pid(app.home.path), int(url.rpartition(":")[2])
+        data |= {"pid": pid, "port": port}
+        pairs += [("pid", f"{pid} (not in the background)"), ("port", port)]
+    data["log"] = str(service.log)
     return Result("server", data, Pairs([*pairs, ("log", str(service.log))]))
 
 
-def _background(service: Service, words: list[str], port: int) -> Result:
-    import os
-    import sys
-
+def _background(app: App, service: Service, words: list[str], port: int) -> Result:
     from fleet.bootstrap.gateway import answers
-    from fleet.bootstrap.serving import within
+    from fleet.bootstrap.serving import begin, serving_at, within
     from fleet.domain.errors import BadInput, Refused, Unavailable
 
     if port == 0:
@@ -100,13 +117,20 @@ def _background(service: Service, words: list[str], port: int) -> Result:
     with service.alone():
         if service.running():
             raise Refused("One runs already.", fix="`fleet serve --stop` stops it.")
-        argv = [sys.executable, "-m", "fleet", "serve", *words]
-        process = service.start(argv, env=os.environ, port=port)
+        if there := serving_at(app.home.path):
+            raise Refused(f"One runs already, at {there}.", fix="End it where it was started.")
+        since = service.log_size()
+        process = begin(service, ["serve", *words], port=port, cwd=app.cwd)
         up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
         if not up or process.poll() is not None:
             service.stop(1.0)
-            raise Unavailable(
-                f"It did not come up: {' '.join(service.words(4).splitlines())}",
-                fix=f"Look at {service.log}.",
-            )
-    return _status(service)
+            said = " ".join(service.words(4, since).split())
+            raise Unavailable(f"It did not come up: {said}", fix=f"Look at {service.log}.")
+        if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
+            within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
+    return _status(app, service)
+
+
+def _supervises(app: App) -> bool:
+    found = app.daemon.running()
+    return found is not None and found.supervising

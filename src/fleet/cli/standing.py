@@ -32,20 +32,23 @@ def going(client: Client) -> list[str]:
 
 def found(client: Client) -> dict[str, Any]:
     from fleet import __version__
+    from fleet.bootstrap.serving import service_of, serving_pid
 
     app = client.app
     running, last = app.daemon.running(), app.daemon.last()
+    inside = running is not None and running.pid == serving_pid(app.home.path)
     return {
         "running": running is not None,
         "pid": running.pid if running else None,
         "since": running.started_at if running else None,
         "detached": running.detached if running else None,
+        "in_server": inside,
         "version": running.version if running else None,
         "installed": __version__,
         "outdated": bool(running and running.code != app.daemon.fingerprint()),
         "host": app.home.host_id(),
         "home": str(app.home.path),
-        "log": str(app.daemon.log),
+        "log": str(service_of(app.home.path).log if inside else app.daemon.log),
         "runs": or_none(going, client),
         "tasks": or_none(_counts, client),
         "complaints": dict(running.complaints) if running else {},
@@ -72,6 +75,7 @@ def shown(now: Mapping[str, Any]) -> list[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = [("supervisor", state)]
     if now["running"]:
         how = "detached" if now["detached"] else "in a terminal or under a service manager"
+        how = "inside the server" if now["in_server"] else how
         since = f"{moment(now['since'])} ({ago(now['since'], at)})"
         pairs += [("pid", f"{now['pid']}, {how}"), ("since", since)]
         pairs.append(("version", _version(now)))

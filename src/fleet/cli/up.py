@@ -68,15 +68,31 @@ def down(
     Requests that are being answered are let to end.
     """
     from fleet.cli.connect import connect
-    from fleet.cli.supervise import stop
 
-    stopped: Result = click.get_current_context().invoke(stop, agents=agents, config=config)
+    told, data = _supervisor_stopped(agents=agents, config=config)
     client = connect(config=config)
     ended = _services(client).stop() if client.app.loaded.project_file else []
-    data = {**stopped.data, "stopped": ended}
-    assert isinstance(stopped.view, Text)
     said = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway does not run."
-    return Result("down", data, Text(f"{stopped.view.text}\n{said}"))
+    return Result("down", {**data, "stopped": ended}, Text(f"{told}\n{said}"))
+
+
+def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict[str, object]]:
+    """One that is inside the server goes on with it, unless its agents are to be ended."""
+    from fleet.cli.supervise import stop
+    from fleet.domain.errors import Refused
+
+    try:
+        stopped: Result = click.get_current_context().invoke(stop, agents=agents, config=config)
+    except Refused as error:
+        if error.code != "inside_server" or agents:
+            raise
+        return f"{error.message} It goes on: `fleet serve --stop` stops it.", {
+            "pid": None,
+            "ended": [],
+            "going": [],
+        }
+    assert isinstance(stopped.view, Text)
+    return stopped.view.text, dict(stopped.data)
 
 
 def _services(client: Client) -> Services:

@@ -60,6 +60,7 @@ class StoreSettings(NamedTuple):
 
 class Settings(NamedTuple):
     max_concurrent: int = 3
+    max_depth: int = 3
     coder: str = "claude"
     model: str = ""
     context_pressure_threshold_pct: int = 90

@@ -48,6 +48,15 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "max_depth",
+        "whole",
+        3,
+        "How deep agents may have agents: 0, none; 1, those of people may have some, and so on.",
+        low=0,
+        high=100,
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "coder",
         "coder",
         "claude",

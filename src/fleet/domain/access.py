@@ -100,7 +100,9 @@ def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> N
     if permission not in GRANTS[actor.role]:
         raise Forbidden(
             f"{actor.name} is a {actor.role}, and may not {permission}.",
-            fix="Ask a team-lead or a coordinator.",
+            fix="Ask a team-lead or a coordinator."
+            if permission in _LEAD
+            else "Ask a coordinator.",
         )
     if team is not None and team != actor.team and actor.role is not Role.COORDINATOR:
         raise Forbidden(f"{actor.name} is in team {actor.team}, not in {team}.")

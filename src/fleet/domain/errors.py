@@ -71,6 +71,10 @@ class BadStore(Unavailable):
     code = "bad_store"
 
 
+class Spoiled(Conflict):
+    """One of several that were written as one has failed, so none of them was made."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`Did you mean 'x'?`, or the empty string when nothing is near."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

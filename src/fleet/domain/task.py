@@ -116,6 +116,9 @@ class Task:
     join: Join | None = None  # set: this task is its children, and never runs itself
     paused: bool = False
     tally: Tally = field(default_factory=Tally)
+    depth: int = 0  # how many agents there are between the people and whoever asked for it
+    role: str = ""  # what its runs may do in the team; empty: as its agent is declared
+    spawned: bool = False  # it waits for room, also with a terminal
 
     @property
     def run_id(self) -> str:

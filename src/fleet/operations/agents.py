@@ -23,7 +23,11 @@ GOING = (str(TaskState.RUNNING),)
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """`batch` is the task that it is part of; `terminal`: people can attach to it."""
+    """`batch` is the task that it is part of; `terminal`: people can attach to it.
+
+    `depth`: how many agents are between the people and whoever asked for it. `session`: the
+    conversation that it is in, as its program calls it.
+    """
 
     task: str
     run: str
@@ -42,6 +46,8 @@ class AgentRow:
     last: str
     usage: UsageRow
     team: str
+    depth: int = 0
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,14 @@ def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -
         last=row.run.last if row.run else "",
         usage=usage_row(usage),
         team=row.team,
+        depth=task.depth,
+        session=(progress.session if progress else "") or _kept(task),
     )
+
+
+def _kept(task: Task) -> str:
+    """The conversation that its next run goes on with."""
+    return task.tally.checkpoint.session if task.tally.checkpoint else ""
 
 
 OPERATIONS = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import Permission
-from fleet.domain.errors import Refused
+from fleet.domain.access import GRANTS, Permission
+from fleet.domain.errors import Forbidden, Refused
+from fleet.domain.spawning import check_depth
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import clean_text, the_task
@@ -64,6 +65,18 @@ def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
     return _given(context, task, name)
 
 
+def must_be_theirs(context: Context, task: Task) -> None:
+    """Raise unless it is nobody's, the actor's own, of their making, or they may assign tasks."""
+    known = {"", context.actor.name}
+    mine = task.spec.assignee in known or task.author in known or _has(context, task)
+    if not mine and Permission.ASSIGN not in GRANTS[context.actor.role]:
+        raise Forbidden(
+            f"{task.id} is {task.spec.assignee}'s.",
+            fix="Ask them, or a team-lead.",
+            code="not_yours",
+        )
+
+
 def _has(context: Context, task: Task) -> bool:
     """Whether the actor is the run that works on it now."""
     return bool(context.actor.run) and context.actor.task == task.id
@@ -89,6 +102,8 @@ def _must_be_open(task: Task) -> None:
 def _given(context: Context, task: Task, name: str) -> TaskRow:
     if task.spec.assignee == name:
         return rows(context, [task])[0]
+    if context.run is not None and not name:  # it would get a run
+        check_depth(task.depth, context.world("").settings.max_depth)
     changed = replace(task, spec=replace(task.spec, assignee=name))
     return write_task(context, changed, "task.assigned", assignee=name)
 

@@ -65,6 +65,9 @@ class Chosen(Protocol):
     def max_concurrent(self) -> int: ...
 
     @property
+    def max_depth(self) -> int: ...
+
+    @property
     def coder(self) -> str: ...
 
     @property

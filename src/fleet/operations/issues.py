@@ -16,6 +16,7 @@ from fleet.operations.states import from_bd, to_bd
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
+    from fleet.domain.message import Message
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
     from fleet.operations.rows import TaskRow
@@ -82,9 +83,10 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
         raise BadInput(f"At most {MOST_NAMED} at once.", fix="Ask for the others after these.")
     if request.tasks:
         named = [the_task(context, name, Permission.READ) for name in request.tasks]
-        return tuple(
-            _issue(context, t, r) for t, r in zip(named, rows(context, named), strict=True)
-        )
+        said = [context.store.messages(task.id) for task in named]
+        asking = {task.id: _open(words) for task, words in zip(named, said, strict=True)}
+        shown = rows(context, named, asking)
+        return tuple(_issue(context, *one) for one in zip(named, shown, said, strict=True))
     limit, team = how_many(request.limit or MOST), team_in_view(context)
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
@@ -94,7 +96,7 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
         page = context.store.tasks(TaskQuery(states, team=team, before=before, limit=PAGE))
         for task, row in zip(page, rows(context, page), strict=True):
             if len(found) < limit and _is_wanted(task, row, wanted, request.assignee):
-                found.append(_issue(context, task, row))
+                found.append(_issue(context, task, row, context.store.messages(task.id)))
         if len(found) >= limit or len(page) < PAGE:
             return tuple(found)
         before = page[-1].id
@@ -104,11 +106,14 @@ def _is_wanted(task: Task, row: TaskRow, statuses: tuple[str, ...], assignee: st
     return (not statuses or row.status in statuses) and assignee in {"", task.spec.assignee}
 
 
-def _issue(context: Context, task: Task, row: TaskRow) -> Issue:
+def _open(said: list[Message]) -> list[Message]:
+    return [m for m in said if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN]
+
+
+def _issue(context: Context, task: Task, row: TaskRow, said: list[Message]) -> Issue:
     store = context.store
-    said = store.messages(task.id)
     latest = store.events(task=task.id, limit=1, newest=True)
-    asked = [m for m in said if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN]
+    asked = _open(said)
     closed = to_bd(row.status) == "closed"
     return Issue(
         id=task.id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission
 from fleet.domain.errors import BadInput, Refused, nearest
 from fleet.domain.task import ENDED, TaskState
-from fleet.operations.assigning import AssignTask, assign
+from fleet.operations.assigning import AssignTask, assign, must_be_theirs
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import the_task
 from fleet.operations.rows import TaskRow, rows
@@ -44,6 +44,7 @@ def mark(context: Context, request: MarkTask) -> TaskRow:
     task = the_task(context, request.task, Permission.CLAIM)
     match request.status:
         case "open":
+            must_be_theirs(context, task)
             return _open(context, task)
         case "in_progress":
             return _begin(context, task)

@@ -86,6 +86,7 @@ def store(context: Context, request: StoreMemory) -> MemoryRow:
     held = context.store.entry(EntryKind.MEMORY, team, _key(agent, name))
     if held is None:
         held = new_entry(context, EntryKind.MEMORY, team=team, key=_key(agent, name), owner=agent)
+        held = replace(held, at=now)
     elif {**held.body, "changed_at": now} == body:
         return _row(held)
     return _row(keep(context, replace(held, text=text, body=body), "memory.stored"))

@@ -41,6 +41,11 @@ def resolve(
     return found
 
 
+def is_id(name: str) -> bool:
+    """Of a task or a run, rather than a branch."""
+    return _ID.fullmatch(name) is not None
+
+
 def letters(number: int) -> str:
     """How the children of a batch are told apart: A, B, … Z, AA, AB, … from 1."""
     said = ""

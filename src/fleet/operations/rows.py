@@ -14,7 +14,7 @@ from fleet.domain.schedule import waits
 from fleet.domain.task import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fleet.domain.message import Message
     from fleet.domain.run import Progress, Usage
@@ -89,15 +89,19 @@ class TaskRow:
     run: RunNow | None
 
 
-def rows(context: Context, tasks: Sequence[Task]) -> list[TaskRow]:
-    """All that a list needs. Only ended runs are read one by one."""
+def rows(
+    context: Context, tasks: Sequence[Task], asking: Mapping[str, list[Message]] | None = None
+) -> list[TaskRow]:
+    """All that a list needs. Only ended runs are read one by one.
+
+    `asking`: the open questions of these tasks, where they are known.
+    """
     store = context.store
     needs = store.tasks_by_id(sorted({n for t in tasks for n in t.after}))
     runs = _newest_runs(store, tasks)
     progress = store.progress(list(runs))
-    asking: dict[str, list[Message]] = {}
-    for question in store.open_messages(MessageKind.QUESTION, limit=MOST_QUESTIONS):
-        asking.setdefault(question.task, []).append(question)
+    if asking is None:
+        asking = _open_questions(store)
     worlds = {project: _world(context, project) for project in {t.project for t in tasks}}
     now = store.now()
     found = []
@@ -108,6 +112,13 @@ def rows(context: Context, tasks: Sequence[Task]) -> list[TaskRow]:
         run = runs.get(task.run_id)
         who = _who(task, run, worlds[task.project], choices)
         found.append(_row(task, who, held, run, progress.get(task.run_id)))
+    return found
+
+
+def _open_questions(store: Store) -> dict[str, list[Message]]:
+    found: dict[str, list[Message]] = {}
+    for question in store.open_messages(MessageKind.QUESTION, limit=MOST_QUESTIONS):
+        found.setdefault(question.task, []).append(question)
     return found
 
 

@@ -129,7 +129,7 @@ def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
     store = context.store
     limit = context.world("").settings.max_concurrent
     hosts = store.hosts()
-    queued = task.spec.mode == Mode.QUEUED
+    queued = task.spec.mode == Mode.QUEUED or task.spawned
     rooms = tuple(Slot(f"host {h.id}", h.room or limit) for h in hosts.values() if queued)
     alone = (Slot(f"directory {task.spec.cwd}", 1),) if task.spec.in_place else ()
     swarm = within_parent(store.task(task.parent) if task.parent else None)

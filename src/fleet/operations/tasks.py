@@ -11,8 +11,10 @@ from fleet.domain.errors import BadInput, FleetError, Refused, nearest
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.run import Wanted
 from fleet.domain.schedule import credential
+from fleet.domain.spawning import check_depth, depth_of
 from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
 from fleet.operations.asked import check_spec
+from fleet.operations.assigning import must_be_theirs
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.dependencies import needed
 from fleet.operations.naming import clean_text, some_text, the_task
@@ -81,7 +83,7 @@ def add(context: Context, request: AddTask) -> TaskRow:
     return write_task(context, task, "task.added", title=task.title)
 
 
-def new_task(context: Context, request: AddTask) -> Task:
+def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
     """As it is asked for; it is not written yet."""
     one_line = " ".join(request.title.split())
     title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
@@ -94,6 +96,7 @@ def new_task(context: Context, request: AddTask) -> Task:
         raise BadInput(f"It waits for over {MOST_AFTER} tasks.", fix="Make one task of some.")
     after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
     parent, join = _parent(context, request.parent), _join(request.join)
+    depth = _depth(context, request, depth)
     return Task(  # its id only now: one that is refused uses up none
         id=context.store.new_id("t"),
         version=0,
@@ -108,7 +111,18 @@ def new_task(context: Context, request: AddTask) -> Task:
         after=after,
         parent=parent,
         join=join,
+        depth=depth,
+        spawned=context.run is not None,
     )
+
+
+def _depth(context: Context, request: AddTask, said: int) -> int:
+    """Checked where a run would be started."""
+    by = context.store.task(context.run.task) if context.run else None
+    depth = depth_of(by, said)
+    if depth and not request.join and not request.spec.assignee:
+        check_depth(depth, context.world("").settings.max_depth)
+    return depth
 
 
 def _join(name: str) -> Join | None:
@@ -166,6 +180,7 @@ def close(context: Context, request: CloseTask) -> TaskRow:
     task = the_task(context, request.task, Permission.COMPLETE)
     if context.run is not None and context.run.id == task.run_id:
         return _close_own(context, task, context.run, why)
+    must_be_theirs(context, task)
     with decided(task):
         closed = rules.close(task, why, now=context.store.now())
         return write_task(context, closed, "task.closed", why=why)

@@ -29,7 +29,7 @@ def write_task(
     unheard = refused_words(context.store, task, now=event.at)
     written = context.commit([Put(task), *more, *parents, *unheard], event)[0]
     assert isinstance(written, Task)
-    return rows(context, [written])[0]
+    return rows(context, [written], None if task.version else {})[0]  # a new one asks nothing
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, get_origin
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
@@ -19,14 +18,15 @@ from fleet.domain.metrics import as_rows, exposition
 from fleet.operations.catalogue import perform
 from fleet.operations.listing import ListTasks
 from fleet.operations.naming import PAGE
+from fleet.server.docs_page import page
 from fleet.server.enrolling import Enrolling
 from fleet.server.guard import PATIENCE, BadBody, Guard, Rates, refused_body
 from fleet.server.mcp import Mcp
 from fleet.server.narrow import Narrow
-from fleet.server.openapi import document, page
+from fleet.server.openapi import document
 from fleet.server.presence import EndedRuns, Presence, Revocations
 from fleet.server.problem import TYPE, problem, problem_of, status_of
-from fleet.server.routes import Routes
+from fleet.server.routes import Answered, Routes
 from fleet.server.seed_paths import PATHS
 from fleet.server.seed_speech import key_of, other_routes
 from fleet.server.sockets import Sockets
@@ -97,25 +97,23 @@ class Server:
         sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, said)
         sockets.patience = self.patience
         routes = [
-            Route("/health", self._answered(self.health), methods=["GET"]),
-            Route("/metrics", self._answered(self.metrics), methods=["GET"]),
-            Route("/metrics/json", self._answered(self.metrics_json), methods=["GET"]),
+            Route("/health", Answered(self.health), methods=["GET"]),
+            Route("/metrics", Answered(self.metrics), methods=["GET"]),
+            Route("/metrics/json", Answered(self.metrics_json), methods=["GET"]),
             Route("/mcp", self.mcp),
-            Route("/openapi.json", self._answered(self.openapi), methods=["GET"]),
-            Route("/docs", self._answered(self.docs), methods=["GET"]),
+            Route("/openapi.json", Answered(self.openapi), methods=["GET"]),
+            Route("/docs", Answered(self.docs), methods=["GET"]),
             Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
             WebSocketRoute("/ws", sockets),
             Route("/ws", sockets),
-            Route("/auth", self._answered(Enrolling(self.perform)), methods=["POST"]),
+            Route("/auth", Answered(Enrolling(self.perform)), methods=["POST"]),
             *(self._route(operation) for operation in spoken().values()),
-            *other_routes(PATHS, self.who, self.perform, self._answered, self.place),
+            *other_routes(PATHS, self.who, self.perform, self.place),
         ]
-        inner = Starlette(exception_handlers={HTTPException: _not_there, Exception: _bug})
-        inner.router = Routes(routes, self._lifespan)
-        return Guard(inner, hosts=self.hosts, patience=self.patience)
+        return Guard(Routes(routes, self._lifespan, _failed), hosts=self.hosts)
 
     @asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         self.streams.begin(asyncio.get_running_loop())
         self.writer.start()
         self.watch.start()
@@ -141,7 +139,7 @@ class Server:
             reply = await self.perform(operation, actor, asked, key_of(request))
             return _json(200, {"fleet": 1, "kind": operation.name, "data": reply})
 
-        return Route(path_of(operation), self._answered(handle), methods=methods)
+        return Route(path_of(operation), Answered(handle), methods=methods)
 
     async def perform(self, operation: Operation, actor: Actor, asked: Any, key: str = "") -> Any:
         context = self.context._replace(actor=actor)
@@ -205,17 +203,6 @@ class Server:
     async def docs(self, _request: Request) -> Response:
         return Response(page(), media_type="text/html")
 
-    def _answered(self, handle: Handler) -> Handler:
-        async def answer(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except FleetError as error:
-                return _json(status_of(error), problem_of(error), TYPE)
-            except BadBody as error:
-                return refused_body(error)
-
-        return answer
-
 
 async def _said(operation: Operation, request: Request) -> dict[str, Any]:
     if request.method in {"GET", "HEAD"}:
@@ -235,17 +222,17 @@ def _json(status: int, data: Any, kind: str = JSON) -> Response:
     return Response(encode(data), status_code=status, media_type=kind)
 
 
-async def _not_there(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _failed(error: Exception) -> Response:
+    if isinstance(error, FleetError):
+        return _json(status_of(error), problem_of(error), TYPE)
+    if isinstance(error, BadBody):
+        return refused_body(error)
+    if not isinstance(error, HTTPException):
+        said = problem(500, "bug", f"This is a bug in fleet ({type(error).__name__}).")
+        return _json(500, said, TYPE)
     codes = {404: "no_such_path", 405: "no_such_method", 429: "too_many_requests"}
     code = codes.get(error.status_code, "error")
     said = problem(error.status_code, code, error.detail)
     answer = _json(error.status_code, said, TYPE)
     answer.headers.update(error.headers or {})
     return answer
-
-
-async def _bug(_request: Request, error: Exception) -> Response:
-    return _json(
-        500, problem(500, "bug", f"This is a bug in fleet ({type(error).__name__})."), TYPE
-    )

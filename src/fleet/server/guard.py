@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -35,10 +34,8 @@ class Guard:
     A page that a browser shows may only talk to the server that it came from.
     """
 
-    def __init__(
-        self, app: App, *, hosts: frozenset[str], body: int = BODY, patience: float = PATIENCE
-    ) -> None:
-        self._app, self._hosts, self._body, self._patience = app, hosts, body, patience
+    def __init__(self, app: App, *, hosts: frozenset[str], body: int = BODY) -> None:
+        self._app, self._hosts, self._body = app, hosts, body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
@@ -49,7 +46,7 @@ class Guard:
             await _refuse(scope, send, *refused)
             return
         if scope["type"] == "http":
-            receive = _bounded(receive, self._body, self._patience)
+            receive = _bounded(receive, self._body)
         await self._app(scope, receive, send)
 
     def _refused(self, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
@@ -90,23 +87,15 @@ def _is_json(kind: bytes) -> bool:
     return plain in {b"", b"application/json"} or plain.endswith(b"+json")
 
 
-def _bounded(receive: Receive, most: int, patience: float) -> Receive:
-    """A body without a length is counted as it comes, and one that drips in is not waited for."""
-    seen, whole, end = 0, False, 0.0
+def _bounded(receive: Receive, most: int) -> Receive:
+    """A body without a length is counted as it comes."""
+    seen = 0
 
     async def counted() -> Message:
-        nonlocal seen, whole, end
-        if whole:  # what comes after it is only that somebody goes, and may take for ever
-            return await receive()
-        end = end or asyncio.get_running_loop().time() + patience
-        try:
-            async with asyncio.timeout_at(end):
-                message = await receive()
-        except TimeoutError:
-            raise TooSlow(patience) from None
+        nonlocal seen
+        message = await receive()
         if message["type"] == "http.request":
             seen += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
             if seen > most:
                 raise TooLarge(most)
         return message
@@ -125,13 +114,6 @@ class TooLarge(BadBody):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"The body is over {most} bytes.")
-
-
-class TooSlow(BadBody):
-    status, code = 408, "too_slow"
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"The body did not come within {seconds:g} seconds.")
 
 
 def refused_body(error: BadBody) -> Response:

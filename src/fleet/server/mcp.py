@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from fleet.domain.errors import FleetError
 from fleet.server.guard import BadBody, refused_body
-from fleet.server.problem import TYPE, problem_of, status_of
+from fleet.server.problem import TYPE, problem, problem_of, status_of
 from fleet.server.speech import encode, named, request_of
 from fleet.server.tool_steps import Who
 from fleet.server.tools import steps_of
@@ -43,6 +43,9 @@ class Mcp:
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         try:
             scope[ACTOR] = self._who(Request(scope))
+            if scope["method"] != "POST":
+                await _only_asked()(scope, receive, send)
+                return
             handle = await self._ready()
             await handle(scope, receive, send)
         except FleetError as error:
@@ -83,6 +86,12 @@ class Mcp:
         self._over.set()
         if self._going is not None:
             await self._going
+
+
+def _only_asked() -> Response:
+    """We begin no talk: a stream that nothing is ever said on would hold up the end of the server."""
+    said = problem(405, "no_such_method", "Here it is only answered.", fix="Use POST.")
+    return Response(encode(said), 405, {"Allow": "POST"}, TYPE)
 
 
 def _said(status: int, data: Any) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -219,21 +218,3 @@ def _get(
 ) -> dict[str, Any]:
     what = {"operationId": name, "summary": summary, "tags": ["server"], "responses": responses}
     return {"get": {**what, **({"security": []} if open_ else {}), **more}}
-
-
-@cache
-def page() -> str:
-    """For people: every operation, what it takes and who may ask for it."""
-    rows = "".join(
-        f"<tr><td><code>{'GET, ' if is_read(o) else ''}POST {escape(path_of(o))}</code></td>"
-        f"<td>{escape(o.summary)}</td><td>{escape(str(o.permission))}</td>"
-        f"<td>{escape(', '.join(o.request.__dataclass_fields__))}</td></tr>"  # type: ignore[attr-defined]
-        for o in spoken().values()
-    )
-    head = "<tr><th>path</th><th>what it does</th><th>permission</th><th>fields</th></tr>"
-    style = "body{font:16px/1.5 system-ui;margin:2rem auto;max-width:70rem}td,th{padding:.3rem .8rem;text-align:left;vertical-align:top}tr:nth-child(even){background:#8881}"
-    return (
-        f"<!doctype html><meta charset=utf-8><title>Fleet {__version__}</title>"
-        f"<style>{style}</style><h1>Fleet {__version__}</h1>"
-        f'<p>As data: <a href="/openapi.json">/openapi.json</a>.</p><table>{head}{rows}</table>'
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -35,7 +35,7 @@ class SpawnBody(Body):
     session_id: str = ""
     swarm_id: str = ""
     depth_level: int = 0
-    spawn_mode: str = "process"
+    spawn_mode: Literal["process", "tmux", "native"] = "process"
     model: str = ""
 
 
@@ -45,7 +45,7 @@ class QueueBody(Body):
     requester_handle: str = ""
     swarm_id: str = ""
     depth_level: int = 0
-    priority: str = "normal"
+    priority: Literal["low", "normal", "high", "critical"] = "normal"
     depends_on: tuple[str, ...] = ()
     team_name: str = ""
 

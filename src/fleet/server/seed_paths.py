@@ -95,15 +95,16 @@ def _spawn(said: Said) -> SpawnAgent:
 def _enqueue(said: Said) -> SpawnAgent:
     body = said.as_(QueueBody)
     return SpawnAgent(
-        body.target_agent_type or "worker",
+        "",
         body.task,
         body.team_name,
         said.place,
         swarm=body.swarm_id,
         depth=body.depth_level,
-        priority=PRIORITY.get(body.priority, -1),
+        priority=PRIORITY[body.priority],
         after=body.depends_on,
         sender=body.requester_handle,
+        kind=body.target_agent_type,
     )
 
 

@@ -77,17 +77,17 @@ def worker(row: AgentRow) -> dict[str, Any]:
         "id": row.task, "handle": row.branch or row.task, "teamName": row.team,
         "state": WORKER.get(row.status, "stopped" if row.ended_at else row.status),
         "health": "unknown" if row.ended_at else "healthy", "workingDir": row.path or row.project,
-        "sessionId": None, "spawnedAt": ms(row.started_at), "currentTaskId": row.task,
+        "sessionId": row.session or None, "spawnedAt": ms(row.started_at), "currentTaskId": row.task,
         "restartCount": max(0, int(row.run.rpartition(".")[2] or 1) - 1),
         "spawnMode": "tmux" if row.terminal else "process", "swarmId": row.batch or None,
-        "depthLevel": 0,
+        "depthLevel": row.depth,
     }  # fmt: skip
 
 
 def spawned(row: TaskRow, said: Said) -> dict[str, Any]:
     given = "model" in row.given
     return {
-        "id": row.id, "handle": said.body.get("handle", row.id), "teamName": row.team,
+        "id": row.id, "handle": said.body.get("handle") or row.id, "teamName": row.team,
         "workingDir": row.cwd, "state": "starting", "spawnedAt": ms(row.created_at),
         "spawnMode": said.body.get("spawnMode") or "process",
         "routing": {

@@ -14,6 +14,7 @@ from fleet.operations.catalogue import find
 from fleet.operations.members import uid_of
 from fleet.operations.naming import cursor_of
 from fleet.operations.plain import check_plain
+from fleet.server.routes import Answered
 from fleet.server.speech import encode, object_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Request as Asked
-
-    Handler = Callable[[Request], Awaitable[Response]]
 
 B = TypeVar("B")
 MOST = 200  # rows in one reply
@@ -86,7 +85,6 @@ def other_routes(
     paths: tuple[OtherPath, ...],
     who: Callable[[Request], Actor],
     perform: Callable[..., Awaitable[Any]],
-    answered: Callable[[Handler], Handler],
     place: str,
 ) -> list[Route]:
     def route(path: OtherPath) -> Route:
@@ -102,7 +100,7 @@ def other_routes(
             shown = encode(path.show(reply, said))
             return Response(shown, headers=headers, media_type="application/json")
 
-        return Route(path.path, answered(handle), methods=[path.method])
+        return Route(path.path, Answered(handle), methods=[path.method])
 
     return [route(path) for path in paths]
 

@@ -67,21 +67,17 @@ def assign(who: Who, given: Said) -> list[Step]:
 
 
 def spawn(who: Who, given: Said) -> list[Step]:
-    spec = {"branch": given["handle"], "cwd": given.get("workingDir") or who.place}
-    prompt = given.get("prompt", "")
-    return [Step("task.add", {"title": given["handle"], "prompt": prompt, **_there(who, spec)})]
+    handle = given["handle"]
+    fields = {"handle": handle, "prompt": given.get("prompt") or handle}
+    fields |= {name: given[name] for name in ("model", "role") if name in given}
+    return [Step("agent.spawn", fields | {"cwd": given.get("workingDir") or who.place})]
 
 
 def spawn_request(who: Who, given: Said) -> list[Step]:
-    spec = {
-        "labels": [given["agent_type"]],
-        "priority": PRIORITIES.index(given.get("priority", "normal")),
-        "cwd": who.place,
-    }
-    text = given["task"]
-    fields = {"title": text[:200], "prompt": text, **_there(who, spec)}
-    fields |= {"parent": given.get("swarm_id", ""), "after": given.get("depends_on", [])}
-    return [Step("task.add", fields)]
+    fields = {"handle": "", "prompt": given["task"], "cwd": who.place}
+    fields |= {"kind": given["agent_type"], "swarm": given.get("swarm_id", "")}
+    fields |= {"priority": PRIORITIES.index(given.get("priority", "normal"))}
+    return [Step("agent.spawn", fields | {"after": given.get("depends_on", [])})]
 
 
 def _there(who: Who, spec: dict[str, Any]) -> dict[str, Any]:

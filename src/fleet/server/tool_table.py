@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.domain.access import Permission
+from fleet.domain.fleet import RUN_ROLES
 from fleet.server import tool_steps as steps
 from fleet.server.speech import named
 from fleet.server.tool_steps import PRIORITIES
@@ -50,6 +51,7 @@ KIND = {"type": "string", "enum": ["request", "response", "status", "directive",
 MEMORY = {"type": "string", "enum": ["fact", "decision", "pattern", "error"]}
 
 
+ROLE = {"type": "string", "enum": list(RUN_ROLES)}
 OBJECT = {"type": "object"}
 
 TOOLS = (
@@ -90,8 +92,9 @@ TOOLS = (
     ),
     Tool(
         "team_spawn", "Start an agent on a branch of its own, as soon as there is room.",
-        steps.spawn, ("task.add",), {"handle": TEXT, "prompt": TEXT, "workingDir": TEXT},
-        ("handle",), _P.SPAWN,
+        steps.spawn, ("agent.spawn",),
+        {"handle": TEXT, "prompt": TEXT, "workingDir": TEXT, "model": TEXT, "role": ROLE},
+        ("handle",),
     ),
     Tool(
         "team_dismiss", "End an agent; its work is kept.", steps.say("task.cancel", handle="task"),
@@ -192,12 +195,12 @@ TOOLS = (
     ),
     Tool(
         "spawn_request", "Queue an agent: it starts when there is room and what it needs is done.",
-        steps.spawn_request, ("task.add",),
+        steps.spawn_request, ("agent.spawn",),
         {
             "agent_type": TEXT, "task": TEXT, "swarm_id": TEXT, "priority": PRIORITY,
             "depends_on": WORDS,
         },
-        ("agent_type", "task"), _P.SPAWN,
+        ("agent_type", "task"),
     ),
     Tool(
         "spawn_status", "A queued agent, or the whole queue.", steps.spawn_status,

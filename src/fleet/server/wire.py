@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     import asyncio
     from typing import Any
 
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
 
 TRANSPORT = "fleet.transport"  # in a scope's state: what live events are written to
 HEAD = 1 << 16  # bytes of a request line and its headers
 
 
 class Wire(HttpToolsProtocol):
-    """Whoever connects must have asked for something by a time, and asks in HTTP."""
+    """Whoever connects must have asked for something by a time, and asks in HTTP.
+
+    There is a deadline for a request's headers, and then one for its body; a request that comes
+    whole, as nearly all do, needs none.
+    """
 
     patience = PATIENCE
     _deadline: asyncio.TimerHandle | None = None
+    _asking = False  # a request has begun to come, and is not whole
     _spoiled = ""  # why nothing more is read
     _head = 0  # bytes of a request whose headers are not whole; -1: they are
 
@@ -45,14 +48,14 @@ class Wire(HttpToolsProtocol):
         if self._head >= 0:
             self._head += len(data)
         super().data_received(data)
+        if self._asking and self._deadline is None:
+            self._wait()
         if self._head > HEAD and not self.transport.is_closing():
             self._refuse(431, "too_large", f"The headers are over {HEAD} bytes.")
 
     def on_message_begin(self) -> None:
+        self._asking, self._head = True, 0
         super().on_message_begin()
-        self._head = 0
-        if self._deadline is None:
-            self._wait()
 
     def on_headers_complete(self) -> None:
         self._wait_no_more()
@@ -61,29 +64,28 @@ class Wire(HttpToolsProtocol):
             raise ValueError("It names no host, or several.")  # which the parser tells of
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._asking = False
+        self._wait_no_more()
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
-        cycle = self.cycle
         super().on_response_complete()
         if self._spoiled and not self._answering():
             self._refuse(400, "not_http", self._spoiled)
-        elif cycle.more_body and not self.transport.is_closing():  # before it had said all
-            self.loop.call_later(self.patience, self._cut, cycle)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._asking = False
+        self._wait_no_more()
+        super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
         """What was asked before the nonsense is answered first."""
         if self._spoiled:
             return
         self._spoiled = msg
-        if not self._answering():
-            self._refuse(400, "not_http", msg)
-        elif self.cycle.more_body:  # the nonsense is in its body
-            started = self.cycle.response_started
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            if started:
-                self.transport.close()
-            else:
-                self._refuse(400, "not_http", msg)
+        if not self._answering() or self.cycle.more_body:  # else the nonsense is after its body
+            self._give_up(400, "not_http", msg)
 
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -98,17 +100,21 @@ class Wire(HttpToolsProtocol):
 
     def _too_late(self) -> None:
         self._deadline = None
-        if self.transport.is_closing():
-            return
-        if self._answering():
-            self.transport.close()
-            return
-        said = f"No whole request came within {self.patience:g} seconds."
-        self._refuse(408, "too_slow", said)
+        if not self.transport.is_closing():
+            said = f"No whole request came within {self.patience:g} seconds."
+            self._give_up(408, "too_slow", said)
 
-    def _cut(self, cycle: RequestResponseCycle) -> None:
-        if self.cycle is cycle and cycle.more_body:
+    def _give_up(self, status: int, code: str, said: str) -> None:
+        """Of a request that is being answered its handler hears that nobody waits any more."""
+        begun = False
+        if self.cycle is not None and self._head < 0:
+            begun = self.cycle.response_started
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if begun or (self._head >= 0 and self._answering()):
             self.transport.close()
+        else:
+            self._refuse(status, code, said)
 
     def _refuse(self, status: int, code: str, said: str) -> None:
         body = encode(problem(status, code, said))
@@ -121,7 +127,7 @@ class Wire(HttpToolsProtocol):
 
 
 def wire(patience: float) -> type[Wire]:
-    """`patience`: seconds from the first byte of a request to the last of its headers."""
+    """`patience`: seconds for the headers of a request, and then for its body."""
     return type("Wire", (Wire,), {"patience": patience})
 
 

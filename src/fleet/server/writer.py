@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fleet.domain.errors import Spoiled
 from fleet.operations.catalogue import perform
 from fleet.server.once import once
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from fleet.ports import Store
 
 MOST = 256  # in one transaction: the last of them waits for all
+QUIET = 0.0002  # seconds without another, when several ask at once
 
 
 class Job(NamedTuple):
@@ -30,72 +33,95 @@ class Job(NamedTuple):
 class Writer:
     """`wrote` is told after each transaction, in this thread.
 
-    Those who wait do so in one loop, which is woken once for all of a transaction.
+    Those who ask do so in one loop. What they ask for is gathered there while this thread is at
+    work, and then for as long as more of it comes: the two share one processor's time anyway, so
+    that costs nobody anything, and one large transaction costs far less than many small ones.
     """
 
     def __init__(self, open_store: Callable[[], Store], wrote: Callable[[], None]) -> None:
         self._open = open_store
         self._wrote = wrote
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._gathered: list[Job] = []
+        self._newest = 0.0  # when the last of these came
+        self._busy = False
+        self._crowd = False  # several came at once the last time
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Once what was taken is written."""
-        self._jobs.put(None)
+        """Once what was asked for is written."""
+        self._batches.put(None)
         self._thread.join()
 
     def do(self, context: Context, request: Request[Any], key: str = "") -> asyncio.Future[Any]:
         """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
-        job = Job(context, request, asyncio.get_running_loop().create_future(), key)
-        self._jobs.put(job)
+        loop = asyncio.get_running_loop()
+        job = Job(context, request, loop.create_future(), key)
+        self._gathered.append(job)
+        self._newest = time.perf_counter()
+        if len(self._gathered) == 1 and not self._busy:
+            loop.call_soon(self._hand_over, loop)
         return job.done
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the loop, after all that has come by now was read."""
+        full = len(self._gathered) >= MOST
+        if self._crowd and not full and time.perf_counter() - self._newest < QUIET:
+            loop.call_soon(self._hand_over, loop)
+            return
+        batch, self._gathered = self._gathered[:MOST], self._gathered[MOST:]
+        self._busy, self._crowd = True, len(batch) > 1
+        self._batches.put(batch)
+
+    def _told(
+        self, loop: asyncio.AbstractEventLoop, results: list[tuple[Job, Any, BaseException | None]]
+    ) -> None:
+        """In the loop."""
+        self._busy = False
+        for job, reply, failed in results:
+            if job.done.done():  # whoever asked has left
+                continue
+            if failed is not None:
+                job.done.set_exception(failed)
+            else:
+                job.done.set_result(reply)
+        if self._gathered:
+            loop.call_soon(self._hand_over, loop)
 
     def _run(self) -> None:
         store = self._open()
         try:
-            while (first := self._jobs.get()) is not None:
-                batch, last = self._more(first)
+            while (batch := self._batches.get()) is not None:
                 self._write(store, batch)
-                self._wrote()
-                if last:
-                    break
+            while self._gathered:  # the end has come: nobody gathers any more
+                batch, self._gathered = self._gathered, []
+                self._write(store, batch)
         finally:
             store.close()
-
-    def _more(self, first: Job) -> tuple[list[Job], bool]:
-        batch = [first]
-        while len(batch) < MOST:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:
-                return batch, True
-            batch.append(job)
-        return batch, False
 
     def _write(self, store: Store, batch: list[Job]) -> None:
         results: list[tuple[Job, Any, BaseException | None]]
         try:
-            with store.together():
-                results = [(job, *_tried(store, job)) for job in batch]
+            try:
+                results = _written(store, batch, alone=False)
+            except Spoiled:  # seldom: they are done again, each for itself, which costs more
+                results = _written(store, batch, alone=True)
         except BaseException as error:  # noqa: BLE001  # whoever asked is told; the thread goes on
             results = [(job, None, error) for job in batch]
         with suppress(RuntimeError):  # the loop is gone, and with it those who asked
-            batch[0].done.get_loop().call_soon_threadsafe(_tell, results)
+            loop = batch[0].done.get_loop()
+            loop.call_soon_threadsafe(self._told, loop, results)
+        self._wrote()
 
 
-def _tell(results: list[tuple[Job, Any, BaseException | None]]) -> None:
-    for job, reply, failed in results:
-        if job.done.done():  # whoever asked has left
-            continue
-        if failed is not None:
-            job.done.set_exception(failed)
-        else:
-            job.done.set_result(reply)
+def _written(
+    store: Store, batch: list[Job], *, alone: bool
+) -> list[tuple[Job, Any, BaseException | None]]:
+    with store.together(alone=alone):
+        return [(job, *_tried(store, job)) for job in batch]
 
 
 def _tried(store: Store, job: Job) -> tuple[Any, BaseException | None]:

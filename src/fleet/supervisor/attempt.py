@@ -137,7 +137,9 @@ class Attempt:
             yield
         except (FleetError, OSError) as error:
             fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
-            self._given_up = Outcome(Ending.FAILED, f"{error}{fix}")
+            taken = isinstance(error, FleetError) and error.code == "branch_taken"
+            ending = Ending.YIELDED if taken else Ending.FAILED  # the next run takes another name
+            self._given_up = Outcome(ending, f"{error}{fix}")
             self._give_up(self._given_up)
 
     def _record(self, planned: Workspace) -> None:

@@ -131,5 +131,6 @@ def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
             "base_url": url_of(gateway),
             "key_env": gateway.master_key_env,
             "context": model.context,
+            "agent": agent.name if agent.name in fleet.agents else "",
         }
     return options

@@ -257,10 +257,10 @@ class Supervisor:
         _, choice = choose(task.spec, world.fleet, defaults)
         swarm = within_parent(self._parts.store.task(task.parent) if task.parent else None)
         needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
+        if task.spec.mode == Mode.QUEUED or task.spawned:
+            needs.append((Slot(f"host {self._here.host}", self._room()),))
         if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it holds no other capacity
             return Ask(task, choice, tuple(needs), credential(choice))
-        if task.spec.mode == Mode.QUEUED:
-            needs.append((Slot(f"host {self._here.host}", self._room()),))
         servings = model_slots(choice, world.fleet, self._pulses(choice, world.fleet))
         if servings:
             needs.append(servings)

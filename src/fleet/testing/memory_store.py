@@ -56,7 +56,7 @@ class MemoryStore:
                 self.log.append(replace(event, number=len(self.log) + 1))
             return now
 
-    def together(self) -> AbstractContextManager[None]:
+    def together(self, *, alone: bool = True) -> AbstractContextManager[None]:  # noqa: ARG002  # each is
         return nullcontext()
 
     def now(self) -> int:

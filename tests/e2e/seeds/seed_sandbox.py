@@ -18,8 +18,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from fleet.adapters.host.bd_program import bd_folder
+from fleet.adapters.host.tmux import Tmux
 from fleet.testing.fake_node import FakeNode
 from free_ports import free_ports
+from warm import type_fleet
 
 BIN = Path(sys.executable).parent
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -97,7 +99,7 @@ class Sandbox:
         if (self.home / "server").exists():
             self.type("fleet serve --stop")
         if (self.home / "runs").exists():
-            self.type("fleet kill '*' --force")
+            type_fleet(["kill", "*", "--force"], cwd=self.cwd, env=self.env)
 
     def fill(self, text: str) -> str:
         return text.format(home=self.home, cwd=self.cwd, task=self.task)
@@ -111,9 +113,10 @@ class Sandbox:
     def type(self, typed: str) -> subprocess.CompletedProcess[str]:
         """Run one line in the shell; what it wrote to stderr is in its output too."""
         argv = ["bash", "-c", self.line(typed)]
-        sits = typed.startswith("fleet attach")  # at a terminal, until Ctrl-B and D are pressed
-        if sits:
-            keys = r"(sleep 2; printf '\002d'; sleep 1)"
+        sits = typed.startswith("fleet attach") and "--help" not in typed
+        if sits:  # at a terminal, until Ctrl-B and D are pressed
+            seated = f"tmux -L {Tmux(self.home).socket} list-clients 2>/dev/null | grep -q ."
+            keys = f"(until {seated}; do sleep 0.1; done; printf '\\002d'; sleep 0.5)"
             argv = ["bash", "-c", f"{keys} | script -qec {shlex.quote(self.line(typed))} /dev/null"]
         return subprocess.run(
             argv,
@@ -131,6 +134,15 @@ class Sandbox:
         done = self.type(typed)
         assert done.returncode == 0, f"$ {typed}\n{done.stdout}"
         return done.stdout
+
+    def fleet(self, *words: str, status: int = 0) -> str:
+        """What only makes or clears a world need not go by the shell."""
+        done = type_fleet(words, cwd=self.cwd, env=self.env)
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stdout.decode()
+
+    def doings(self) -> set[str]:
+        return {a["doing"] for a in json.loads(self.fleet("list", "--json"))["data"]}
 
     def start(self, typed: str) -> Going:
         said = self.user / "said"
@@ -194,13 +206,14 @@ def _write(name: str, text: str):
 
 
 def _task(sandbox: Sandbox) -> None:
-    added = sandbox.must('fleet add "Implement feature X" --json')
+    added = sandbox.fleet("add", "Implement feature X", "--json")
     sandbox.task = json.loads(added)["data"]["id"]
 
 
 def _question(sandbox: Sandbox) -> None:
     _task(sandbox)
-    sandbox.must(f'fleet ask --timeout 0 --task {sandbox.task} "Which database?" || test $? = 3')
+    words = ("--timeout", "0", "--task", sandbox.task)
+    sandbox.fleet("ask", *words, "Which database?", status=3)
 
 
 def _two_tasks(sandbox: Sandbox) -> None:
@@ -224,17 +237,18 @@ def _answered(sandbox: Sandbox) -> None:
 
 
 def _agent(sandbox: Sandbox, branch: str) -> None:
-    sandbox.must(f"fleet create {branch} --prompt 'say Begun.'")
+    sandbox.fleet("create", branch, "--prompt", "say Begun.")
+    wait_until(lambda: sandbox.doings() == {"waiting"})
 
 
 def _fan_out(sandbox: Sandbox, prefix: str) -> None:
-    sandbox.must(f"fleet fanout 3 {prefix} --prompt 'say Begun.'")
+    sandbox.fleet("fanout", "3", prefix, "--prompt", "say Begun.")
 
 
 def _batch(sandbox: Sandbox, name: str) -> None:
     """The document's example id stands for the one that the store gave."""
     _fan_out(sandbox, "some")
-    sandbox.task = json.loads(sandbox.must("fleet list --json"))["data"][0]["batch"]
+    sandbox.task = json.loads(sandbox.fleet("list", "--json"))["data"][0]["batch"]
     sandbox.examples = (*sandbox.examples, name)
 
 
@@ -251,12 +265,12 @@ def _healthy(sandbox: Sandbox) -> None:
     """Nodes that answer, a coder that is here, and a port that nobody else has."""
     _nodes(sandbox)
     port = free_ports()
-    sandbox.must(f"fleet config set coder=scripted gateway.port={port}")
+    sandbox.fleet("config", "set", "coder=scripted", f"gateway.port={port}")
 
 
 def _generated(sandbox: Sandbox) -> None:
     _write("fleet.yaml", FLEET_YAML)(sandbox)
-    sandbox.must("fleet generate")
+    sandbox.fleet("generate")
 
 
 def _examples(sandbox: Sandbox) -> None:
@@ -270,7 +284,7 @@ def _marketplace_root(sandbox: Sandbox) -> None:
 
 
 def _set_config(sandbox: Sandbox) -> None:
-    sandbox.must("fleet config set max_concurrent=4")
+    sandbox.fleet("config", "set", "max_concurrent=4")
 
 
 def _newer_release(sandbox: Sandbox) -> None:

@@ -12,6 +12,7 @@ from fleet.config.table import DECLARED, ENVIRONMENT, FLAG, KEYS, PROJECT, SETTI
 # For each setting: a value that is not the default.
 VALUES = {
     "max_concurrent": 7,
+    "max_depth": 5,
     "coder": "codex",
     "model": "opus",
     "context_pressure_threshold_pct": 50,

@@ -195,7 +195,7 @@ SAMPLES = {
     "task.edit": lambda office, team: EditTask(office.add(SECRET, team=team), f"{SECRET} two"),
     "task.issues": lambda office, team: _listed(office, team, ListIssues()),
     "task.mark": lambda office, team: MarkTask(office.add(SECRET, team=team), "in_progress"),
-    "agent.spawn": lambda office, team: SpawnAgent("fix/x", SECRET, team, "/repo"),
+    "agent.spawn": lambda office, team: SpawnAgent("", SECRET, team, "/repo"),
     "token.create": lambda office, team: CreateToken(SECRET, team=team),
     "token.revoke": lambda office, team: _token(office, RevokeToken(SECRET)),
     "token.list": lambda office, team: _token(office, ListTokens(all=True)),

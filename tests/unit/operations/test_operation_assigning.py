@@ -7,11 +7,13 @@ import pytest
 from fleet.domain.access import Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.domain.run import Ending
+from fleet.domain.task import Spec
 from fleet.operations.assigning import AssignTask
 from fleet.operations.dependencies import AddDependency
 from fleet.operations.editing import EditTask
 from fleet.operations.issues import ListIssues
 from fleet.operations.listing import ReadyTasks
+from fleet.operations.marking import MarkTask
 from fleet.operations.messages import Comment
 from fleet.operations.tasks import CloseTask
 
@@ -156,3 +158,22 @@ def test_issues_are_found_by_bds_status_and_by_whose_they_are(office):
 def test_an_issue_that_is_not_there_and_a_status_that_is_none_are_refused(office):
     office.refused(ListIssues(tasks=("t-9",)), kind=NotFound)
     office.refused(ListIssues(status="hooked"), kind=BadInput)
+
+
+def test_a_worker_settles_no_task_that_is_somebody_elses(office):
+    bob, cat, lea = (
+        office.person(role, name=name)
+        for role, name in (
+            (Role.WORKER, "bob"),
+            (Role.WORKER, "cat"),
+            (Role.TEAM_LEAD, "lea"),
+        )
+    )
+    task = office.add(actor=lea, spec=Spec(assignee="bob"))
+    for request in (CloseTask(task), MarkTask(task, "resolved"), MarkTask(task, "open")):
+        assert office.refused(request, cat, Forbidden).code == "not_yours"
+    assert office.call(CloseTask(task), bob).state == "done"
+    for actor in (lea, cat):  # who leads, and whose idea it was
+        mine = office.add(actor=cat, spec=Spec(assignee="bob"))
+        assert office.call(CloseTask(mine), actor).state == "done"
+    assert office.call(CloseTask(office.add(actor=lea)), cat).state == "done"  # nobody's

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fleet.server.docs_page import page
 from fleet.server.openapi import document
 from fleet.server.seed_described import described
 from fleet.server.seed_paths import PATHS
@@ -30,6 +31,15 @@ def test_the_document_has_them_with_what_they_take_and_reply():
     assert said["paths"]["/auth"]["post"]["security"] == []
     pages = [p["name"] for p in said["paths"]["/mail/{handle}"]["get"]["parameters"]]
     assert pages == ["handle", "before", "limit"]
+
+
+def test_the_page_for_people_has_every_path_that_the_document_has():
+    shown = page()
+    for path, methods in json.loads(document())["paths"].items():
+        assert path in shown
+        for method in methods:
+            assert f"{method.upper()} {path}" in shown or f"GET, POST {path}" in shown
+    assert "depthLevel" in shown
 
 
 def test_the_page_of_paths_is_what_the_table_says():

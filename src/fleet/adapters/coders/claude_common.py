@@ -21,6 +21,7 @@ DEFAULTS = {  # what the person has set wins
     "DISABLE_ERROR_REPORTING": "1",
     "DISABLE_TELEMETRY": "1",
 }
+HEADERS = "ANTHROPIC_CUSTOM_HEADERS"  # one to a line
 OUTER = (  # what Claude Code tells its children about itself, as 2.1.325 does
     "AI_AGENT", "CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
@@ -77,7 +78,10 @@ def environment(brief: Brief) -> dict[str, str]:
     env = DEFAULTS | {name: value for name, value in brief.env.items() if name not in OUTER}
     behind = gateway(brief)
     if behind is not None:
+        own = env.get(HEADERS, "").splitlines()
+        said = [*own, *(f"{name}: {value}" for name, value in behind.headers.items())]
         env |= _behind(behind, env.get(behind.key_env, ""), brief.model)
+        env |= {HEADERS: "\n".join(said)} if said else {}
         env.pop("ANTHROPIC_API_KEY", None)  # it would outrank the gateway's key
     return env
 

@@ -217,6 +217,8 @@ def _provider(brief: Brief) -> Iterator[str]:
         "stream_idle_timeout_ms": 1_800_000,  # a node of one's own may read a prompt for minutes
         "request_max_retries": 2,
     }
+    if found.headers:
+        provider["http_headers"] = found.headers
     yield 'model_provider="fleet"'
     yield f"model_providers.fleet={_toml(provider)}"
     yield 'web_search="disabled"'  # the provider's own tool, which no gateway has
@@ -265,8 +267,8 @@ def _git_directories(mark: Path) -> tuple[Path, Path]:
 
 
 def _toml(table: dict[str, Any]) -> str:
-    pairs = (f"{_quoted(key)}={_quoted(value)}" for key, value in table.items())
-    return "{" + ",".join(pairs) + "}"
+    held = ((k, _toml(v) if isinstance(v, dict) else _quoted(v)) for k, v in table.items())
+    return "{" + ",".join(f"{_quoted(key)}={value}" for key, value in held) + "}"
 
 
 def _quoted(value: Any) -> str:

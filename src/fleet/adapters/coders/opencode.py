@@ -156,10 +156,16 @@ def _provider(behind: GatewayOption, model: str) -> dict[str, Any]:
     known: dict[str, Any] = {"name": model, "tool_call": True}
     if behind.context:
         known["limit"] = {"context": behind.context, "output": min(OUTPUT, behind.context // 4)}
+    options: dict[str, Any] = {
+        "baseURL": f"{behind.url}/v1",
+        "apiKey": f"{{env:{behind.key_env}}}",
+    }
+    if behind.headers:
+        options["headers"] = behind.headers
     return {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Fleet",
-        "options": {"baseURL": f"{behind.url}/v1", "apiKey": f"{{env:{behind.key_env}}}"},
+        "options": options,
         "models": {model: known},
     }
 

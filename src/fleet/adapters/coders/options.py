@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 Permissions = Literal["read", "edit", "full"]
 
 
+AGENT_HEADER = "x-fleet-agent"
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayOption:
     """Where to send requests instead of the user's own login."""
@@ -21,6 +24,12 @@ class GatewayOption:
     url: str  # without `/v1`
     key_env: str  # the variable of the run's environment that holds the key
     context: int = 0  # tokens that the model takes; 0: unknown
+    agent: str = ""  # whose requests these are, for who reads traces
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Which the gateway passes on."""
+        return {AGENT_HEADER: self.agent} if self.agent else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ def gateway(brief: Brief) -> GatewayOption | None:
     if not given:
         return None
     url = str(given["base_url"]).rstrip("/").removesuffix("/v1")
-    return GatewayOption(url, str(given["key_env"]), int(str(given.get("context", 0))))
+    context, agent = int(str(given.get("context", 0))), str(given.get("agent", ""))
+    return GatewayOption(url, str(given["key_env"]), context, agent)
 
 
 def permissions(brief: Brief) -> Permissions:

@@ -61,7 +61,10 @@ class Making:
                 if self._root.with_name(f"{self._root.name}.removing").exists():
                     raise Unavailable(f"{self._root} is being removed.", fix="fleet gc")
                 if self.fresh and self._repo.has_branch(branch):
-                    raise Refused(f"Somebody else has made the branch {branch} meanwhile.")
+                    raise Refused(
+                        f"Somebody else has made the branch {branch} meanwhile.",
+                        code="branch_taken",
+                    )
                 self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._take()
             if crashed or not self.fresh:

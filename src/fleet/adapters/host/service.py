@@ -59,9 +59,18 @@ class Service:
         return found if _lives(found) else None
 
     def start(
-        self, argv: Sequence[str], *, env: Mapping[str, str], port: int, version: str = ""
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        port: int,
+        version: str = "",
+        cwd: str = "",
     ) -> subprocess.Popen[bytes]:
-        """In a session of its own. It holds none of our descriptors, so it keeps nobody waiting."""
+        """In a session of its own. It holds none of our descriptors, so it keeps nobody waiting.
+
+        `cwd`: where it is about a directory; else it is in its own, and keeps nobody from leaving.
+        """
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.log.exists() and self.log.stat().st_size > BIG:
@@ -69,7 +78,7 @@ class Service:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         with os.fdopen(os.open(self.log, flags, 0o600), "ab") as log:
             process = subprocess.Popen(
-                list(argv), cwd=self._file.parent, env=dict(env), stdin=subprocess.DEVNULL,
+                list(argv), cwd=cwd or self._file.parent, env=dict(env), stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         now = time.time_ns() // 1000
@@ -89,11 +98,16 @@ class Service:
         self._file.unlink(missing_ok=True)
         return True
 
-    def words(self, lines: int = 12) -> str:
-        """The last that it printed."""
+    def log_size(self) -> int:
+        """As it will be when it is started: a big one is put away then."""
+        size = self.log.stat().st_size if self.log.exists() else 0
+        return 0 if size > BIG else size
+
+    def words(self, lines: int = 12, since: int = 0) -> str:
+        """The last that it printed, from this size of the log on."""
         try:
             with self.log.open("rb") as file:
-                file.seek(max(0, self.log.stat().st_size - (1 << 16)))
+                file.seek(max(since, self.log.stat().st_size - (1 << 16)))
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return ""

@@ -119,7 +119,7 @@ class Postgres:
                 if wake:  # heard when, and only if, the transaction commits
                     db.execute("SELECT pg_notify(%s, '')", [self._channel])
 
-    def together(self) -> AbstractContextManager[None]:
+    def together(self, *, alone: bool) -> AbstractContextManager[None]:  # noqa: ARG002  # they always may
         return self.writing(wake=True)  # a transaction in a transaction is a savepoint
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:

@@ -50,8 +50,8 @@ class Dialect(Protocol):
         With `wake`, those who wait learn of it.
         """
 
-    def together(self) -> AbstractContextManager[None]:
-        """One transaction around many: each of those may fail alone."""
+    def together(self, *, alone: bool) -> AbstractContextManager[None]:
+        """One transaction around many, each of which may fail `alone`; else see `Spoiled`."""
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         """Inside `writing`: how many rows it changed."""
@@ -86,9 +86,8 @@ class SqlStore:
         self._taken = taken or _nobodys
         self._sql = statements()
 
-    def together(self) -> AbstractContextManager[None]:
-        """Many commits as one: whoever waits for the disk waits once."""
-        return self._db.together()
+    def together(self, *, alone: bool = True) -> AbstractContextManager[None]:
+        return self._db.together(alone=alone)
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         writes = [write(change) for change in changes]

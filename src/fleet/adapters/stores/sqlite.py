@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
 from fleet.adapters.stores.migrations import LATEST, migration
 from fleet.adapters.stores.sql import split_script
-from fleet.domain.errors import BadStore, Unavailable
+from fleet.domain.errors import BadStore, Spoiled, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +55,8 @@ class Sqlite:
         self._path = path
         self._bell = bell
         self._broken: BadStore | None = None
-        self._together = False
+        self._together = self._spoiled = False
+        self._alone = True
         try:
             self._db = self._open()
             self._seen = self._data_version()
@@ -131,27 +132,38 @@ class Sqlite:
             raise
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """What is written in here reaches the disk at once, at the end; each may still fail alone."""
+    def together(self, *, alone: bool) -> Iterator[None]:
+        """What is written in here reaches the disk at once, at the end."""
         with self._transaction():
-            self._together = True
+            self._together, self._alone, self._spoiled = True, alone, False
             try:
                 yield
             finally:
                 self._together = False
+            if self._spoiled:
+                raise Spoiled("One of those that were written together failed.")
         if self._bell:
             self._bell.ring()
 
     @contextmanager
     def writing(self, *, wake: bool) -> Iterator[None]:
         if self._together:
-            with self._part() if wake else nullcontext():  # else it is one statement
+            one = not wake  # a single statement, which fails as a whole
+            with nullcontext() if one else self._part() if self._alone else self._spoiling():
                 yield
             return
         with self._transaction():
             yield
         if wake and self._bell:
             self._bell.ring()
+
+    @contextmanager
+    def _spoiling(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._spoiled = True
+            raise
 
     @contextmanager
     def _part(self) -> Iterator[None]:

@@ -1,0 +1,49 @@
+"""How far agents may have agents, and what those may do in their team."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import GRANTS, Role
+from fleet.domain.errors import BadInput, Forbidden, Refused, nearest
+from fleet.domain.fleet import RUN_ROLES
+
+if TYPE_CHECKING:
+    from fleet.domain.access import Actor
+    from fleet.domain.task import Task
+
+KINDS = {"lead": str(Role.TEAM_LEAD)}  # what claude-fleet calls some of the roles
+
+
+def depth_of(by: Task | None, said: int = 0) -> int:
+    """Of a task that an agent adds at its work on `by`; what a person (None) asks for is at 0.
+
+    What is said counts only where it is more.
+    """
+    return max(said, by.depth + 1 if by else 0)
+
+
+def check_depth(depth: int, most: int) -> None:
+    """Raise `Refused` where agents would have agents of agents without end."""
+    if depth > most:
+        raise Refused(
+            f"It would be at depth {depth}; agents may have agents down to {most}.",
+            fix="Do it yourself, or leave it to who spawned you; `max_depth` is a setting.",
+            code="too_deep",
+        )
+
+
+def run_role(name: str, actor: Actor) -> str:
+    """What the agent may do in its team: never more than who asks for it."""
+    role = KINDS.get(name, name)
+    if not role:
+        return ""
+    if role not in RUN_ROLES:
+        fix = nearest(role, RUN_ROLES) or f"There are: {', '.join(RUN_ROLES)}."
+        raise BadInput(f"'{name[:60]}' is no role of an agent.", fix=fix)
+    if not GRANTS[Role(role)] <= GRANTS[actor.role]:
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, so its agent cannot be a {role}.",
+            fix="Ask a coordinator, or leave the role out.",
+        )
+    return role

@@ -78,6 +78,7 @@ class Serving:
         made = self._server
         settings = uvicorn.Config(
             Timed(made.app(), made.meters), log_level="error", access_log=False, server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
             http=wire(made.patience), ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
             ws_per_message_deflate=False,

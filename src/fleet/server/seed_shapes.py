@@ -60,7 +60,7 @@ def task(row: Issue) -> dict[str, Any]:
 def added(row: TaskRow, said: Said) -> dict[str, Any]:
     """A task that was just made: the rest is what was asked for."""
     body, by = said.body, said.actor.name
-    owner = body.get("toHandle") or ""
+    owner, made = body.get("toHandle") or "", iso(row.created_at)
     status = "open" if row.status == "assigned" else to_team(row.status)
     return {
         "id": row.id, "teamName": row.team, "subject": row.title,
@@ -68,7 +68,7 @@ def added(row: TaskRow, said: Said) -> dict[str, Any]:
         "ownerHandle": owner or None, "ownerUid": uid_of(row.team, owner) if owner else None,
         "createdByHandle": by, "createdByUid": uid_of(row.team, by),
         "status": status, "blockedBy": list(body.get("blockedBy") or ()),
-        "createdAt": iso(row.created_at), "updatedAt": iso(row.created_at),
+        "createdAt": made, "updatedAt": made,
     }  # fmt: skip
 
 

@@ -72,3 +72,16 @@ def test_where_none_may_fail_alone_one_spoils_all(tmp_path):
     half_wrong(store)
     assert keys(store) == ["a"]
     store.close()
+
+
+def test_ids_are_counted_on_without_a_gap_and_none_is_given_twice(store):
+    before = int(store.new_id("e").partition("-")[2])
+    with store.together():
+        inside = [int(store.new_id("e").partition("-")[2]) for _ in range(3)]
+    with suppress(ZeroDivisionError), store.together():
+        lost = int(store.new_id("e").partition("-")[2])
+        store.new_id("e")
+        raise ZeroDivisionError
+    after = int(store.new_id("e").partition("-")[2])
+    assert inside == [before + 1, before + 2, before + 3]
+    assert lost == after == before + 4  # what was not written has used none up

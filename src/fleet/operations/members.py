@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -55,6 +56,7 @@ class ShowMember(Request[MemberRow]):
     team: str = ""
 
 
+@lru_cache(1024)
 def uid_of(team: str, name: str) -> str:
     """Who somebody is to a program: it is not chosen, so it cannot be taken."""
     return hashlib.sha256(f"{team}:{name}".encode("utf-8", "replace")).hexdigest()[:24]

@@ -43,6 +43,8 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def _is_text(value: str) -> bool:
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -98,6 +98,9 @@ VALUES (:type, :version, :task, :run, :actor, :at, :data)
 INSERT INTO counter (kind, last) VALUES (:kind, 1)
 ON CONFLICT (kind) DO UPDATE SET last = counter.last + 1 RETURNING last
 
+-- name: set_id
+UPDATE counter SET last = :last WHERE kind = :kind
+
 -- The last column says whether there are any more, whose time has come.
 -- name: candidates
 SELECT version, body,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -31,7 +32,7 @@ from fleet.domain.task import Task, TaskState
 from fleet.ports import Put, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from fleet.adapters.stores.rows import Row, Write
@@ -85,9 +86,19 @@ class SqlStore:
         self._db = dialect
         self._taken = taken or _nobodys
         self._sql = statements()
+        self._last: dict[str, int] | None = None  # ids given in what is written together
 
-    def together(self, *, alone: bool = True) -> AbstractContextManager[None]:
-        return self._db.together(alone=alone)
+    @contextmanager
+    def together(self, *, alone: bool = True) -> Iterator[None]:
+        """No other writer is between its begin and its end, so it counts ids by itself meanwhile."""
+        with self._db.together(alone=alone):
+            self._last = {}
+            try:
+                yield
+                for kind, last in self._last.items():
+                    self._db.change(self._sql["set_id"], {"kind": kind, "last": last})
+            finally:
+                self._last = None
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         writes = [write(change) for change in changes]
@@ -151,10 +162,20 @@ class SqlStore:
 
     def new_id(self, kind: str) -> str:
         while True:
-            with self._db.writing(wake=False):
-                ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
+            last = self._next(kind)
             if not self._taken(f"{kind}-{last}"):
                 return f"{kind}-{last}"
+
+    def _next(self, kind: str) -> int:
+        known = self._last
+        if known is not None and kind in known:
+            known[kind] += 1
+            return known[kind]
+        with self._db.writing(wake=False):
+            ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
+        if known is not None:
+            known[kind] = int(last)
+        return int(last)
 
     def task(self, task_id: str) -> Task:
         return self._one(Task, task_id)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from desk import Desk, until
 from served import Served
 
+from fleet.testing.fake_node import FakeNode
+
 WORLD = """\
 nodes:
   box:
-    endpoint: http://127.0.0.1:9
+    endpoint: {url}
 models:
   small:
     node: box
     ollama_model: tiny:1b
     litellm_alias: small
+agents:
+  greeter: {{coder: scripted, model: small}}
 """
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     desk = Desk(tmp_path_factory.mktemp("metrics"))
-    (desk.repo / "fleet.yaml").write_text(WORLD)
-    made = Served(desk)
-    yield made
-    made.close()
+    with FakeNode(["tiny:1b"]) as node:
+        (desk.repo / "fleet.yaml").write_text(WORLD.format(url=node.url))
+        made = Served(desk)
+        yield made
+        made.close()
 
 
 def figures(served) -> dict[str, float]:
@@ -59,7 +65,8 @@ def test_what_runs_do_moves_the_figures(served):
     assert moved["fleet_spawn_seconds_count"] == 2
     assert 0 < moved["fleet_spawn_seconds_sum"] < 60
     assert moved['fleet_http_request_seconds_count{method="GET",status="200"}'] >= 1
-    assert "fleet_event_lag_seconds" in after
+    assert moved["fleet_event_lag_seconds"]
+    assert after["fleet_event_lag_seconds"] > 0
 
 
 def test_a_request_is_timed_by_how_it_was_answered(served):
@@ -71,9 +78,14 @@ def test_a_request_is_timed_by_how_it_was_answered(served):
 
 
 def test_slots_are_those_of_the_declared_models(served):
-    found = figures(served)
-    assert found['fleet_slots{node="box",model="small",state="held"}'] == 0
-    assert found['fleet_slots{node="box",model="small",state="free"}'] >= 1
+    held, free = (f'fleet_slots{{node="box",model="small",state="{s}"}}' for s in ("held", "free"))
+    before, desk = figures(served), served.desk
+    assert (before[held], before[free]) == (0, 1)
+    task = desk("add", "Hold", "--agent", "greeter", "--prompt", "sleep 600", "--json")
+    until(lambda: figures(served)[held] == 1, "the slot to be held")
+    assert figures(served)[free] == 0
+    desk("cancel", json.loads(task)["data"]["id"])
+    until(lambda: figures(served)[held] == 0, "the slot to be free")
 
 
 def test_every_line_is_as_prometheus_reads_it(served):

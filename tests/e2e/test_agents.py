@@ -50,6 +50,12 @@ def test_create_makes_a_branch_a_worktree_and_a_terminal_and_its_prompt_is_taken
     assert "t-1" in desk("tasks")
 
 
+def test_a_branch_that_is_called_like_a_task_is_sat_down_at_by_its_own_task(desk):
+    said = desk("create", "t-7", "--prompt", "say Hi")
+    assert said.startswith("Created t-7 (t-1)")
+    assert "fleet attach t-1\n" in said
+
+
 def test_without_a_prompt_it_waits_for_the_first_word(desk):
     desk("create", "empty")
     assert agents(desk)["empty"]["doing"] in {"idle", "starting"}

@@ -12,6 +12,7 @@ from fleet.config import checkout_top
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.task import Limits, Mode, Spec
 from fleet.operations.asked import NO_BRANCH
+from fleet.operations.naming import is_task_name
 from fleet.operations.resolving import letters
 from fleet.operations.showing import ShowTask
 from fleet.operations.tasks import AddTask
@@ -157,7 +158,8 @@ def report(client: Client, tasks: Sequence[str], late: Sequence[str]) -> Result:
     first = next(d for d in found if d.task.state != "failed")
     if first.spec.mode == "terminal":
         branch = first.runs[-1].branch if first.runs else first.spec.branch
-        lines.append(f"Sit down at it: fleet attach {branch}")
+        name = first.task.id if is_task_name(branch) else branch
+        lines.append(f"Sit down at it: fleet attach {name}")
     return Result("tasks", [d.task for d in found], Text("\n".join(lines)))
 
 

@@ -23,6 +23,11 @@ _BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
 _MESSAGE = re.compile(r"m-[0-9]{1,18}")
 
 
+def is_task_name(name: str) -> bool:
+    """It means a task, whatever branch is called so."""
+    return _TASK.fullmatch(name) is not None
+
+
 def the_task(context: Context, name: str, permission: Permission) -> Task:
     """By id (`t-31`, `31`), by one of its runs (`t-31.2`) or its branch; the actor's own if empty."""
     wanted = name.strip() or context.actor.task

@@ -122,7 +122,7 @@ class Server:
         finally:
             self.let_go()
             await self.mcp.end()
-            await asyncio.to_thread(self.writer.stop)
+            await self.writer.stop()
             await asyncio.to_thread(self.watch.stop)
 
     def let_go(self) -> None:

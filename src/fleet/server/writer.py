@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleet.domain.errors import Spoiled
+from fleet.domain.errors import Spoiled, Unavailable
 from fleet.operations.catalogue import perform
 from fleet.server.once import once
 
@@ -48,7 +48,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._gathered: list[Job] = []
         self._newest = 0.0  # when the last of these came
-        self._busy = False
+        self._busy = self._ended = False
         self._crowd = False  # several came at once the last time
         self._stated = threading.Event()  # all of a batch is said to the store
         self._quick = True  # that took no time worth speaking of
@@ -56,13 +56,18 @@ class Writer:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """Once what was asked for is written."""
+    async def stop(self) -> None:
+        """Once what was asked for is written. In the loop, so that nothing comes in between."""
+        if self._gathered:
+            self._take(len(self._gathered))
+        self._ended = True
         self._batches.put(None)
-        self._thread.join()
+        await asyncio.to_thread(self._thread.join)
 
     def do(self, context: Context, request: Request[Any], key: str = "") -> asyncio.Future[Any]:
         """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
+        if self._ended:
+            raise Unavailable("The server is about to end.", fix="try again when it is back")
         loop = asyncio.get_running_loop()
         job = Job(context, request, loop.create_future(), key)
         self._gathered.append(job)
@@ -73,16 +78,22 @@ class Writer:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """In the loop, after all that has come by now was read."""
+        if not self._gathered:  # the end has come, and took them
+            return
         full = len(self._gathered) >= MOST
         if self._crowd and not full and time.perf_counter() - self._newest < QUIET:
             loop.call_soon(self._hand_over, loop)
             return
-        batch, self._gathered = self._gathered[:MOST], self._gathered[MOST:]
-        self._busy, self._crowd = True, len(batch) > 1
-        self._stated.clear()
-        self._batches.put(batch)
+        self._crowd = len(self._gathered) > 1
+        self._take(MOST)
         if self._quick:
             self._stated.wait(LONGEST)
+
+    def _take(self, most: int) -> None:
+        batch, self._gathered = self._gathered[:most], self._gathered[most:]
+        self._busy = True
+        self._stated.clear()
+        self._batches.put(batch)
 
     def _told(
         self, loop: asyncio.AbstractEventLoop, results: list[tuple[Job, Any, BaseException | None]]
@@ -103,9 +114,6 @@ class Writer:
         store = self._open()
         try:
             while (batch := self._batches.get()) is not None:
-                self._write(store, batch)
-            while self._gathered:  # the end has come: nobody gathers any more
-                batch, self._gathered = self._gathered, []
                 self._write(store, batch)
         finally:
             store.close()

@@ -89,16 +89,19 @@ def section(operation: Operation, said: dict[str, list[str]]) -> str:
     ]
     if typed := commands(said, operation):
         facts.append(f"said by {typed}")
-    words = inspect.getdoc(operation.request) or ""
-    about = "" if words.startswith(f"{operation.request.__name__}(") else f" {flat(words)}"
-    text = f"## {operation.name}\n\n{operation.summary}{about.rstrip()}\n\n{', '.join(facts)}.\n"
+    about = " ".join([operation.summary, *about_it(operation.request)])
+    text = f"## {operation.name}\n\n{about}\n\n{', '.join(facts)}.\n"
     return f"{text}\n{table(operation.request)}"
 
 
 def record(kind: type) -> str:
+    return "\n\n".join([f"### {kind.__name__}", *about_it(kind), table(kind)])
+
+
+def about_it(kind: type) -> list[str]:
+    """What its author says of it, if anything: Python may have written down how it is called."""
     words = inspect.getdoc(kind) or ""
-    about = "" if words.startswith(f"{kind.__name__}(") else f"{flat(words)}\n\n"
-    return f"### {kind.__name__}\n\n{about}{table(kind)}"
+    return [flat(words)] if words and not words.startswith(f"{kind.__name__}(") else []
 
 
 def table(kind: type) -> str:

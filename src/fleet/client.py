@@ -163,7 +163,7 @@ class Client:
                 supervisor.start()
                 while not enough() and time.monotonic() < until:
                     if not supervisor.step():
-                        time.sleep(0.01)
+                        self.app.bell.wait(0.01)
             finally:
                 self.app.leave()
             return True

@@ -222,6 +222,7 @@ class Simulation:
             transcripts=machine,
             clock=self.clock,
             jobs=InlineJobs(),
+            quick=InlineJobs(),
             coder=lambda _name, _project: FakeCoder(),
             world=lambda _: self.world,
             checkout=lambda _: checkout,

@@ -146,6 +146,8 @@ class App:
 
     def arrive(self) -> None:
         """Before a supervisor starts here, for a while or for good."""
+        if not self.listening:
+            self.bell.listen()
         if self.shared:
             from fleet.adapters.host.clock import SystemClock
             from fleet.supervisor.leases import shorten
@@ -154,6 +156,8 @@ class App:
 
     def leave(self) -> None:
         """After it has: agents go on."""
+        if not self.listening:
+            self.bell.close()
         if self.shared:
             from fleet.adapters.host.clock import SystemClock
             from fleet.supervisor.leases import extend
@@ -371,6 +375,7 @@ class App:
             transcripts=self.keepers,
             clock=SystemClock(),
             jobs=ThreadJobs(self.bell),
+            quick=ThreadJobs(self.bell),
             coder=self.coder,
             world=self.worlds,
             checkout=self.checkout,

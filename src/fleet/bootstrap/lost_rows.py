@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.choice import Defaults, choose
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 from fleet.domain.run import Run, RunState, Workspace
 from fleet.domain.task import Limits, Mode, Spec, Tally, Task, TaskState

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.adapters.host.home import SERVING
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import FleetError
 from fleet.domain.fleet import CODERS
@@ -34,6 +35,8 @@ def _role(app: App, agent: str, project: str) -> Role:
 
 def server_env(app: App, run_id: str) -> dict[str, str]:
     """Where the server is and a token of the run's own; nothing when none runs that takes it."""
+    if not (app.home.path / SERVING).exists():
+        return {}
     from fleet.bootstrap.people import mint
     from fleet.bootstrap.serving import server_key, serving_at
 

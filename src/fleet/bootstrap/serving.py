@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.host import machine
 from fleet.adapters.host.daemon import BOOT, PACKAGE, born
 from fleet.adapters.host.files import write_atomically, write_once
+from fleet.adapters.host.home import SERVING
 from fleet.adapters.host.service import Service, within
 from fleet.domain.errors import BadInput, Refused
 
@@ -90,7 +91,7 @@ def service_of(home: Path) -> Service:
 @contextmanager
 def noted(home: Path, url: str) -> Iterator[None]:
     """While it serves, commands of this home find it; there is one, or they would lose it."""
-    file = home / "server" / "serving.json"
+    file = home / SERVING
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (file.parent / "serving.lock").open("a") as lock:
         _take(lock, home)
@@ -130,7 +131,7 @@ def serving_at(home: Path, secret: str | None = None) -> str:
     With a `secret` (empty: the key of the home), also when it does not take tokens made with that.
     """
     try:
-        held = json.loads((home / "server" / "serving.json").read_bytes())
+        held = json.loads((home / SERVING).read_bytes())
         there = _lives(held)
         if secret is not None:
             there = there and held["key"] == _mark(server_key(home, secret))
@@ -146,7 +147,7 @@ def _lives(held: dict[str, Any]) -> bool:
 def serving_pid(home: Path) -> int:
     """The process of this home's server; 0 when none runs."""
     try:
-        held = json.loads((home / "server" / "serving.json").read_bytes())
+        held = json.loads((home / SERVING).read_bytes())
         return int(held["pid"]) if _lives(held) else 0
     except (OSError, ValueError, TypeError, KeyError):
         return 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused
 from fleet.domain.task import ENDED
 from fleet.ports import TaskQuery

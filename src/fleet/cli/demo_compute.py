@@ -10,7 +10,6 @@ import shutil
 import socket
 import time
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.cli.demo_nodes import FILE, LEAD, ROLES, Heard, StandIns
@@ -18,6 +17,7 @@ from fleet.cli.demo_scratch import Scratch, own_name, stop
 from fleet.cli.frame import wants_json
 from fleet.cli.live import Live
 from fleet.cli.view import Column, Result, Stack, Table, Text
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:

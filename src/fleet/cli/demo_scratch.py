@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.config.layers import ALIASES
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:

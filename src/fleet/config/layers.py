@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.config import schema, table
@@ -125,6 +124,8 @@ def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
     known = {schema.variable(key) for key in table.KEYS} - {""}
     for name in env:
         if name.startswith("FLEET_") and name not in known:
+            import difflib  # noqa: PLC0415  # start-up time
+
             meant = difflib.get_close_matches(name, known, n=1, cutoff=0.9)
             if meant:  # a slip of a letter or two, rather than a variable of something else
                 problems.warn(Place(name), "", f"is not a setting. Did you mean {meant[0]}?")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:

@@ -7,8 +7,10 @@ one request goes first, then a few.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+
+from fleet.domain.data import dataclass
 
 WINDOW, FAILURES = 5, 3  # so many of the last ones
 FIRST_PROBE, LAST_PROBE = 0.5, 5.0  # seconds; the last is how late a return can be noticed

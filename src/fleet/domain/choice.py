@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from fleet.domain.data import dataclass
 from fleet.domain.run import Choice
 from fleet.domain.schedule import Slot
 

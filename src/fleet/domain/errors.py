@@ -15,7 +15,6 @@ Anything else that reaches a person is a bug, and shows a traceback.
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,5 +76,7 @@ class Spoiled(Conflict):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`Did you mean 'x'?`, or the empty string when nothing is near."""
+    import difflib  # noqa: PLC0415  # start-up time
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"Did you mean '{found[0]}'?" if found else ""

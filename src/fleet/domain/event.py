@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from fleet.domain.data import dataclass
 
 VERSION = 1  # of what events of every type carry; a type that changes its data raises its own
 

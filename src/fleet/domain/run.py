@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
 

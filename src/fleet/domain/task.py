@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState, Usage
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from fleet.domain.data import dataclass
 from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.task import Mode, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import PAGE, how_many, team_in_view, the_task

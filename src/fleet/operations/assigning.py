@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import GRANTS, Permission
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.spawning import check_depth
 from fleet.domain.task import Task, TaskState

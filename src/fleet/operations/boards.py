@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, nearest
 from fleet.domain.hearing import POST, as_post
 from fleet.domain.message import Message, MessageKind, MessageState

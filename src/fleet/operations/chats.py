@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import BadInput, NotFound
 from fleet.operations.catalogue import Operation, Request

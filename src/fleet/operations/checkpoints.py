@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.catalogue import Operation, Request

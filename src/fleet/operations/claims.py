@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.catalogue import Operation, Request

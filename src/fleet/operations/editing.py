@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.operations.asked import check_spec
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import clean_text, some_text, the_task

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from fleet.domain.access import GRANTS, OWN, SUPERVISOR, Actor, Permission, Role, claims_of
+from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.operations.catalogue import Operation, Request

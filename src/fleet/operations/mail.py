@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.hearing import MAIL, as_mail

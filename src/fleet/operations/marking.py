@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused, nearest
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.assigning import AssignTask, assign, must_be_theirs

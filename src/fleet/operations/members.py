@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import NotFound
 from fleet.operations.catalogue import Operation, Request

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain import message as rules
 from fleet.domain import task as tasks
 from fleet.domain.access import SUPERVISOR, Permission
 from fleet.domain.budget import GIVE_UP, OPTIONS
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Forbidden, Refused
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState

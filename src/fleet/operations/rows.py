@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain.choice import Defaults, choose
+from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Choice, Run, RunState

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import the_run

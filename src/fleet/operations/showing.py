@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.choice import model_slots
+from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
 from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits, within_parent
 from fleet.domain.task import Mode, Spec  # whoever decodes a reply reads its types

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.fleet import RUN_ROLES
 from fleet.domain.run import Checkpoint

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.run import Wanted
 from fleet.operations.catalogue import Context, Operation, Request
 from fleet.ports import Put

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain import task as rules
 from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.domain.task import ENDED, Join, Limits, Spec, TaskState, is_ended_swarm

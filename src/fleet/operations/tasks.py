@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain import task as rules
 from fleet.domain.access import SUPERVISOR, Permission, allow
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, FleetError, Refused, nearest
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.run import Wanted
@@ -42,7 +43,7 @@ class AddTask(Request[TaskRow]):
     title: str
     prompt: str = ""
     project: str = ""
-    spec: Spec = Spec()  # noqa: RUF009  # frozen
+    spec: Spec = Spec()  # frozen
     after: tuple[str, ...] = ()
     parent: str = ""
     join: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fleet.domain.access import Permission, Role
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.naming import clean_text, some_text, the_task

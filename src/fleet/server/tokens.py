@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jwt
 
 from fleet.domain.access import AUDIENCE, Actor, Role, claims_of
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 
 if TYPE_CHECKING:

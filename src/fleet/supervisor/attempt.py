@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
@@ -22,12 +22,12 @@ from fleet.supervisor.blame import blame, wished
 from fleet.supervisor.brief import has_asked, news_for, session_of
 from fleet.supervisor.gate import Gate, gate_name
 from fleet.supervisor.heard import changes_of
-from fleet.supervisor.launching import launch_of
 from fleet.supervisor.limits import Silence, Steady, is_full, out_of_time, spent_up, window_of
 from fleet.supervisor.reporting import Reporting
 from fleet.supervisor.settling import end_run, is_recorded
-from fleet.supervisor.site import last_started, site_of
+from fleet.supervisor.site import last_started
 from fleet.supervisor.speaking import Speaking
+from fleet.supervisor.starting import Starting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from fleet.config import Settings
     from fleet.domain.message import Message
     from fleet.domain.run import Workspace
-    from fleet.domain.task import Task
     from fleet.domain.transcript import Said
-    from fleet.ports import Coder, Job, Listener
+    from fleet.ports import Coder, Listener
     from fleet.supervisor.parts import Here, Parts, World
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
@@ -53,7 +52,6 @@ class Attempt:
         self.over = False
         self._listener: Listener | None = None
         self._replies: dict[str, str] = {}
-        self._job: Job | None = None
         self._heard = Conversation()
         self._offset = 0
         self._cut: Cut | None = None
@@ -67,6 +65,7 @@ class Attempt:
         self._reporting = Reporting(parts.store, run.id)
         self._task = parts.store.task(run.task)  # as it was when the run was claimed
         self._project = self._known = self._task.project
+        self._starting = Starting(parts, here, self._project)
         self._world: World
         self.waiting: Sequence[Message] = ()  # words for it that it has not heard
         self._speaking = Speaking(parts, run.id)
@@ -105,7 +104,7 @@ class Attempt:
             case Presence.NEVER | Presence.GONE if self._given_up:
                 self._give_up(self._given_up)
             case Presence.NEVER:
-                if self._job is not None and not self._job.done():
+                if self._starting.busy:
                     return
                 if self.run.wanted:
                     self._give_up(Outcome(Ending.FAILED))
@@ -115,20 +114,14 @@ class Attempt:
                 self._started()
 
     def _make_ready(self) -> None:
-        """Up to the launch, which may be repeated: it counts once its keeper has been seen."""
-        last = last_started(self._parts.store, self.run)
-        site = site_of(self._parts.store, self.run, last)
         with self._or_give_up():
-            checkout = self._parts.checkout(self._project)
-            planned = self.run.workspace or checkout.plan(site)
+            place = self.run.workspace or self._starting.plan(self.run)
         if self._given_up:
             return
         if self.run.workspace is None:
-            self._record(planned)
-        if self._job is None:
-            self._job = self._parts.jobs.begin(partial(checkout.prepare, planned, site))
-        if self._job.done():
-            self._launch(site.task, last, planned)
+            self._record(place)
+        with self._or_give_up():
+            self._starting.go_on(self.run, place)
 
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:
@@ -147,14 +140,6 @@ class Attempt:
         (now,) = self._parts.store.commit([Put(replace(self.run, workspace=planned))], [])
         assert isinstance(now, Run)
         self.run = now
-
-    def _launch(self, task: Task, last: Run | None, workspace: Workspace) -> None:
-        self._parts.files.begin(task, self.run)
-        with self._or_give_up():
-            assert self._job is not None
-            self._job.result()
-            launch = launch_of(self._parts, self._here, self.run, task, last, workspace)
-            self._parts.launcher.launch(self.run.id, launch)
 
     def _started(self) -> None:
         store = self._parts.store

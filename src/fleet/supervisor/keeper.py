@@ -25,19 +25,17 @@ foreground, and reads and writes there. Then `transcript` is what the coder's ho
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
-import json
 import os
 import select
-import signal
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from fleet.adapters.host import machine
 from fleet.adapters.host.files import write_once
+from fleet.adapters.host.small import dumps, loads, signal, suppress
 
+TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
 if TYPE_CHECKING:
     from typing import IO, Any
 
@@ -53,7 +51,7 @@ FORSAKEN = 60.0  # seconds without our folder after which nobody can reach us: a
 class Keeper:
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.launch = json.loads(self._read("launch.json"))
+        self.launch = loads(self._read("launch.json"))
         self.mark: str = self.launch["mark"]
         self.terminal: bool = self.launch.get("terminal", False)
         self.child = 0
@@ -89,7 +87,7 @@ class Keeper:
         me["began"] = machine.since_boot()
         if self.terminal:
             me["pane"] = os.environ.get("TMUX_PANE", "")
-        return write_once(self.path("keeper.json"), json.dumps(me))
+        return write_once(self.path("keeper.json"), dumps(me))
 
     def start(self) -> None:
         self._reserve_exit()
@@ -186,8 +184,8 @@ class Keeper:
         whole = data[: data.rfind(b"\n") + 1]
         self.offset += len(whole)
         for line in whole.splitlines():
-            with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):
-                self._carry_out(json.loads(line))  # or torn by a crash of its writer, told nothing
+            with suppress(ValueError, TypeError, AttributeError, KeyError):
+                self._carry_out(loads(line))  # or torn by a crash of its writer, told nothing
 
     def _carry_out(self, record: dict[str, Any]) -> None:
         number = int(record["n"])
@@ -218,7 +216,7 @@ class Keeper:
         """How far we got, once the coder has it all. A full disk costs the note, not the run."""
         if self.done == self.noted or (self.pending and self.stdin >= 0):
             return
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             replace_file(self.path("input.pos"), str(self.done))
             self.noted = self.done
 
@@ -254,14 +252,14 @@ class Keeper:
         return False
 
     def lease_is_over(self) -> bool:
-        with contextlib.suppress(OSError, ValueError):  # none, or not now: what we knew holds
+        with suppress(OSError, ValueError):  # none, or not now: what we knew holds
             self.lease = float(self._read("lease"))
         return self.lease is not None and machine.since_boot() >= self.lease
 
     def _signal_group(self, number: int) -> None:
         """The coder is our child and not waited for, so its number cannot be another's."""
         if self.status is None and self.child:
-            with contextlib.suppress(OSError):  # a zombie's group, on macOS; one who became root
+            with suppress(OSError):  # a zombie's group, on macOS; one who became root
                 try:
                     os.killpg(self.child, number)
                 except ProcessLookupError:
@@ -285,7 +283,7 @@ class Keeper:
         """There is no shell here that could bring a stopped coder back."""
         if pid == self.child:
             time.sleep(0.05)  # one that stops again and again must not keep us busy
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.tcsetpgrp(0, self.child)
             self._signal_group(signal.SIGCONT)
 
@@ -317,7 +315,7 @@ class Keeper:
         code = self.status if self.status is not None else -signal.SIGKILL
         record = {"format": FORMAT, "code": code, "at": time.time_ns() // 1000}
         with open(self.path("exit.tmp"), "r+b") as file:
-            file.write(json.dumps(record).encode().ljust(RESERVE))
+            file.write(dumps(record).encode().ljust(RESERVE))
             file.flush()
             os.fsync(file.fileno())
         os.rename(self.path("exit.tmp"), self.path("exit.json"))
@@ -344,19 +342,19 @@ def _open_private(path: str) -> IO[bytes]:
 
 
 def _fifo(path: str) -> int:
-    with contextlib.suppress(FileExistsError):
+    with suppress(FileExistsError):
         os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)
 
 
 def _drain(fd: int) -> None:
-    with contextlib.suppress(BlockingIOError):
+    with suppress(BlockingIOError):
         while os.read(fd, 4096):
             pass
 
 
 def _ring(path: str) -> None:
-    with contextlib.suppress(OSError):  # nobody listens; the ending is on disk
+    with suppress(OSError):  # nobody listens; the ending is on disk
         fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         os.write(fd, b"!")
         os.close(fd)

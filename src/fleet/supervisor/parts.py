@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from fleet.domain.data import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,6 +48,7 @@ class Parts:
     transcripts: Transcripts
     clock: Clock
     jobs: Jobs
+    quick: Jobs  # for those that must not wait behind a set-up
     coder: Callable[
         [str, str], Coder
     ]  # of (name, project); raise `Refused` when it is not one we can drive

@@ -6,7 +6,7 @@ It ends when its program does, or when somebody settles it; between turns it jus
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.domain.activity import SILENT
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from fleet.domain.run import Outcome, Run
     from fleet.domain.transcript import Cut
-    from fleet.ports import Listener
+    from fleet.ports import Job, Listener
     from fleet.supervisor.parts import Here, Parts
 
 AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
 TRIES = 3
+GLANCE = SECOND // 8  # between two looks at a screen on which nothing is known to have happened
 TYPED = "message.typed"
 
 
@@ -48,6 +49,8 @@ class TerminalAttempt(Attempt):
     def __init__(self, parts: Parts, here: Here, run: Run) -> None:
         super().__init__(parts, here, run)
         self._silence_from = (-1, 0)  # with so many lines heard, since then
+        self._typing: Job | None = None
+        self._looked = (-1, 0)  # at its screen, with so many lines heard, then
 
     def _listener_of(self, opening: str) -> Listener:
         assert isinstance(self._coder, InTerminal)
@@ -66,6 +69,8 @@ class TerminalAttempt(Attempt):
     def _converse(self) -> None:
         """Between turns, and with no dialog on its screen, what waits is pasted."""
         self._confirm()
+        if self._is_typing():
+            return
         if self.run.closed and self._heard.at_rest:
             self._let_go = True
             return
@@ -78,6 +83,13 @@ class TerminalAttempt(Attempt):
             key, text = fresh[0].id, fresh[0].text
         if key and self._is_free():
             self._paste(key, text)
+
+    def _is_typing(self) -> bool:
+        """Beside the loop: a program may take its time to show what was pasted."""
+        if self._typing is not None and self._typing.done():
+            done, self._typing = self._typing, None
+            done.result()
+        return self._typing is not None
 
     def _is_free(self) -> bool:
         """By its words; or, when those have stopped without an end, by its screen.
@@ -102,11 +114,21 @@ class TerminalAttempt(Attempt):
         tries = 1 if text.startswith("/") else TRIES  # a command of its own is not always heard
         if words is None or now - at < AGAIN or times >= tries:
             return
-        if self._parts.terminal.is_ready(self.run.id):
+        if self._may_be_ready(now) and self._parts.terminal.is_ready(self.run.id):
             self._typed[key] = Typed(now, times + 1, before)
             told = {"message": key, "times": str(times + 1), "before": str(before)}
             self._parts.store.commit([], [self._event(TYPED, now, **told)])
-            self._parts.terminal.paste(self.run.id, words)
+            self._typing = self._parts.quick.begin(
+                partial(self._parts.terminal.paste, self.run.id, words)
+            )
+
+    def _may_be_ready(self, now: int) -> bool:
+        """It has said something since the last look, or that was a while ago."""
+        lines, at = self._looked
+        if self._heard.lines == lines and now - at < GLANCE:
+            return False
+        self._looked = (self._heard.lines, now)
+        return True
 
     def _confirm(self) -> None:
         """What it heard next is what was pasted: nobody else's words were in its prompt box."""

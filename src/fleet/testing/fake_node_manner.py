@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
+
+from fleet.domain.data import dataclass
 
 
 @dataclass(frozen=True, slots=True)

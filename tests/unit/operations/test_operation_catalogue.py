@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import get_args, get_origin, get_type_hints
 
@@ -35,7 +35,7 @@ def test_an_operation_is_declared_in_full(name):
     assert operation.summary.endswith(".")
     assert operation.summary[0].isupper()
     assert issubclass(operation.request, Request)
-    assert operation.request.__dataclass_params__.frozen
+    assert is_frozen(operation.request)
     assert find(operation.request) is operation
 
 
@@ -69,11 +69,19 @@ def decode(hint, value):
     return value
 
 
+def is_frozen(kind) -> bool:
+    try:
+        object.__new__(kind).whatever = 1
+    except FrozenInstanceError:
+        return True
+    return False
+
+
 def frozen_through_and_through(hint) -> bool:
     if is_dataclass(hint):
         hints = get_type_hints(hint)
         inside = all(frozen_through_and_through(hints[f.name]) for f in fields(hint))
-        return hint.__dataclass_params__.frozen and inside
+        return is_frozen(hint) and inside
     if get_origin(hint) in {tuple, UnionType}:
         return all(frozen_through_and_through(a) for a in get_args(hint) if a is not Ellipsis)
     return hint in {str, int, bool, NoneType}

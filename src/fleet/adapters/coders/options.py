@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
+
+from fleet.domain.data import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import marshal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import dataclass
 from fleet.domain.prefix import Step, steps
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadConfig
 from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -14,6 +13,7 @@ from fleet.adapters.gateway.relay_body import address, said_to
 from fleet.adapters.gateway.relay_outside import elsewhere, why_of
 from fleet.adapters.gateway.relay_wires import Clock, Ear
 from fleet.domain.breaker import Result
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ class Bell:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._reader: int | None = None
+        self._open = threading.Lock()  # held while another thread writes there
 
     @property
     def listening(self) -> int | None:
@@ -41,8 +43,8 @@ class Bell:
 
     def ring_self(self) -> None:
         """From another thread of the process that listens."""
-        if self._reader is not None:
-            with suppress(OSError):
+        with self._open, suppress(OSError):
+            if self._reader is not None:
                 os.write(self._reader, b"!")
 
     def wait(self, timeout: float) -> bool:
@@ -59,6 +61,7 @@ class Bell:
                 pass
 
     def close(self) -> None:
-        if self._reader is not None:
-            os.close(self._reader)
-            self._reader = None
+        with self._open:
+            if self._reader is not None:
+                os.close(self._reader)
+                self._reader = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host.git_repo import PATIENCE, QUIET, Repo, identity, is_locked, run_git
 from fleet.adapters.host.git_tree import SLOW, Tree
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +28,7 @@ BOOT = (
 KEEPER = (  # all of the package that a keeper loads
     *("__init__.py", "supervisor/__init__.py", "supervisor/keeper.py"),
     *("adapters/__init__.py", "adapters/host/__init__.py"),
-    *("adapters/host/files.py", "adapters/host/machine.py"),
+    *("adapters/host/files.py", "adapters/host/machine.py", "adapters/host/small.py"),
 )
 BIG = 5 << 20  # bytes of log, from which a new one is begun
 GLANCE = 0.02
@@ -177,6 +176,8 @@ class Daemon:
         except OSError:
             return PACKAGE.parent
         for other in set(kept.iterdir()) - {into}:
+            import shutil  # noqa: PLC0415  # start-up time
+
             shutil.rmtree(other, ignore_errors=True)
         return into
 

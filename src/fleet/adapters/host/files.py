@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from fleet.adapters.host.git_repo import QUIET, Repo, digest, identity, names_of
 from fleet.adapters.host.pool import Pool
 from fleet.adapters.host.ports_block import Ports
 from fleet.adapters.host.workspace_setup import Commands, bring_files, workspace_env
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
 from fleet.domain.run import Workspace
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.host import process
 from fleet.adapters.host.git_repo import run_git
+from fleet.adapters.host.hashing import digest_of
 from fleet.domain.errors import FleetError, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Making:
         self._pool = pool
         self.fresh = fresh
         self.pooled = False  # it was used before, so files that git ignores may be there
-        self.mark = hashlib.sha256(os.fsencode(self._root)).hexdigest()
+        self.mark = digest_of(os.fsencode(self._root))
 
     def begin(self) -> bool:
         """False when it is there already, whole.
@@ -132,6 +131,8 @@ class Making:
         """Remove what a crash left of an earlier try, and end what may still be at it."""
         if not process.end_marked(self.mark):
             raise Unavailable(f"An earlier set-up is still at work in {self._root}.")
+        import shutil  # noqa: PLC0415  # start-up time
+
         shutil.rmtree(self._root, ignore_errors=True)
         self._repo.git("worktree", "remove", "--force", "--force", str(self._root), check=False)
         if self.fresh:  # a git that was killed leaves its lock on the branch it was making

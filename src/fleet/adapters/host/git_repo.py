@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import stat
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host import git_refs, process
+from fleet.adapters.host.hashing import digest_of
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def identity(root: Path) -> list[str]:
 
 
 def digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return digest_of(text.encode("utf-8", "surrogateescape"))[:8]
 
 
 def text_of(raw: bytes) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.adapters.host.git_repo import DEADLINE, QUIET, run_git, text_of
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
@@ -140,6 +138,9 @@ class Tree:
     @contextmanager
     def private_index(self, *, empty: bool = False) -> Iterator[Path]:
         """A copy of the index, or an empty one; with its time, by which git knows what to reread."""
+        import shutil  # noqa: PLC0415  # start-up time
+        from tempfile import mkdtemp  # noqa: PLC0415
+
         folder = Path(mkdtemp(prefix="fleet-index-", dir=self.gitdir))
         mine = folder / "index"
         try:

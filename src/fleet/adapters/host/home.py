@@ -6,16 +6,20 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host import machine
 from fleet.adapters.host.files import write_atomically
+from fleet.adapters.host.hashing import keyed_digest
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+SERVING = "server/serving.json"  # where a server of this home says that it is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,10 @@ class Home:
         return file.read_text("utf-8").strip()
 
     def run_token(self, run_id: str) -> str:
-        import hashlib  # noqa: PLC0415  # few commands make or check one
-        import hmac  # noqa: PLC0415
-
-        return hmac.new(self.key(), run_id.encode(), hashlib.sha256).hexdigest()
+        return keyed_digest(self.key(), run_id.encode())
 
     def is_token(self, run_id: str, token: str) -> bool:
-        import hmac  # noqa: PLC0415
+        import hmac  # noqa: PLC0415  # few commands check one
 
         given = token.encode("utf-8", "surrogateescape")
         return hmac.compare_digest(self.run_token(run_id).encode(), given)

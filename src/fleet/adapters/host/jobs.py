@@ -1,9 +1,8 @@
-"""Slow work beside the loop: checkouts and set-ups."""
+"""Slow work beside the loop: checkouts, set-ups, and whatever a terminal takes its time for."""
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +11,34 @@ if TYPE_CHECKING:
     from fleet.adapters.host.bell import Bell
 
 WIDTH = 8  # worktrees are limited by the disk, set-ups mostly wait
+
+
+class ThreadJob:
+    """One act in a thread of its own; `concurrent.futures` would cost every start milliseconds."""
+
+    def __init__(self, act: Callable[[], None], room: threading.Semaphore, bell: Bell) -> None:
+        self._act = act
+        self._room = room
+        self._bell = bell
+        self._over = False
+        self._error: BaseException | None = None
+        threading.Thread(target=self._do, daemon=True).start()
+
+    def done(self) -> bool:
+        return self._over
+
+    def result(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _do(self) -> None:
+        with self._room:
+            try:
+                self._act()
+            except BaseException as error:  # noqa: BLE001  # kept for whoever asks
+                self._error = error
+        self._over = True
+        self._bell.ring_self()
 
 
 class ThreadJobs:
@@ -24,17 +51,5 @@ class ThreadJobs:
         self._bell = bell
         self._room = threading.BoundedSemaphore(WIDTH)
 
-    def begin(self, act: Callable[[], None]) -> Future[None]:
-        future: Future[None] = Future()
-        future.add_done_callback(lambda _: self._bell.ring_self())
-        threading.Thread(target=self._do, args=(act, future), daemon=True).start()
-        return future
-
-    def _do(self, act: Callable[[], None], future: Future[None]) -> None:
-        with self._room:
-            try:
-                act()
-            except BaseException as error:  # noqa: BLE001  # kept for whoever asks
-                future.set_exception(error)
-            else:
-                future.set_result(None)
+    def begin(self, act: Callable[[], None]) -> ThreadJob:
+        return ThreadJob(act, self._room, self._bell)

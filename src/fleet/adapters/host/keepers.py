@@ -6,7 +6,6 @@ import errno
 import fcntl
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -67,7 +66,7 @@ class Keepers:
         if run_id in self._spawned:
             raise self._cannot_start(run_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        mark = secrets.token_hex(16)
+        mark = os.urandom(16).hex()
         if not (folder / "launch.json").exists():  # what was written first is what is started
             records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
             write_once(str(folder / "input"), records)

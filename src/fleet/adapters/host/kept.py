@@ -9,13 +9,13 @@ Nothing removes such a ref but `drop`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host.git_repo import Repo, run_git, text_of
 from fleet.adapters.host.git_tree import OURS, Tree
 from fleet.adapters.host.snapshot import Snapshot, Taking
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from fleet.adapters.host.git_repo import (
     text_of,
 )
 from fleet.adapters.host.git_tree import SLOW, Tree
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ The keeper imports this module, so it imports little.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from fleet.adapters.host.small import signal, suppress
+
+TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host.files import write_atomically
 from fleet.adapters.host.git_repo import run_git
 from fleet.adapters.host.git_tree import Tree
+from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
 
 if TYPE_CHECKING:

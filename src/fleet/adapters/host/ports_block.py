@@ -5,12 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host.files import write_atomically
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -93,6 +92,8 @@ def _free(held: list[Block], size: int) -> Block:
 
 
 def _unused(port: int) -> bool:
+    import socket  # noqa: PLC0415  # start-up time
+
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

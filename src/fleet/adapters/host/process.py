@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
 from fleet.adapters.host import machine
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run(
     Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
     """
     marked = {**env, machine.MARK: mark} if mark else env
-    with TemporaryFile() as out, TemporaryFile() as err, TemporaryFile() as given:
+    with _scratch() as out, _scratch() as err, _scratch() as given:
         given.write(stdin)
         given.seek(0)
         try:
@@ -61,7 +61,7 @@ def run(
                 raise Unavailable(f"{cwd} is not there.") from error
             raise Unavailable(f"{argv[0]} was not found.", fix=f"Install {argv[0]}.") from error
         try:
-            status = process.wait(timeout)
+            status = _wait(process, timeout)
         except subprocess.TimeoutExpired as error:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -70,6 +70,31 @@ def run(
             raise Unavailable(f"{what} took more than {timeout:.0f} s.") from error
         raw = _bytes(out)
         return Done(status, raw.decode("utf-8", "replace"), _text(err), raw)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> int:
+    """Woken by its end; `Popen.wait` sleeps, for ever longer, and looks again."""
+    try:
+        end = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not on Linux, or no descriptor left
+        return process.wait(timeout)
+    try:
+        poll = select.poll()
+        poll.register(end, select.POLLIN)
+        ended = poll.poll(timeout * 1000)
+    finally:
+        os.close(end)
+    return process.wait(None if ended else 0)
+
+
+def _scratch() -> IO[bytes]:
+    """A file without a name; in memory, where the system can."""
+    try:
+        return os.fdopen(os.memfd_create("fleet"), "w+b")
+    except (AttributeError, OSError):
+        from tempfile import TemporaryFile  # noqa: PLC0415  # start-up time
+
+        return TemporaryFile()
 
 
 def _bytes(file: IO[bytes]) -> bytes:

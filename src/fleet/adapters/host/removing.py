@@ -13,7 +13,6 @@ import os
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from fleet.adapters.host.git_repo import Repo, text_of
 from fleet.adapters.host.git_tree import Tree
 from fleet.adapters.host.kept import is_kept, keep
 from fleet.adapters.host.pool import is_parked
+from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused, Unavailable
 
 if TYPE_CHECKING:

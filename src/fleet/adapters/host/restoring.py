@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host.git_repo import identity, run_git
 from fleet.adapters.host.git_tree import GITLINK, OURS, SLOW, Tree
 from fleet.adapters.host.snapshot import changed_entries, feed
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.host.git_repo import identity, names_of
 from fleet.adapters.host.git_tree import GITLINK, SLOW, Entry, Tree
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:

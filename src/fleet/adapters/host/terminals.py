@@ -6,7 +6,6 @@ A pane is a run's own when it is the one that the keeper named, and runs that ve
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.adapters.host.files import write_atomically
+from fleet.adapters.host.hashing import digest_of
 from fleet.adapters.host.prompt_box import holds
 from fleet.adapters.host.screens import program_of, read_screen, sheets
 from fleet.adapters.host.tmux import KEYS, Tmux
@@ -48,13 +48,18 @@ class Held(NamedTuple):
     editor: bool = False  # its editor is ours
 
 
+class Sight(NamedTuple):
+    at: float  # by a clock that only goes on
+    screen: Screen
+
+
 class Terminals:
     """`runs` is the folder of run folders."""
 
     def __init__(self, runs: Path, tmux: Tmux) -> None:
         self._runs = runs
         self.tmux = tmux
-        self._seen: tuple[str, float, Screen | None] = ("", 0.0, None)  # the one last found ready
+        self._ready: dict[str, Sight] = {}  # those found ready, until they are typed to
 
     def start(self, run_id: str, session: str, argv: Sequence[str], *, cwd: str) -> None:
         """Start a keeper as a session's command; nothing happens when it has been."""
@@ -119,7 +124,7 @@ class Terminals:
             return screen.alive and bool(screen.text.strip())
         left = screen.state is ScreenState.TYPING and not screen.watchers
         if screen.alive and screen.state is ScreenState.READY:
-            self._seen = run_id, time.monotonic(), screen
+            self._ready[run_id] = Sight(time.monotonic(), screen)
         return screen.alive and (left or screen.state is ScreenState.READY)
 
     def paste(self, run_id: str, text: str) -> None:
@@ -135,8 +140,8 @@ class Terminals:
 
     def _just_seen(self, run_id: str) -> Screen | None:
         """What `is_ready` saw, unless somebody could have done something since."""
-        (seen, at, screen), self._seen = self._seen, ("", 0.0, None)
-        return screen if seen == run_id and time.monotonic() - at < JUST else None
+        sight = self._ready.pop(run_id, None)
+        return sight.screen if sight and time.monotonic() - sight.at < JUST else None
 
     def _is_there(self, run_id: str, held: Held, text: str, screen: Screen) -> bool:
         """It was pasted before, and only its Enter came to nothing."""
@@ -277,7 +282,7 @@ def _typed(text: str) -> bytes:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return digest_of(text.encode("utf-8", "surrogateescape"))
 
 
 def _until(so: Callable[[], bool], seconds: float) -> bool:

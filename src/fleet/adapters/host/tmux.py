@@ -7,7 +7,6 @@ addressed by tmux's own number for them (`%3`), never by a name that could match
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -16,6 +15,7 @@ import time
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleet.adapters.host.hashing import digest_of
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Pane(NamedTuple):
 class Tmux:
     def __init__(self, home: Path, *, prefix: str = PREFIX) -> None:
         where = os.path.realpath(home).encode("utf-8", "surrogateescape")
-        self.socket = f"fleet-{hashlib.sha256(where).hexdigest()[:10]}"
+        self.socket = f"fleet-{digest_of(where)[:10]}"
         self._prefix = _legal(prefix)
         self._version = ""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.adapters.host import process
 from fleet.adapters.host.git_repo import digest, names_of, run_git
 from fleet.adapters.host.ports_block import Ports
+from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def bring_files(repo: Repo, root: Path, names: Sequence[str], *, replace: bool) 
             continue  # a link in the repository leads out of the worktree
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
+        import shutil  # noqa: PLC0415  # start-up time
+
         shutil.copy2(source, target)
         came.append(name)
     return came

@@ -1,0 +1,55 @@
+"""What a keeper needs of `json`, `signal` and `contextlib`, without loading them.
+
+They would be half of its start, and of its memory. Their parts in C are used; where Python has no
+such parts, the modules themselves.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # `typing` is as large as all of these
+if TYPE_CHECKING:
+    import signal as signal  # noqa: PLC0414  # for whoever imports it here
+    from contextlib import suppress as suppress  # noqa: PLC0414  # likewise
+    from json import dumps as dumps  # noqa: PLC0414  # likewise
+    from json import loads as loads  # noqa: PLC0414  # likewise
+else:
+    try:
+        import _signal as signal  # noqa: F401  # for whoever imports it here
+        from _json import encode_basestring_ascii, make_encoder, make_scanner
+    except ImportError:
+        from json import dumps, loads
+    else:
+
+        class _Rules:
+            strict = True
+            object_hook = object_pairs_hook = None
+            parse_float = parse_constant = float
+            parse_int = int
+            memo = None
+
+        _scan = make_scanner(_Rules)
+        _encode = make_encoder(
+            None, None, encode_basestring_ascii, None, ": ", ", ", False, False, True
+        )
+
+        def loads(text: str | bytes) -> object:
+            text = (text.decode() if isinstance(text, bytes) else text).strip(" \t\n\r")
+            try:
+                value, end = _scan(text, 0)
+            except (StopIteration, SystemError) as error:  # its words would be those of `json`
+                raise ValueError(f"this is no JSON: {text[:40]!r}") from error
+            if end != len(text):
+                raise ValueError(f"there is more than one value: {text[end : end + 40]!r}")
+            return value
+
+        def dumps(value: object) -> str:
+            return "".join(_encode(value, 0))
+
+    class suppress:  # noqa: N801  # as in `contextlib`
+        def __init__(self, *kinds: type[BaseException]) -> None:
+            self._kinds = kinds
+
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+            return kind is not None and issubclass(kind, self._kinds)

@@ -8,9 +8,17 @@ plays it again.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from simulator import Simulation
+
+from fleet.domain.task import Spec, Task, TaskState
+from fleet.ports import Pulse, Put
+from fleet.testing.fakes import FakeNodes
+
+if TYPE_CHECKING:
+    from fleet.domain.fleet import Node
 
 SEEDS = int(os.environ.get("SEEDS", "600"))
 BATCH = 50
@@ -48,6 +56,32 @@ def test_a_crash_before_and_after_every_single_port_call_is_survived(seed, third
     assert moments > 100
     for moment in range(1 + third, moments + 1, 3):
         Simulation(seed, tasks=3, crash_at=moment).run(steps=20)
+
+
+class RisingNodes(FakeNodes):
+    """They come up between the first look and the second."""
+
+    def pulse(self, node: Node) -> Pulse:
+        self.down = {} if self.down else {node.name: "connection refused"}
+        return super().pulse(node)
+
+
+def test_a_node_that_comes_up_while_tasks_are_looked_at_lets_none_overtake_another():
+    """Both want its one slot."""
+    simulation = Simulation(0, tasks=0, crash_at=-1)
+    (host,) = simulation.hosts
+    host.nodes = RisingNodes()
+    first, second = (
+        Task(
+            f"t-{number}", 0, TaskState.OPEN, "Do it", prompt="do it", project="/project",
+            author="ann", created_at=number, spec=Spec(agent="small", cwd="/project"),
+        )
+        for number in (1, 2)
+    )  # fmt: skip
+    simulation.store.commit([Put(first), Put(second)], [])
+    while not simulation.store.live_runs():
+        simulation._step(host)
+    assert [run.task for run in simulation.store.live_runs()] == ["t-1"]
 
 
 @pytest.mark.skipif("SEED" not in os.environ, reason="SEED names the seed to replay")

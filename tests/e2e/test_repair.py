@@ -142,7 +142,7 @@ def test_a_worktree_that_was_moved_after_its_agent_ended_is_listed_until_git_kno
     desk, tmp_path
 ):
     old, new = Path(agent(desk)["path"]), tmp_path / "elsewhere"
-    desk("prompt", "fix", "exit 0")
+    desk("prompt", "fix", "exit 0", "--queue")
     until(lambda: agent(desk)["doing"] == "exited", "its end")
     desk("list", "--repair")
     old.rename(new)

@@ -185,15 +185,16 @@ def test_the_agent_is_named_by_the_address_or_by_a_header(stand):
 
 def test_a_stream_that_breaks_is_reported_as_broken_and_not_retried(stand):
     it = stand(2).open()
-    it.nodes[0].set(die=2)
+    for node in it.nodes:  # either may be asked
+        node.set(die=2)
     connection = it.connect()
     connection.request("POST", f"/m/{MODEL}/api/chat", json.dumps({"messages": HELLO}))
     answer = connection.getresponse()
     with pytest.raises(http.client.IncompleteRead) as broken:
         answer.read()
     last = json.loads(broken.value.partial.splitlines()[-1])
-    assert "'a' broke off in the middle of its reply" in last["error"]
-    assert it.nodes[1].asked("/api/chat") == []
+    assert "broke off in the middle of its reply" in last["error"]
+    assert len([*it.nodes[0].asked("/api/chat"), *it.nodes[1].asked("/api/chat")]) == 1
     assert it.traces(1)[0]["outcome"] == "failed"
 
 

@@ -56,6 +56,7 @@ class Supervisor:
         self._looked_far = 0.0
         self._stuck: dict[str, str] = {}  # tasks that wait for a person to set something right
         self._down: dict[str, str] = {}  # by their addresses, why nodes cannot be used
+        self._felt: set[str] = set()  # the addresses whose nodes were asked in this pass
 
     def start(self) -> None:
         """Register as this host's supervisor."""
@@ -237,6 +238,7 @@ class Supervisor:
     def _asks(self, tasks: Iterable[Task]) -> tuple[list[Ask], list[Wait]]:
         asks: list[Ask] = []
         waits: list[Wait] = []
+        self._felt.clear()
         for task in tasks:
             try:
                 asks.append(self._ask(task))
@@ -269,10 +271,14 @@ class Supervisor:
         return Ask(task, choice, tuple(needs), "" if servings else credential(choice))
 
     def _pulses(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
-        """Why nodes that serve its model cannot be used; one that never answered cannot, either."""
+        """Why nodes that serve its model cannot be used; one that never answered cannot, either.
+
+        Each is asked once for all tasks: one that comes up meanwhile lets none overtake another.
+        """
         model = fleet.model(choice.model) if choice.model else None
         servings = model.servings if model else ()
-        for node in {s.node for s in servings if s.node.endpoint}:
+        for node in {s.node for s in servings if s.node.endpoint not in {"", *self._felt}}:
+            self._felt.add(node.endpoint)
             pulse = self._parts.nodes.pulse(node)
             if pulse.up:
                 self._down.pop(node.endpoint, None)

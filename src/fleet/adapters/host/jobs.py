@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ class ThreadJob:
         self._bell = bell
         self._over = False
         self._error: BaseException | None = None
-        threading.Thread(target=self._do, daemon=True).start()
+        _thread.start_new_thread(self._do, ())  # `Thread.start` waits until it really runs
 
     def done(self) -> bool:
         return self._over

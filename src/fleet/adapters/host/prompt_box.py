@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host.screens import sheets
+from fleet.adapters.host.screens import sheet_of
 
 if TYPE_CHECKING:
     from fleet.ports import Screen
@@ -25,7 +25,7 @@ def holds(program: str, screen: Screen, text: str, *, pasted: bool) -> bool:
     words = DRAWN.sub("", text)
     if words and DRAWN.sub("", before).endswith(words):
         return True
-    sheet = sheets().get(program)
+    sheet = sheet_of(program)
     short = sheet.pasted if sheet else None
     return pasted and short is not None and short.search(before.rstrip()) is not None
 

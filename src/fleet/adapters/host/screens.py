@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.ports import ScreenState
 
@@ -33,9 +33,8 @@ class Editor(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """One program's rules, the first that matches wins; `argv` are words it is started by."""
+    """One program's rules; the first that matches wins."""
 
-    argv: frozenset[str]
     rules: tuple[Rule, ...]
     pasted: re.Pattern[str] | None = None  # what stands in the place of a long paste
     editor: Editor | None = None
@@ -45,7 +44,7 @@ def read_screen(
     program: str, text: str, cursor: tuple[int, int] = (0, 0)
 ) -> tuple[ScreenState, str]:
     """What the screen of this program says, and the rule that says so."""
-    sheet = sheets().get(program)
+    sheet = sheet_of(program)
     lines = text.rstrip().split("\n")
     for rule in sheet.rules if sheet else ():
         region = "\n".join(lines[-rule.region :])
@@ -67,27 +66,28 @@ def program_of(argv: Iterable[str]) -> str:
     """The program that these words start, also through a wrapper; empty when it is not known."""
     names = [PurePosixPath(word).name for word in argv]
     for name in names:
-        for program, sheet in sheets().items():
-            if name in sheet.argv:
+        for program, told in programs().items():
+            if name in told["argv"]:
                 return program
     return ""
 
 
 @cache
-def sheets() -> dict[str, Sheet]:
+def programs() -> dict[str, dict[str, Any]]:
+    """What the file says of each."""
     import tomllib  # noqa: PLC0415  # few commands look at a screen
 
-    held = tomllib.loads(RULES.read_text("utf-8"))
-    return {name: _sheet(name, told) for name, told in held.items()}
+    return tomllib.loads(RULES.read_text("utf-8"))
 
 
-def _sheet(program: str, told: dict[str, object]) -> Sheet:
-    argv, rules = told["argv"], told["rules"]
-    assert isinstance(argv, list)
-    assert isinstance(rules, list)
-    pasted, editor = told.get("pasted"), told.get("editor")
+@cache
+def sheet_of(program: str) -> Sheet | None:
+    """Read when it is needed: the patterns of one program are enough for most commands."""
+    told = programs().get(program)
+    if told is None:
+        return None
+    pasted, editor, rules = told.get("pasted"), told.get("editor"), told["rules"]
     return Sheet(
-        frozenset(argv),
         tuple(_rule(program, rule) for rule in rules),
         re.compile(str(pasted)) if pasted else None,
         Editor(editor["key"], re.compile(editor["loses"])) if isinstance(editor, dict) else None,

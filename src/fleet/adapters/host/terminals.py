@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fleet.adapters.host.files import write_atomically
 from fleet.adapters.host.hashing import digest_of
 from fleet.adapters.host.prompt_box import holds
-from fleet.adapters.host.screens import program_of, read_screen, sheets
+from fleet.adapters.host.screens import program_of, read_screen, sheet_of
 from fleet.adapters.host.tmux import KEYS, Tmux
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import Screen, ScreenState
@@ -164,7 +164,7 @@ class Terminals:
 
     def _by_editor(self, run_id: str, held: Held, text: str) -> bool:
         """What a paste would change is written by the program's editor, which is ours."""
-        sheet = sheets().get(held.program)
+        sheet = sheet_of(held.program)
         if sheet is None or sheet.editor is None or not held.editor:
             return False
         if not sheet.editor.loses.search(text):

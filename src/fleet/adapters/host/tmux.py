@@ -124,13 +124,14 @@ class Tmux:
     def capture(self, pane: str, *, history: int = 0) -> tuple[Pane, str] | None:
         """A pane and its text; with so many lines from before, wrapped lines are joined."""
         back = ["-J", "-S", str(-history)] if history else []
-        words = ["display-message", "-p", "-t", pane, PANE, ";"]
+        words = ["display-message", "-p", "-t", pane, f"#{{version}} {PANE}", ";"]
         try:
             told = self._ask([*words, "capture-pane", "-p", "-t", pane, *back])
         except _NoSuchError:
             return None
         first, _, text = told.partition("\n")
-        return _pane(first), _trimmed(text)
+        self._version, _, facts = first.partition(" ")
+        return _pane(facts), _trimmed(text)
 
     def captures(self, panes: Sequence[str]) -> dict[str, tuple[Pane, str]]:
         """Many at once, in one call; of those that are gone meanwhile, nothing."""

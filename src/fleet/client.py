@@ -29,6 +29,8 @@ Reply = TypeVar("Reply")
 
 LOOKS = 20  # steps in which a supervisor has settled what there is to settle
 TELLING = frozenset({"mail.send", "mail.broadcast", "board.post"})
+TYPING = 3.0  # seconds for what is being typed to be sent, too
+LOOKING = 0.2  # seconds that this takes at least
 SOON = 2.0  # seconds for agents to hear what was said to all of them
 PATIENCE = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
@@ -164,6 +166,9 @@ class Client:
                 while not enough() and time.monotonic() < until:
                     if not supervisor.step():
                         self.app.bell.wait(0.01)
+                until = time.monotonic() + TYPING
+                while supervisor.typing and time.monotonic() < until:
+                    self.app.bell.wait(0.01)
             finally:
                 self.app.leave()
             return True
@@ -188,8 +193,12 @@ class Client:
 
     def reconcile(self) -> None:
         """What a supervisor sees when it starts, if none runs here: who is gone, what has ended."""
-        looks = iter(range(LOOKS))
-        self._supervise(lambda: next(looks, None) is None, time.monotonic() + PATIENCE)
+        looks, until = iter(range(LOOKS)), time.monotonic() + LOOKING
+
+        def enough() -> bool:
+            return next(looks, None) is None and time.monotonic() > until
+
+        self._supervise(enough, time.monotonic() + PATIENCE)
 
     def see_to(self, task_id: str, over: Callable[[], bool] = lambda: False) -> None:
         """Wait until each run's host has done it; with no supervisor here, do it ourselves.

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from simulator import Simulation
 
-from fleet.domain.task import Spec, Task, TaskState
+from fleet.domain.errors import Unavailable
+from fleet.domain.task import Limits, Spec, Task, TaskState
 from fleet.ports import Pulse, Put
 from fleet.testing.fakes import FakeNodes
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Node
+    from fleet.domain.run import Run
 
 SEEDS = int(os.environ.get("SEEDS", "600"))
 BATCH = 50
@@ -58,6 +60,13 @@ def test_a_crash_before_and_after_every_single_port_call_is_survived(seed, third
         Simulation(seed, tasks=3, crash_at=moment).run(steps=20)
 
 
+def task(name: str, **spec) -> Task:
+    return Task(
+        name, 0, TaskState.OPEN, "Do it", prompt="do it", project="/project", author="ann",
+        created_at=1, spec=Spec(cwd="/project", **spec),
+    )  # fmt: skip
+
+
 class RisingNodes(FakeNodes):
     """They come up between the first look and the second."""
 
@@ -71,17 +80,30 @@ def test_a_node_that_comes_up_while_tasks_are_looked_at_lets_none_overtake_anoth
     simulation = Simulation(0, tasks=0, crash_at=-1)
     (host,) = simulation.hosts
     host.nodes = RisingNodes()
-    first, second = (
-        Task(
-            f"t-{number}", 0, TaskState.OPEN, "Do it", prompt="do it", project="/project",
-            author="ann", created_at=number, spec=Spec(agent="small", cwd="/project"),
-        )
-        for number in (1, 2)
-    )  # fmt: skip
-    simulation.store.commit([Put(first), Put(second)], [])
+    simulation.store.commit([Put(task("t-1", agent="small")), Put(task("t-2", agent="small"))], [])
     while not simulation.store.live_runs():
         simulation._step(host)
     assert [run.task for run in simulation.store.live_runs()] == ["t-1"]
+
+
+def test_a_store_that_does_not_answer_while_a_run_is_prepared_costs_it_nothing():
+    """It has one attempt, as agents in terminals have."""
+    simulation = Simulation(0, tasks=0, crash_at=-1)
+    (host,) = simulation.hosts
+    simulation.store.commit([Put(task("t-1", limits=Limits(attempts=1)))], [])
+    real, silent = simulation.store.runs, iter(range(3))
+
+    def runs(task_id: str) -> list[Run]:
+        if next(silent, None) is not None:
+            raise Unavailable("The store does not answer.")
+        return real(task_id)
+
+    simulation.store.runs = runs
+    for _ in range(8):
+        simulation._step(host)
+        host.machine.tick()
+    first = simulation.store.run("t-1.1")
+    assert first.started_at, first.outcome
 
 
 @pytest.mark.skipif("SEED" not in os.environ, reason="SEED names the seed to replay")

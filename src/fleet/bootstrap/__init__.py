@@ -146,13 +146,13 @@ class App:
 
     def arrive(self) -> None:
         """Before a supervisor starts here, for a while or for good."""
-        if not self.listening:
-            self.bell.listen()
         if self.shared:
             from fleet.adapters.host.clock import SystemClock
             from fleet.supervisor.leases import shorten
 
             shorten(self.store, self.keepers, SystemClock(), self.home.host_id())
+        if not self.listening:
+            self.bell.listen()
 
     def leave(self) -> None:
         """After it has: agents go on."""

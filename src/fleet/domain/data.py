@@ -44,15 +44,21 @@ def _written_later(cls: Any) -> Callable[..., None]:
 def _written(cls: Any) -> Callable[..., None]:
     given, body = ["self"], []
     known: dict[str, Any] = {"_set": object.__setattr__, "_none": _none}
+    if hasattr(cls, "__post_init__"):
+        raise TypeError(
+            f"{cls.__qualname__}.__post_init__ would not be called; see fleet.domain.data"
+        )
     for field in dataclasses.fields(cls):
+        if field.kw_only or not (field.init and field.repr and field.compare):
+            raise TypeError(f"{cls.__qualname__}.{field.name} is not plain; see fleet.domain.data")
         name, value = field.name, field.name
         if field.default is not dataclasses.MISSING:
-            known[f"_{name}"] = field.default
-            given.append(f"{name}=_{name}")
+            known[f"_of_{name}"] = field.default
+            given.append(f"{name}=_of_{name}")
         elif field.default_factory is not dataclasses.MISSING:
-            known[f"_{name}"] = field.default_factory
+            known[f"_of_{name}"] = field.default_factory
             given.append(f"{name}=_none")
-            value = f"_{name}() if {name} is _none else {name}"
+            value = f"_of_{name}() if {name} is _none else {name}"
         else:
             given.append(name)
         body.append(f" _set(self, {name!r}, {value})")

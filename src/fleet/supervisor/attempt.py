@@ -25,7 +25,7 @@ from fleet.supervisor.heard import changes_of
 from fleet.supervisor.limits import Silence, Steady, is_full, out_of_time, spent_up, window_of
 from fleet.supervisor.reporting import Reporting
 from fleet.supervisor.settling import end_run, is_recorded
-from fleet.supervisor.site import last_started
+from fleet.supervisor.site import last_started, site_of
 from fleet.supervisor.speaking import Speaking
 from fleet.supervisor.starting import Starting
 
@@ -74,6 +74,10 @@ class Attempt:
         self._gate: Gate | None = None
         self._tip: str | None = None  # the commit that its branch was at when its coder had ended
 
+    @property
+    def typing(self) -> bool:
+        return False
+
     def step(self) -> None:
         """Do what can be done now, without waiting."""
         self._look_around()
@@ -114,14 +118,17 @@ class Attempt:
                 self._started()
 
     def _make_ready(self) -> None:
+        """A store that does not answer is asked again in the next step; the rest ends the run."""
+        last = last_started(self._parts.store, self.run)
+        site = site_of(self._parts.store, self.run, last)
         with self._or_give_up():
-            place = self.run.workspace or self._starting.plan(self.run)
+            place = self._starting.plan(site)
         if self._given_up:
             return
         if self.run.workspace is None:
             self._record(place)
         with self._or_give_up():
-            self._starting.go_on(self.run, place)
+            self._starting.go_on(site._replace(run=self.run), last, place)
 
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:

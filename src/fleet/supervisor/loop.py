@@ -77,6 +77,11 @@ class Supervisor:
         return before != set(self.attempts)
 
     @property
+    def typing(self) -> bool:
+        """Something is half-way into a prompt box."""
+        return any(attempt.typing for attempt in self.attempts.values())
+
+    @property
     def stuck(self) -> dict[str, str]:
         """By task, what a person has to set right before it can start."""
         return self._stuck

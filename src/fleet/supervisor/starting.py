@@ -6,11 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.supervisor.launching import launch_of
-from fleet.supervisor.site import last_started, site_of
 
 if TYPE_CHECKING:
     from fleet.domain.run import Run, Workspace
-    from fleet.ports import Job, Launch
+    from fleet.ports import Job, Launch, Site
     from fleet.supervisor.parts import Here, Parts
 
 
@@ -28,31 +27,26 @@ class Starting:
     def busy(self) -> bool:
         return self._job is not None and not self._job.done()
 
-    def plan(self, run: Run) -> Workspace:
+    def plan(self, site: Site) -> Workspace:
         """Where it is to work; nothing is made yet."""
-        site = site_of(self._parts.store, run, last_started(self._parts.store, run))
-        return self._parts.checkout(self._project).plan(site)
+        return site.run.workspace or self._parts.checkout(self._project).plan(site)
 
-    def go_on(self, run: Run, place: Workspace) -> None:
+    def go_on(self, site: Site, last: Run | None, place: Workspace) -> None:
         """Up to the launch, which may be repeated: it counts once its keeper has been seen."""
         if self._job is None:
-            self._job = self._prepare(run, place)
+            checkout = self._parts.checkout(self._project)
+            self._job = self._parts.jobs.begin(partial(checkout.prepare, place, site))
         if not self.busy:
-            self._job.result()
-            self._launch(run, place)
+            self._launch(self._job, site, last, place)
 
-    def _prepare(self, run: Run, place: Workspace) -> Job:
-        site = site_of(self._parts.store, run, last_started(self._parts.store, run))
-        checkout = self._parts.checkout(self._project)
-        return self._parts.jobs.begin(partial(checkout.prepare, place, site))
-
-    def _launch(self, run: Run, place: Workspace) -> None:
+    def _launch(self, job: Job, site: Site, last: Run | None, place: Workspace) -> None:
+        run = site.run
+        if self._order is None:
+            self._parts.files.begin(site.task, run)
+        job.result()
         if self._order is not None:
             self._parts.launcher.launch(run.id, self._order)
             return
-        task = self._parts.store.task(run.task)
-        self._parts.files.begin(task, run)
-        last = last_started(self._parts.store, run)
-        order = launch_of(self._parts, self._here, run, task, last, place)
+        order = launch_of(self._parts, self._here, run, site.task, last, place)
         self._job = self._parts.quick.begin(partial(self._parts.launcher.launch, run.id, order))
         self._order = order

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
 TRIES = 3
+FRESH = 0.5  # seconds for which a look tells what is to be seen
 GLANCE = SECOND // 8  # between two looks at a screen on which nothing is known to have happened
 TYPED = "message.typed"
 
@@ -52,7 +53,7 @@ class TerminalAttempt(Attempt):
         self._typing: Job | None = None
         self._look: Job | None = None  # at its screen
         self._looked = (0, run.claimed_at)  # with so many lines heard, then
-        self._ready = False  # what that look has found
+        self._found = (False, 0.0)  # whether it is ready, by a look at that time since boot
 
     def _listener_of(self, opening: str) -> Listener:
         assert isinstance(self._coder, InTerminal)
@@ -85,6 +86,10 @@ class TerminalAttempt(Attempt):
             key, text = fresh[0].id, fresh[0].text
         if key and self._is_free():
             self._paste(key, text)
+
+    @property
+    def typing(self) -> bool:
+        return self._typing is not None and not self._typing.done()
 
     def _is_typing(self) -> bool:
         """Beside the loop: a program may take its time to show what was pasted."""
@@ -128,7 +133,7 @@ class TerminalAttempt(Attempt):
         """As its screen shows; looked at again when it has said something, or after a while."""
         if self._look is None:
             lines, at = self._looked
-            if self._heard.lines == lines and now - at < GLANCE:
+            if self._heard.lines == lines and 0 <= now - at < GLANCE:
                 return False
             self._looked = (self._heard.lines, now)
             self._look = self._parts.quick.begin(self._find_ready)
@@ -136,10 +141,12 @@ class TerminalAttempt(Attempt):
             return False
         done, self._look = self._look, None
         done.result()
-        return self._ready
+        ready, seen_at = self._found
+        return ready and self._parts.clock.since_boot() - seen_at < FRESH
 
     def _find_ready(self) -> None:
-        self._ready = self._parts.terminal.is_ready(self.run.id)
+        ready = self._parts.terminal.is_ready(self.run.id)
+        self._found = (ready, self._parts.clock.since_boot())
 
     def _confirm(self) -> None:
         """What it heard next is what was pasted: nobody else's words were in its prompt box."""

@@ -130,6 +130,34 @@ def test_a_copy_is_equal(again):
         assert again(held) == held
 
 
+def test_names_that_its_own_code_uses_are_free():
+    @dataclass(frozen=True, slots=True)
+    class Names:
+        set: int = 1
+        none: tuple[str, ...] = ()
+        made: list[int] = field(default_factory=list)
+
+    assert Names() == Names(1, (), [])
+    assert Names(set=2).set == 2
+
+
+@pytest.mark.parametrize("how", [{"compare": False}, {"init": False}, {"kw_only": True}])
+def test_what_it_does_not_know_is_refused_rather_than_passed_over(how):
+    @dataclass(frozen=True, slots=True)
+    class Odd:
+        name: str = field(default="", **how)
+
+    @dataclass(frozen=True, slots=True)
+    class After:
+        name: str = ""
+
+        def __post_init__(self) -> None: ...
+
+    for kind in (Odd, After):
+        with pytest.raises(TypeError, match=r"see fleet\.domain\.data"):
+            kind()
+
+
 def test_another_kind_is_the_standard_librarys():
     @dataclass(slots=True)
     class Changes:

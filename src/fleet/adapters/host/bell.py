@@ -18,7 +18,7 @@ class Bell:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._reader: int | None = None
-        self._open = threading.Lock()  # held while another thread writes there
+        self._open = threading.RLock()  # held while it is written to, also by a signal handler
 
     @property
     def listening(self) -> int | None:
@@ -49,7 +49,9 @@ class Bell:
 
     def wait(self, timeout: float) -> bool:
         assert self._reader is not None
-        ready, _, _ = select.select([self._reader], [], [], timeout)
+        poll = select.poll()  # `select` takes no descriptor above 1023
+        poll.register(self._reader, select.POLLIN)
+        ready = poll.poll(timeout * 1000)
         if ready:
             self.drain()
         return bool(ready)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import stat
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Replace the file; a reader sees the old text or the new, also after a power cut."""
-    mine = path.with_name(f".{path.name}.{os.getpid()}")
+    mine = path.with_name(f".{path.name}.{_me()}")
     fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -24,6 +25,11 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:
     except BaseException:
         mine.unlink(missing_ok=True)
         raise
+
+
+def _me() -> str:
+    """Of this process alone, and of this thread."""
+    return f"{os.getpid()}-{_thread.get_ident():x}"
 
 
 def read_regular(path: Path, *, most: int = 64 << 20) -> bytes:
@@ -37,7 +43,7 @@ def read_regular(path: Path, *, most: int = 64 << 20) -> bytes:
 
 def write_once(path: str, text: str) -> bool:
     """Make this file, whole, unless it is there. True when we made it."""
-    mine = f"{path}.{os.getpid()}"
+    mine = f"{path}.{_me()}"
     fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:

@@ -176,7 +176,9 @@ def run_git(
 ) -> process.Done:
     """`env` is added to what git inherits."""
     whole = {**git_env(), **(env or {})}
-    return process.run(["git", *args], cwd, env=whole, timeout=timeout, mark=mark, stdin=stdin)
+    return process.run(
+        ["git", *args], cwd, env=whole, timeout=timeout, mark=mark, stdin=stdin, in_memory=True
+    )
 
 
 def is_locked(done: process.Done) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 try:
-    from _blake2 import blake2b
     from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]
 except ImportError:
-    from hashlib import blake2b, sha256
+    from hashlib import sha256
+
+BLOCK = 64  # bytes that SHA-256 takes at a time
 
 
 def digest_of(data: bytes) -> str:
@@ -15,5 +16,7 @@ def digest_of(data: bytes) -> str:
 
 
 def keyed_digest(key: bytes, data: bytes) -> str:
-    """That only those who have the key can make; it has at most 64 bytes."""
-    return blake2b(data, key=key, digest_size=32).hexdigest()
+    """HMAC with SHA-256 (RFC 2104), in hexadecimal: only those who have the key can make it."""
+    key = sha256(key).digest() if len(key) > BLOCK else key
+    inner, outer = (bytes(b ^ pad for b in key.ljust(BLOCK, b"\0")) for pad in (0x36, 0x5C))
+    return digest_of(outer + sha256(inner + data).digest())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 10.0  # for killed processes to be gone
+LONGEST = 2**31 - 1  # milliseconds that a system can wait: 24 days
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,16 @@ def run(
     timeout: float,
     mark: str = "",
     stdin: bytes = b"",
+    in_memory: bool = False,
 ) -> Done:
     """In a session of its own, so that a Ctrl-C meant for us does not reach it.
 
     Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
+    `in_memory`: it leaves nothing behind that could write there for ever.
     """
     marked = {**env, machine.MARK: mark} if mark else env
-    with _scratch() as out, _scratch() as err, _scratch() as given:
+    scratch = _in_memory if in_memory else _on_disk
+    with scratch() as out, scratch() as err, scratch() as given:
         given.write(stdin)
         given.seek(0)
         try:
@@ -81,20 +85,23 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int:
     try:
         poll = select.poll()
         poll.register(end, select.POLLIN)
-        ended = poll.poll(timeout * 1000)
+        ended = poll.poll(min(max(0, timeout) * 1000, LONGEST))
     finally:
         os.close(end)
     return process.wait(None if ended else 0)
 
 
-def _scratch() -> IO[bytes]:
-    """A file without a name; in memory, where the system can."""
+def _in_memory() -> IO[bytes]:
     try:
         return os.fdopen(os.memfd_create("fleet"), "w+b")
-    except (AttributeError, OSError):
-        from tempfile import TemporaryFile  # noqa: PLC0415  # start-up time
+    except (AttributeError, OSError):  # not on Linux, or not allowed
+        return _on_disk()
 
-        return TemporaryFile()
+
+def _on_disk() -> IO[bytes]:
+    from tempfile import TemporaryFile  # noqa: PLC0415  # start-up time
+
+    return TemporaryFile()
 
 
 def _bytes(file: IO[bytes]) -> bytes:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from json import loads as loads  # noqa: PLC0414  # likewise
 else:
     try:
-        import _signal as signal  # noqa: F401  # for whoever imports it here
+        import _signal as signal  # for whoever imports it here
         from _json import encode_basestring_ascii, make_encoder, make_scanner
     except ImportError:
+        import signal  # noqa: F401  # likewise
         from json import dumps, loads
     else:
 

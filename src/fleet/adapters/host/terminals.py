@@ -74,6 +74,7 @@ class Terminals:
 
     def kill(self, run_id: str) -> None:
         """End what is left of its session, having kept the text of its screen."""
+        self._ready.pop(run_id, None)
         held = self._held(run_id)
         pane = self._named(held.session) if held.session else None
         if pane is None:
@@ -116,6 +117,7 @@ class Terminals:
         )
 
     def is_ready(self, run_id: str) -> bool:
+        self._ready.pop(run_id, None)
         try:
             screen = self.screen(run_id)
         except Unavailable:

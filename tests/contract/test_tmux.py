@@ -74,7 +74,7 @@ def test_without_a_server_there_are_no_panes_and_nothing_to_kill(rig):
     assert rig.tmux.panes() == []
     assert rig.tmux.capture("%0") is None
     assert rig.tmux.look("%0") is None
-    assert rig.tmux.paste("%0", b"x") is False
+    assert rig.tmux.paste("%0", b"x") is None
     assert rig.tmux.press("%0", "Enter") is False
     rig.tmux.kill("fleet_t-1-1")
 
@@ -105,7 +105,7 @@ def test_what_is_typed_into_a_dead_pane_harms_nobody(rig, start):
     dead = start("one", "exit 7", run="t-1.1")
     living = start("two", run="t-2.1")
     until(lambda: rig.tmux.look(dead.id).dead)
-    assert rig.tmux.paste(dead.id, b"hello") is False
+    assert rig.tmux.paste(dead.id, b"hello") is None
     assert rig.tmux.press(dead.id, "Enter") is False
     assert rig.tmux.look(living.id).dead is False
     assert rig.tmux._ask(["list-buffers"]) == ""

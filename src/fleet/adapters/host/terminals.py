@@ -160,9 +160,10 @@ class Terminals:
         write_atomically(self._mark(run_id), _digest(text))
         if self._by_editor(run_id, held, text):
             return
-        if not self.tmux.paste(held.pane, data):
+        seen = self.tmux.paste(held.pane, data)
+        if seen is None:
             raise _ended(run_id)
-        self._until_shown(run_id, before)
+        self._until_shown(run_id, before, self._screen(run_id, held, *seen))
 
     def _by_editor(self, run_id: str, held: Held, text: str) -> bool:
         """What a paste would change is written by the program's editor, which is ours."""
@@ -226,27 +227,20 @@ class Terminals:
 
     def _fit(self, run_id: str) -> Screen:
         """Its screen, on which one may type."""
-        screen = self.screen(run_id)
-        if not screen.alive:
-            raise _ended(run_id)
-        if screen.state is ScreenState.WANTS:
-            raise Refused(
-                f"{run_id} asks for permission, and what is typed would answer it.",
-                fix=f"Answer it: fleet attach {run_id}",
-                code="wants_permission",
-            )
-        return screen
+        return _fit_to_type(run_id, self.screen(run_id))
 
-    def _until_shown(self, run_id: str, before: Screen) -> None:
+    def _until_shown(self, run_id: str, before: Screen, now: Screen) -> None:
         """An Enter that comes with the text can be taken for a part of it.
 
         A dialog that came up meanwhile gets no Enter either: the text stays in the prompt box.
         """
         until = time.monotonic() + SHOWN
-        while (now := self._fit(run_id)).text == before.text and now.cursor == before.cursor:
+        _fit_to_type(run_id, now)
+        while now.text == before.text and now.cursor == before.cursor:
             if time.monotonic() > until:
                 return
             time.sleep(PAUSE)
+            now = self._fit(run_id)
 
     @contextmanager
     def _alone(self, run_id: str) -> Iterator[None]:
@@ -265,6 +259,18 @@ class Terminals:
         program = program_of(launch["argv"]) if session else ""
         editor = EDITOR in launch.get("env", {})
         return Held(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")), editor)
+
+
+def _fit_to_type(run_id: str, screen: Screen) -> Screen:
+    if not screen.alive:
+        raise _ended(run_id)
+    if screen.state is ScreenState.WANTS:
+        raise Refused(
+            f"{run_id} asks for permission, and what is typed would answer it.",
+            fix=f"Answer it: fleet attach {run_id}",
+            code="wants_permission",
+        )
+    return screen
 
 
 def _typed(text: str) -> bytes:

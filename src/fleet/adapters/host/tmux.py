@@ -35,6 +35,7 @@ while dd bs=16384 count=512 >>"$f" 2>/dev/null; n=$(($(wc -c <"$f"))); [ "$n" -n
 do o=$n; [ "$n" -lt {most} ] || {{ mv -f "$f" "$f.1"; o=-1; }}; done"""
 INSTALL = "Install tmux 3.2 or newer."
 AGAIN = ("server exited", "no server running", "lost server", "error connecting")
+DRAWN = "0.005"  # seconds in which most programs show what was pasted
 KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g")
 PANE = (
     "#{pane_id} #{session_id} #{pane_pid} #{pane_dead} x#{pane_dead_status} x#{pane_dead_signal} "
@@ -153,21 +154,29 @@ class Tmux:
             found[pane.id] = pane, _trimmed(text)
         return found
 
-    def paste(self, pane: str, data: bytes) -> bool:
-        """Byte for byte, in brackets where its program asked for them. False: it is dead.
+    def paste(self, pane: str, data: bytes) -> tuple[Pane, str] | None:
+        """Byte for byte, in brackets where its program asked for them. None: it is dead.
 
-        The server itself must ask whether the pane is dead: tmux 3.3 crashes, with every session,
+        The pane and its text a moment later, when most programs have drawn it. The server itself must ask whether the pane is dead: tmux 3.3 crashes, with every session,
         when something is pasted into one that is.
         """
         name = f"fleet-{os.getpid()}-{time.monotonic_ns()}"
         flags = "-p -r -d -S" if _at_least(self.version(), 3, 7) else "-p -r -d"
         dead = f"delete-buffer -b {name} ; display-message -p dead"
         alive = f"paste-buffer {flags} -b {name} -t {pane}"
-        guarded = ["if-shell", "-F", "-t", pane, "#{pane_dead}", dead, alive]
+        commands = [
+            ["load-buffer", "-b", name, "-"],
+            ["if-shell", "-F", "-t", pane, "#{pane_dead}", dead, alive],
+            ["run-shell", "-d", DRAWN],
+            ["display-message", "-p", "-t", pane, PANE],
+            ["capture-pane", "-p", "-t", pane],
+        ]
         try:
-            return not self._ask(["load-buffer", "-b", name, "-", ";", *guarded], data=data)
+            told = self._ask(_chain(commands), data=data)
         except _NoSuchError:
-            return False
+            return None
+        first, _, text = told.partition("\n")
+        return None if first == "dead" else (_pane(first), _trimmed(text))
 
     def press(self, pane: str, key: str) -> bool:
         """One of `KEYS`; somebody who scrolled back is brought to the end. False: it is dead."""

@@ -45,7 +45,7 @@ def name_of(event: str, args: tuple[object, ...]) -> str:
 
 def _plain(path: str) -> str:
     """The name of a file, without what differs from run to run."""
-    name = re.sub(r"[.][0-9]{3,}$", "", path.rpartition("/")[2]).lstrip(".")
+    name = re.sub(r"[.][0-9]{3,}(-[0-9a-f]+)?$", "", path.rpartition("/")[2]).lstrip(".")
     found = ((p, word) for p, word in PLAIN if re.search(p, name))
     pattern, word = next(found, ("^$", ""))
     return re.sub(pattern, word, name)

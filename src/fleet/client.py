@@ -163,8 +163,11 @@ class Client:
                 supervisor = self.app.supervisor()
                 supervisor.claiming, supervisor.only = bool(only), frozenset(only)
                 supervisor.start()
-                while not enough() and time.monotonic() < until:
-                    if not supervisor.step():
+                while time.monotonic() < until:
+                    moved = supervisor.step()
+                    if enough():
+                        break
+                    if not moved:
                         self.app.bell.wait(0.01)
                 until = time.monotonic() + TYPING
                 while supervisor.typing and time.monotonic() < until:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
 TRIES = 3
 FRESH = 0.5  # seconds for which a look tells what is to be seen
+SHORTEST = SECOND // 64
 GLANCE = SECOND // 8  # between two looks at a screen on which nothing is known to have happened
 TYPED = "message.typed"
 
@@ -53,6 +54,7 @@ class TerminalAttempt(Attempt):
         self._typing: Job | None = None
         self._look: Job | None = None  # at its screen
         self._looked = (0, run.claimed_at)  # with so many lines heard, then
+        self._pause = 2 * GLANCE  # no program is up sooner
         self._found = (False, 0.0)  # whether it is ready, by a look at that time since boot
 
     def _listener_of(self, opening: str) -> Listener:
@@ -130,11 +132,16 @@ class TerminalAttempt(Attempt):
             )
 
     def _is_ready(self, now: int) -> bool:
-        """As its screen shows; looked at again when it has said something, or after a while."""
+        """As its screen shows; looked at again when it has said something, or after a while.
+
+        What it has said may be a moment before what it draws, so the first pauses are short.
+        """
         if self._look is None:
             lines, at = self._looked
-            if self._heard.lines == lines and 0 <= now - at < GLANCE:
+            if self._heard.lines == lines and 0 <= now - at < self._pause:
                 return False
+            said = self._heard.lines != lines
+            self._pause = SHORTEST if said else min(2 * self._pause, GLANCE)
             self._looked = (self._heard.lines, now)
             self._look = self._parts.quick.begin(self._find_ready)
         if not self._look.done():

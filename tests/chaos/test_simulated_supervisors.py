@@ -91,7 +91,7 @@ def test_a_store_that_does_not_answer_while_a_run_is_prepared_costs_it_nothing()
     simulation = Simulation(0, tasks=0, crash_at=-1)
     (host,) = simulation.hosts
     simulation.store.commit([Put(task("t-1", limits=Limits(attempts=1)))], [])
-    real, silent = simulation.store.runs, iter(range(3))
+    real, silent = simulation.store.runs, iter(range(8))
 
     def runs(task_id: str) -> list[Run]:
         if next(silent, None) is not None:
@@ -99,7 +99,7 @@ def test_a_store_that_does_not_answer_while_a_run_is_prepared_costs_it_nothing()
         return real(task_id)
 
     simulation.store.runs = runs
-    for _ in range(8):
+    for _ in range(16):
         simulation._step(host)
         host.machine.tick()
     first = simulation.store.run("t-1.1")

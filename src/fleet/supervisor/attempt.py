@@ -127,6 +127,8 @@ class Attempt:
             return
         if self.run.workspace is None:
             self._record(place)
+        if self._starting.prepared:
+            self._parts.files.begin(site.task, self.run)
         with self._or_give_up():
             self._starting.go_on(site._replace(run=self.run), last, place)
 

@@ -27,6 +27,11 @@ class Starting:
     def busy(self) -> bool:
         return self._job is not None and not self._job.done()
 
+    @property
+    def prepared(self) -> bool:
+        """Its workspace was made, or could not be; it is about to be launched."""
+        return self._job is not None and self._job.done() and self._order is None
+
     def plan(self, site: Site) -> Workspace:
         """Where it is to work; nothing is made yet."""
         return site.run.workspace or self._parts.checkout(self._project).plan(site)
@@ -36,13 +41,11 @@ class Starting:
         if self._job is None:
             checkout = self._parts.checkout(self._project)
             self._job = self._parts.jobs.begin(partial(checkout.prepare, place, site))
-        if not self.busy:
+        elif not self.busy:
             self._launch(self._job, site, last, place)
 
     def _launch(self, job: Job, site: Site, last: Run | None, place: Workspace) -> None:
         run = site.run
-        if self._order is None:
-            self._parts.files.begin(site.task, run)
         job.result()
         if self._order is not None:
             self._parts.launcher.launch(run.id, self._order)

@@ -14,27 +14,27 @@ works. What is sent meanwhile waits. A prompt is a script, one step a line, in t
 `/exit` ends it; Escape or Ctrl-C interrupts a turn. As a real program's hooks would, it appends a
 line of JSON to `$FLEET_RUN_DIR/transcript` for each thing that happens. `--plain` does nothing with
 a prompt but to take it; `--deaf` ignores SIGTERM; `--record` appends all that came in, as it came.
+
+Tests and benchmarks start it by the hundred, so it loads next to nothing.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import select
-import signal
 import sys
 import termios
-import threading
 import time
 import tty
-from contextlib import redirect_stdout, suppress
-from pathlib import Path
-from typing import IO, Any
-from uuid import uuid4
+from _thread import allocate_lock, start_new_thread
 
-from fleet.testing import scripted
+from fleet.adapters.host.small import dumps, signal, suppress
 from fleet.testing.keystrokes import Keystrokes, Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO, Any
 
 ENTER_SCREEN = "\x1b[?1049h\x1b[?2004h\x1b[?25l"
 LEAVE_SCREEN = "\x1b[?2004l\x1b[?1049l\x1b[?25h"
@@ -42,22 +42,25 @@ SPINNER = "✶✸✹✺✹✷"
 POINTER = "❯"  # noqa: RUF001  # as the real programs draw it
 BOX = "│ > "
 FRAME = 0.1
+FLAGS = ("--plain", "--deaf")
+OPTIONS = (*FLAGS, "--slow", "--record", "--resume")
 
 
-class Work(threading.Thread):
+class Work:
     """One turn, beside the screen."""
 
     def __init__(self, program: Program, prompt: str) -> None:
-        super().__init__(daemon=True)
         self.program, self.prompt = program, prompt
         self.status: int | None = None
         self.wants = ""
         self.stopped = False
-        self.answered = threading.Event()
+        self.unanswered = allocate_lock()
         self.allowed = False
         self.forgets = False
+        self.over = False
+        start_new_thread(self._run, ())
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             for line in [] if self.program.plain else self.prompt.splitlines():
                 self._step(line)
@@ -65,6 +68,12 @@ class Work(threading.Thread):
                     return
         except Exception as error:  # noqa: BLE001  # a step that fails is said, as a tool's failure is
             self.program.hook("error", text=str(error))
+        finally:
+            self.over = True
+
+    def answer(self, *, yes: bool) -> None:
+        self.allowed, self.wants = yes, ""
+        self.unanswered.release()
 
     def _step(self, line: str) -> None:
         verb, _, rest = line.strip().partition(" ")
@@ -86,28 +95,35 @@ class Work(threading.Thread):
                 until = time.monotonic() + float(rest)
                 while time.monotonic() < until and not self.stopped:
                     time.sleep(0.02)
-            case _ if verb in scripted.ACTS:
-                scripted.ACTS[verb](rest)
             case _ if line.strip():
-                self.program.hook("text", text=line)
+                self._act(verb, rest, line)
+
+    def _act(self, verb: str, rest: str, line: str) -> None:
+        from fleet.testing.scripted import ACTS  # noqa: PLC0415  # it loads `subprocess`
+
+        if verb in ACTS:
+            ACTS[verb](rest)
+        else:
+            self.program.hook("text", text=line)
 
     def _permission(self, what: str, seconds: float = 0.0) -> None:
         self.program.hook("tool", name="run", text=what)
-        self.answered.clear()
+        self.unanswered.acquire()
         self.wants = what
         self.program.hook("wants", name="run", text=what)
-        self.answered.wait()
-        self.wants = ""
+        self.unanswered.acquire()
+        self.unanswered.release()
         time.sleep(seconds)
         self.program.hook("tool_result", name="run", text="done" if self.allowed else "denied")
 
 
 class Program:
-    def __init__(self, options: argparse.Namespace, transcript: IO[str]) -> None:
-        self.plain: bool = options.plain
+    def __init__(self, options: Mapping[str, str], transcript: IO[str]) -> None:
+        self.plain = "--plain" in options
         self.transcript = transcript
-        self.record: IO[str] | None = open(options.record, "a") if options.record else None  # noqa: SIM115, PTH123  # as long as we live
-        self.session: str = options.resume or str(uuid4())
+        record = options.get("--record")
+        self.record = open(record, "a") if record else None  # noqa: SIM115, PTH123  # as long as we live
+        self.session = options.get("--resume") or os.urandom(16).hex()
         self.box = ""
         self.waiting: list[str] = []
         self.work: Work | None = None
@@ -118,12 +134,12 @@ class Program:
 
     def hook(self, kind: str, **said: Any) -> None:
         """In one write, so that lines never mix."""
-        self.transcript.write(json.dumps({"kind": kind, **said}) + "\n")
+        self.transcript.write(dumps({"kind": kind, **said}) + "\n")
         self.transcript.flush()
 
     def note(self, what: str, text: str) -> None:
         if self.record is not None:
-            self.record.write(json.dumps({what: text}) + "\n")
+            self.record.write(dumps({what: text}) + "\n")
             self.record.flush()
 
     def run(self) -> int:
@@ -141,19 +157,18 @@ class Program:
                 return status
             self.draw()
 
-    def take(self, kind: Kind, text: str) -> bool:
+    def take(self, kind: str, text: str) -> bool:
         """One key, or one paste. True ends the program."""
         if self.work is not None and self.work.wants:
             self.note("eaten", text)
             if kind in {Kind.ENTER, Kind.ESCAPE}:
-                self.work.allowed = kind is Kind.ENTER
-                self.work.answered.set()
+                self.work.answer(yes=kind == Kind.ENTER)
             return False
         if kind in {Kind.TEXT, Kind.PASTE}:
             self.box += text
-        elif kind is Kind.ENTER:
+        elif kind == Kind.ENTER:
             return self.submit()
-        elif kind is Kind.ERASE:
+        elif kind == Kind.ERASE:
             self.box = ""
         else:
             self.note("key", text)
@@ -177,7 +192,7 @@ class Program:
 
     def tick(self) -> int | None:
         """An exit status ends the program."""
-        if self.work is not None and not self.work.is_alive():
+        if self.work is not None and self.work.over:
             ended, self.work = self.work, None
             status = ended.status
             if not ended.forgets:
@@ -189,7 +204,6 @@ class Program:
             self.hook("turn", text=prompt)
             self.said.append(f"> {_shown(prompt)}")
             self.work = Work(self, prompt)
-            self.work.start()
         return None
 
     def draw(self) -> None:
@@ -235,24 +249,26 @@ def _write(text: str) -> None:
         data = data[os.write(1, data) :]
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="full_screen")
-    parser.add_argument("--plain", action="store_true")
-    parser.add_argument("--slow", type=float, default=0.0)
-    parser.add_argument("--deaf", action="store_true")
-    parser.add_argument("--record", default="")
-    parser.add_argument("--resume", default="")
-    return parser.parse_args()
+def _options(words: list[str]) -> dict[str, str]:
+    """Those without a value have an empty one."""
+    found = {}
+    while words:
+        word = words.pop(0)
+        found[word] = "" if word in FLAGS else words.pop(0)
+        if word not in OPTIONS:
+            sys.exit(f"full_screen: there is no {word}")
+    return found
 
 
 def main() -> int:
-    options = _options()
-    if options.deaf:
+    options = _options(sys.argv[1:])
+    if "--deaf" in options:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    time.sleep(options.slow)
+    time.sleep(float(options.get("--slow", 0)))
     before = termios.tcgetattr(0)
-    where = Path(os.environ.get("FLEET_RUN_DIR", "."), "transcript")
-    with where.open("a", encoding="utf-8") as transcript, redirect_stdout(transcript):
+    where = os.path.join(os.environ.get("FLEET_RUN_DIR", "."), "transcript")  # noqa: PTH118  # pathlib is large
+    with open(where, "a", encoding="utf-8") as transcript:  # noqa: PTH123  # likewise
+        sys.stdout = transcript  # for the steps of a script
         tty.setraw(0)
         _write(ENTER_SCREEN)
         try:
@@ -260,6 +276,7 @@ def main() -> int:
         except OSError:
             return 1  # its terminal is gone
         finally:
+            sys.stdout = sys.__stdout__
             with suppress(OSError, termios.error):
                 _write(LEAVE_SCREEN)
                 termios.tcsetattr(0, termios.TCSADRAIN, before)

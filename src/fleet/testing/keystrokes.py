@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from enum import Enum, auto
-
 PASTE, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
 
-class Kind(Enum):
-    TEXT = auto()
-    PASTE = auto()
-    ENTER = auto()
-    ERASE = auto()
-    ESCAPE = auto()
-    INTERRUPT = auto()
+class Kind:
+    """Not an `Enum`: that would be a third of the program's start."""
+
+    TEXT = "text"
+    PASTE = "paste"
+    ENTER = "enter"
+    ERASE = "erase"
+    ESCAPE = "escape"
+    INTERRUPT = "interrupt"
 
 
 SINGLE = {
@@ -31,15 +31,15 @@ class Keystrokes:
         self._held = b""
         self._paste: list[bytes] | None = None
 
-    def take(self, data: bytes) -> list[tuple[Kind, str]]:
+    def take(self, data: bytes) -> list[tuple[str, str]]:
         """What is whole now. No data: time has passed, so that nothing more belongs to it."""
         late, self._held = not data, self._held + data
-        found: list[tuple[Kind, str]] = []
+        found: list[tuple[str, str]] = []
         while self._held and (got := self._next(late=late)) is not None:
             found.append(got)
         return found
 
-    def _next(self, *, late: bool) -> tuple[Kind, str] | None:
+    def _next(self, *, late: bool) -> tuple[str, str] | None:
         """None: it is not whole."""
         if self._paste is not None:
             return self._pasted()
@@ -57,7 +57,7 @@ class Keystrokes:
             return SINGLE[held[:1]], held[:1].decode()
         return self._typed()
 
-    def _pasted(self) -> tuple[Kind, str] | None:
+    def _pasted(self) -> tuple[str, str] | None:
         assert self._paste is not None
         text, end, rest = self._held.partition(PASTE_END)
         if not end:
@@ -69,7 +69,7 @@ class Keystrokes:
         self._held, self._paste = rest, None
         return Kind.PASTE, _text(whole)
 
-    def _typed(self) -> tuple[Kind, str] | None:
+    def _typed(self) -> tuple[str, str] | None:
         """Up to the next key. A character that is torn waits for its rest."""
         cut = min((i for key in SINGLE if (i := self._held.find(key)) >= 0), default=-1)
         text = self._held if cut < 0 else self._held[:cut]

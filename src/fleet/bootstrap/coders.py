@@ -76,11 +76,8 @@ def preload() -> None:
         if found.name.split(".")[1] not in NOT_PRELOADED:
             with suppress(ImportError):  # a driver that is not installed
                 import_module(found.name)
-    from fleet.adapters.host.screens import programs, sheet_of
     from fleet.config.own_coders import installed
 
-    for program in programs():  # rules that are data are of this version, too
-        sheet_of(program)
     for name in installed():
         with suppress(FleetError):  # it is complained of when a task asks for it
             make_coder(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,10 +19,11 @@ from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.ports import Put, Same
 from fleet.supervisor.gate import gate_name
 from fleet.supervisor.settling import end_run
+from fleet.supervisor.site import last_started, site_of
 from fleet.supervisor.terminal import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fleet.domain.fleet import Fleet
     from fleet.domain.message import Message
@@ -212,8 +213,8 @@ class Supervisor:
             limit = MOST_CANDIDATES  # all of the first ones wait for something that others do not
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
-        for start in plan.starts:
-            self._claim(start, rows)
+        for run in self._claim_all(plan.starts, rows):
+            self.attempts[run.id] = begin(self._parts, self._here, run)
 
     def _may_look_far(self) -> bool:
         """Now and then: thousands of tasks that wait for a node are not gone through all the time."""
@@ -291,8 +292,17 @@ class Supervisor:
                 self._down[node.endpoint] = pulse.why
         return self._down
 
-    def _claim(self, start: Start, rows: dict[str, Slots]) -> None:
-        """One commit: the task, its run, the capacity. Taken by another: the next one is tried."""
+    def _claim_all(self, starts: Sequence[Start], rows: dict[str, Slots]) -> list[Run]:
+        """In one commit; where other hosts claim, too, each in its own, as soon as it is planned."""
+        planned: Iterable[tuple[Task, Run]] = map(self._planned, starts)
+        alone = len(starts) > 1 and not self._here.shared
+        planned = list(planned) if alone else planned
+        with self._parts.store.together() if alone else nullcontext():
+            claimed = [self._claim(task, run, rows) for task, run in planned]
+        return [run for run in claimed if run is not None]
+
+    def _planned(self, start: Start) -> tuple[Task, Run]:
+        """The task and its run, which will work where is written down before anything is made."""
         store = self._parts.store
         said = store.messages(start.task.id)  # which it has heard of, wherever the clock was then
         now = max([store.now(), *(message.at for message in said)])
@@ -300,17 +310,25 @@ class Supervisor:
         task, run = claim(
             start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=now
         )
+        with suppress(FleetError, OSError):  # the run itself will say what is wrong there
+            site = site_of(store, run, last_started(store, run))
+            run = replace(run, workspace=self._parts.checkout(task.project).plan(site))
+        return task, run
+
+    def _claim(self, task: Task, run: Run, rows: dict[str, Slots]) -> Run | None:
+        """The task, its run, the capacity: all or nothing. None: it was taken by another."""
         changes: list[Change] = [Put(task), Put(run)]
-        for name in start.slots:
+        for name in run.slots:
             row = rows.get(name) or Slots(name, 0)
             changes.append(Put(replace(row, holders=(*row.holders, run.id))))
-        event = Event("run.claimed", task.id, SUPERVISOR, now, run.id, {"coder": run.choice.coder})
+        data = {"coder": run.choice.coder}
+        event = Event("run.claimed", task.id, SUPERVISOR, run.claimed_at, run.id, data)
         try:
-            done = store.commit(changes, [event])
+            done = self._parts.store.commit(changes, [event])
         except Conflict:
-            return  # no rows are read anew here: a limit is judged on the very row that is written
+            return None  # no rows are read anew: a limit is judged on the very row that is written
         rows |= {r.id: r for r in done if isinstance(r, Slots)}
-        self.attempts[run.id] = begin(self._parts, here, replace(run, version=1))
+        return replace(run, version=1)
 
 
 def _as_it_is(outcome: Outcome, _run: Run) -> Outcome:

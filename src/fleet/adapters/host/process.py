@@ -22,6 +22,14 @@ PATIENCE = 10.0  # for killed processes to be gone
 LONGEST = 2**31 - 1  # milliseconds that a system can wait: 24 days
 
 
+class Missing(Unavailable):
+    """There is no such program here."""
+
+
+class TooLate(Unavailable):
+    """It did not end in time, and was ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     status: int
@@ -63,7 +71,7 @@ def run(
         except FileNotFoundError as error:
             if not cwd.is_dir():
                 raise Unavailable(f"{cwd} is not there.") from error
-            raise Unavailable(f"{argv[0]} was not found.", fix=f"Install {argv[0]}.") from error
+            raise Missing(f"{argv[0]} was not found.", fix=f"Install {argv[0]}.") from error
         try:
             status = _wait(process, timeout)
         except subprocess.TimeoutExpired as error:
@@ -71,7 +79,7 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             what = " ".join(argv[:2])
-            raise Unavailable(f"{what} took more than {timeout:.0f} s.") from error
+            raise TooLate(f"{what} took more than {timeout:.0f} s.") from error
         raw = _bytes(out)
         return Done(status, raw.decode("utf-8", "replace"), _text(err), raw)
 

@@ -1,18 +1,18 @@
-"""What a program's screen says, by rules that are data (`screens.toml`), tested on real screens."""
+"""What a program's screen says, by rules that are data (`screen_rules`), tested on real screens."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from fleet.adapters.host.screen_rules import PROGRAMS
 from fleet.ports import ScreenState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-RULES = Path(__file__).with_name("screens.toml")
+    from fleet.adapters.host.screen_rules import Seen
 
 
 class Rule(NamedTuple):
@@ -64,44 +64,31 @@ def _is_at(at: re.Pattern[str] | None, lines: list[str], cursor: tuple[int, int]
 
 def program_of(argv: Iterable[str]) -> str:
     """The program that these words start, also through a wrapper; empty when it is not known."""
-    names = [PurePosixPath(word).name for word in argv]
-    for name in names:
-        for program, told in programs().items():
-            if name in told["argv"]:
+    for name in [word.rpartition("/")[2] for word in argv]:
+        for program, told in PROGRAMS.items():
+            if name in told.argv:
                 return program
     return ""
 
 
 @cache
-def programs() -> dict[str, dict[str, Any]]:
-    """What the file says of each."""
-    import tomllib  # noqa: PLC0415  # few commands look at a screen
-
-    return tomllib.loads(RULES.read_text("utf-8"))
-
-
-@cache
 def sheet_of(program: str) -> Sheet | None:
-    """Read when it is needed: the patterns of one program are enough for most commands."""
-    told = programs().get(program)
+    """Compiled when it is needed: the patterns of one program are enough for most commands."""
+    told = PROGRAMS.get(program)
     if told is None:
         return None
-    pasted, editor, rules = told.get("pasted"), told.get("editor"), told["rules"]
     return Sheet(
-        tuple(_rule(program, rule) for rule in rules),
-        re.compile(str(pasted)) if pasted else None,
-        Editor(editor["key"], re.compile(editor["loses"])) if isinstance(editor, dict) else None,
+        tuple(_rule(program, seen) for seen in told.rules),
+        re.compile(told.pasted) if told.pasted else None,
+        Editor(told.editor[0], re.compile(told.editor[1])) if told.editor else None,
     )
 
 
-def _rule(program: str, told: dict[str, object]) -> Rule:
-    region, patterns, at = told["region"], told["all"], told.get("at")
-    assert isinstance(region, int)
-    assert isinstance(patterns, list)
+def _rule(program: str, seen: Seen) -> Rule:
     return Rule(
-        f"{program}.{told['name']}",
-        ScreenState(str(told["state"])),
-        region,
-        tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns),
-        re.compile(str(at)) if at else None,
+        f"{program}.{seen.name}",
+        ScreenState(seen.state),
+        seen.region,
+        tuple(re.compile(pattern, re.MULTILINE) for pattern in seen.patterns),
+        re.compile(seen.at) if seen.at else None,
     )

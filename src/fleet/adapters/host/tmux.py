@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import time
 import unicodedata
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleet.adapters.host import process
 from fleet.adapters.host.hashing import digest_of
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
+ROOT = Path("/")
 DEADLINE = 10.0  # seconds for one answer of a local server
 PREFIX = "fleet_"
 SIZE = (200, 50)
@@ -223,25 +224,20 @@ class Tmux:
 
     def _run(self, words: Sequence[str], *, data: bytes = b"") -> str:
         try:
-            done = subprocess.run(
-                ["tmux", *words],
-                input=data,
-                capture_output=True,
-                env=_environment(),
-                cwd="/",
-                timeout=DEADLINE,
-                check=False,
-            )
-        except FileNotFoundError:
+            done = process.run(
+                ["tmux", *words], ROOT, env=_environment(), timeout=DEADLINE, stdin=data,
+                in_memory=True,
+            )  # fmt: skip
+        except process.Missing:
             raise Unavailable("There is no tmux here.", fix=INSTALL, code="no_tmux") from None
-        except subprocess.TimeoutExpired:
+        except process.TooLate:
             raise Unavailable(
                 f"tmux did not answer within {DEADLINE:.0f} s.",
                 fix=f"Look at it: {self.line('list-sessions')}",
             ) from None
-        if done.returncode:
-            raise _NoSuchError(done.stderr.decode("utf-8", "replace").strip())
-        return done.stdout.decode("utf-8", "replace")
+        if done.status:
+            raise _NoSuchError(done.err.strip())
+        return done.out
 
 
 class _NoSuchError(Exception):

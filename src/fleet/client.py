@@ -54,6 +54,12 @@ class Client:
             self._tell()
         return reply
 
+    def call_all(self, requests: Sequence[Request[Any]]) -> None:
+        """What is done to runs here, to all of them at once: none waits for another to end."""
+        replies = [perform(self.app.context, request) for request in requests]
+        for reply in replies:
+            self.see_to(str(reply.id))
+
     def _may_ask(self, operation: Operation) -> None:
         """Who says that they are less than their token does is held to it here; see `people`."""
         if not self.app.actor.run:

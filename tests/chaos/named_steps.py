@@ -43,7 +43,6 @@ SUPERVISOR = [
     *_around("registering its host", "commit host"),
     *_around("claiming", "commit claim", "dependent"),
     *_around("planning a workspace", "plan"),
-    *_around("recording a workspace", "commit workspace"),
     *_around("making a worktree", "prepare"),
     Step("while git adds a worktree", "supervisor", "within post-checkout"),
     Step("while git merges what a task waited for", "supervisor", "within post-merge", "dependent"),

@@ -121,7 +121,7 @@ class NamedStore(Named):
             return next(iter(facts)).removeprefix("run.").replace("claimed", "claim")
         if isinstance(first, Host | Progress):
             return type(first).__name__.lower()
-        return "workspace" if self._port.run(first.id).holder == first.holder else "adopt"
+        return "adopt"
 
 
 class NamedClock(SystemClock):

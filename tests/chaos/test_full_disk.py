@@ -28,7 +28,6 @@ MOMENTS = [
     *(
         pytest.param(moment, marks=pytest.mark.slow)
         for moment in (
-            "before recording a workspace",
             "before making a worktree",
             "before writing that it started",
             "between two lines",

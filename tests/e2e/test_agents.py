@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from desk import Desk, until
@@ -199,6 +201,24 @@ def test_a_pattern_kills_all_that_are_like_it_and_no_other(desk):
     desk("multi", "auth-a:say x", "auth-b:say x", "docs:say x")
     desk("kill", "auth-*", "--force")
     assert set(agents(desk)) == {"docs"}
+
+
+def test_one_that_cannot_be_cleared_away_holds_up_none_of_the_others(desk):
+    desk("multi", "a:say x", "b:write note.txt x", "c:say x")
+    paths = {branch: Path(agent["path"]) for branch, agent in agents(desk).items()}
+    rests(desk, "b")
+    with Path(f"{paths['b']}.removing").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = desk.type("kill", "*", "--force")
+        assert done.returncode == 1
+        assert f"Somebody else is removing {paths['b']}." in done.stdout
+    assert {branch: path.exists() for branch, path in paths.items()} == {
+        "a": False,
+        "b": True,
+        "c": False,
+    }
+    assert agents(desk) == {}
+    assert "Kept what was not merged: t-3/1" in desk("kill", "b")
 
 
 def test_explain_prints_the_evidence(desk):

@@ -192,3 +192,20 @@ def test_an_edit_of_task_json_counts_at_the_next_claim(desk):
     assert desk.data("show", task)["spec"]["model"] == "small"
     copy = json.loads(file.read_text())
     assert (copy["model"], copy["recorded"]["model"]) == ("small", "small")
+
+
+def test_a_task_is_done_where_its_edited_task_json_says(desk, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    desk.git("init", "-q", "-b", "main", cwd=other)
+    desk.git("commit", "-q", "--allow-empty", "-m", "Elsewhere", cwd=other)
+    stays, moves = desk.add(), desk.add()  # both start in the same step
+    desk("task", moves, "log")
+    file = desk.home / "tasks" / moves / "task.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"cwd": str(other)}))
+    desk.work()
+    assert desk.git("branch", "--list", f"fleet/{moves}", cwd=other).split() == [
+        "+",
+        f"fleet/{moves}",
+    ]
+    assert desk.git("branch", "--list", "fleet/*").split() == ["+", f"fleet/{stays}"]

@@ -20,10 +20,12 @@ from fleet.adapters.host.tmux import Tmux
 def desk(tmp_path):
     made = Desk(tmp_path)
     made("create", "fix", "--prompt", "write note.txt precious")
+    note = Path(agent(made)["path"], "note.txt")
+    until(note.exists, "its work")
     yield made
     made("list", "--repair")
-    for agent in made.data("list", "--everywhere"):
-        made.type("kill", agent["task"], "--force")
+    for each in made.data("list", "--everywhere"):
+        made.type("kill", each["task"], "--force")
     tmux(made, "kill-server")
 
 

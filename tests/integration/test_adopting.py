@@ -9,6 +9,9 @@ import pytest
 
 from contract.launching import is_alive, until
 from fleet.adapters.host.home import Home
+from fleet.domain.run import Choice
+from fleet.domain.task import claim
+from fleet.ports import Put
 
 LONG = ("lines 200", "sleep {seconds}", "lines 50", "write done.txt x", "commit done")
 
@@ -50,6 +53,19 @@ def test_a_run_that_ended_while_nobody_looked_is_settled_with_every_line(yard):
     assert yard.endings(task) == ["succeeded"]
     assert yard.run(task).outcome.usage.input == 70
     assert len(yard.texts(task)) == 105
+
+
+def test_one_that_was_claimed_without_a_place_gets_one_that_is_written_down_first(yard):
+    """As a supervisor leaves it that could not look at the repository then, or an older one."""
+    task = yard.task(yard.add("say Hi."))
+    host = yard.client.app.home.host_id()
+    choice = Choice("scripted", "scripted")
+    mine, run = claim(task, choice, host=host, holder="gone", slots=(), at=yard.store.now())
+    yard.store.commit([Put(mine), Put(run)], [])
+    yard.start()
+    yard.wait(task.id)
+    assert [r.id for r in yard.store.runs(task.id)] == [run.id]
+    assert yard.run(task.id).workspace.branch == f"fleet/{task.id}"
 
 
 def test_a_stop_says_that_agents_go_on(yard):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fleet.adapters.host.task_files import FolderFiles
     from fleet.adapters.host.terminals import Terminals
     from fleet.bootstrap.trees import HostTrees
-    from fleet.bootstrap.workspaces import Cleared, Workspaces
+    from fleet.bootstrap.workspaces import Workspaces
     from fleet.config import Loaded
     from fleet.domain.fleet import Gateway
     from fleet.domain.run import Workspace
@@ -353,10 +353,6 @@ class App:
         from fleet.bootstrap.workspaces import Workspaces
 
         return Workspaces(self)
-
-    def remove_workspaces(self, task_id: str, *, delete_branch: bool = False) -> Cleared:
-        """Of a task whose processes are gone; what is only there is kept first."""
-        return self.workspaces.remove(self.store.task(task_id), delete_branch=delete_branch)
 
     def supervisor(self, *, coder: str = "", max_concurrent: int = 0) -> Supervisor:
         import random

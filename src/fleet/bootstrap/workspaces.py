@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,9 @@ from fleet.domain.task import ENDED
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from fleet.adapters.host.git import GitCheckout
     from fleet.adapters.host.git_repo import Repo
     from fleet.adapters.host.kept import Kept
     from fleet.adapters.host.landing import Merged, Pushed
@@ -27,17 +29,19 @@ if TYPE_CHECKING:
 
 MOST = 10_000
 DAY = 86_400_000_000
+SIDE_BY_SIDE = 4  # removals: each waits for git and for the disk
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What became of a task's workspaces here."""
+    """What became of a task's workspaces here, up to where something went wrong."""
 
     task: str
     paths: tuple[str, ...] = ()  # those that are gone, or wait in the pool
     kept: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()  # deleted
     said: tuple[str, ...] = ()
+    error: FleetError | OSError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,30 +138,19 @@ class Workspaces:
         drop(repo, kept)
         return _row(kept)
 
-    def remove(self, task: Task, *, delete_branch: bool = False) -> Cleared:
-        """Every workspace of the task on this host; its processes are gone already."""
-        checkout = self._app.checkout(task.project)
-        place, cleared = _place(task), Cleared(task.id)
-        for workspace in self._made(task):
-            try:
-                done = checkout.remove(
-                    workspace, task=task.id, project=place, delete_branch=delete_branch
-                )
-            except Refused as error:
-                if error.code != "not_ours":
-                    raise
-                cleared = replace(cleared, said=(*cleared.said, str(error)))  # a person moved it
-                continue
-            gone = (done.root,) if done.removed or done.parked else ()
-            branch = (done.branch,) if done.branch_deleted else ()
-            cleared = replace(
-                cleared,
-                paths=cleared.paths + gone,
-                kept=cleared.kept + done.kept,
-                branches=cleared.branches + branch,
-                said=cleared.said + done.said,
-            )
-        return cleared
+    def remove_all(self, tasks: Sequence[Task], *, delete_branch: bool = False) -> list[Cleared]:
+        """Every workspace of each task on this host, side by side; their processes are gone."""
+        remove = partial(_remove, delete_branch=delete_branch)
+        work = [(self._app.checkout(t.project), t, self._made(t)) for t in tasks]
+        if len(work) < 2:
+            return [remove(*one) for one in work]
+        from concurrent.futures import ThreadPoolExecutor
+
+        threads = ThreadPoolExecutor(SIDE_BY_SIDE)
+        try:
+            return list(threads.map(remove, *zip(*work, strict=True)))
+        finally:
+            threads.shutdown(cancel_futures=True)  # an interrupt ends with what has begun
 
     def tidy(self, *, days: float, dry_run: bool) -> Tidied:
         """Finish interrupted removals, remove what ended tasks left, and list what nobody owns."""
@@ -180,10 +173,9 @@ class Workspaces:
         return begun
 
     def _clear(self, task: Task) -> Cleared:
-        try:
-            return self.remove(task, delete_branch=self._is_merged(task))
-        except (FleetError, OSError) as error:
-            return Cleared(task.id, said=(str(error),))
+        (done,) = self.remove_all([task], delete_branch=self._is_merged(task))
+        said = (*done.said, str(done.error)) if done.error is not None else done.said
+        return replace(done, said=said, error=None)
 
     def _is_merged(self, task: Task) -> bool:
         from fleet.adapters.host.git_repo import Repo
@@ -214,6 +206,32 @@ class Workspaces:
     def _runs(self, task: Task) -> list[Run]:
         here = self._app.home.host_id()
         return [run for run in self._app.store.runs(task.id) if run.host == here]
+
+
+def _remove(
+    checkout: GitCheckout, task: Task, made: Sequence[Workspace], *, delete_branch: bool
+) -> Cleared:
+    place, cleared = _place(task), Cleared(task.id)
+    for workspace in made:
+        try:
+            done = checkout.remove(
+                workspace, task=task.id, project=place, delete_branch=delete_branch
+            )
+        except (FleetError, OSError) as error:
+            if not isinstance(error, Refused) or error.code != "not_ours":
+                return replace(cleared, error=error)
+            cleared = replace(cleared, said=(*cleared.said, str(error)))  # a person moved it
+            continue
+        gone = (done.root,) if done.removed or done.parked else ()
+        branch = (done.branch,) if done.branch_deleted else ()
+        cleared = replace(
+            cleared,
+            paths=cleared.paths + gone,
+            kept=cleared.kept + done.kept,
+            branches=cleared.branches + branch,
+            said=cleared.said + done.said,
+        )
+    return cleared
 
 
 def _row(kept: Kept) -> KeptWork:

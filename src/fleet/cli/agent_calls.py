@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.operations.agents import AgentRow, ListAgents
 from fleet.operations.naming import MOST
 from fleet.operations.showing import ShowTask
 from fleet.operations.tasks import CancelTask
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.bootstrap.workspaces import Cleared
     from fleet.cli.render import Result
     from fleet.client import Client
     from fleet.operations.showing import TaskDetail
@@ -27,12 +30,16 @@ ENDED = {"done", "failed", "cancelled"}
 
 
 class Killed(NamedTuple):
+    """`said`: what is to be known besides; `error` is why it could not be, or not wholly."""
+
     task: str
     branch: str
     status: str
     path: str
     removed: bool
     kept: str
+    said: str = ""
+    error: str = ""
 
 
 def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
@@ -96,17 +103,29 @@ def _check_that_it_starts(found: TaskDetail) -> None:
         )
 
 
-def kill(client: Client, agent: AgentRow, *, delete_branch: bool) -> Killed:
-    """Its processes first; then what is not merged or pushed is kept; then its worktree goes."""
-    if agent.status not in ENDED:
-        client.call(CancelTask(agent.task, "Killed."))
-    found = client.call(ShowTask(agent.task))
-    client.app.close_terminals(agent.task)
-    removed = client.app.remove_workspaces(agent.task, delete_branch=delete_branch)
-    kept = ", ".join(removed.kept)
-    return Killed(
-        agent.task, agent.branch, found.task.status, agent.path, bool(removed.paths), kept
-    )
+def kill(client: Client, agents: Sequence[AgentRow], *, delete_branch: bool) -> list[Killed]:
+    """Their processes first; then what is not merged or pushed is kept; then their worktrees go.
+
+    One of several that cannot be cleared away holds up none of the others; of one alone it raises.
+    """
+    going = [CancelTask(agent.task, "Killed.") for agent in agents if agent.status not in ENDED]
+    client.call_all(going)
+    for agent in agents:
+        client.app.close_terminals(agent.task)
+    tasks = [client.app.store.task(agent.task) for agent in agents]
+    cleared = client.app.workspaces.remove_all(tasks, delete_branch=delete_branch)
+    if len(cleared) == 1 and cleared[0].error is not None:
+        raise cleared[0].error
+    return [_killed(client, *both) for both in zip(agents, cleared, strict=True)]
+
+
+def _killed(client: Client, agent: AgentRow, cleared: Cleared) -> Killed:
+    status = client.call(ShowTask(agent.task)).task.status
+    error, said = cleared.error, " ".join(cleared.said)
+    fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
+    why = f"{error}{fix}" if error is not None else ""
+    kept, gone = ", ".join(cleared.kept), bool(cleared.paths)
+    return Killed(agent.task, agent.branch, status, agent.path, gone, kept, said, why)
 
 
 def reconcile(client: Client) -> tuple[str, ...]:

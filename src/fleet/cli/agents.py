@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fleet.cli.completion import complete_tasks
+from fleet.cli.completion import complete_agents, complete_tasks
 from fleet.cli.frame import command, wants_json
 from fleet.cli.render import Result, Text
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from fleet.cli.new_agent import Wanted
     from fleet.client import Client
 
-agent_option = click.option("-a", "--agent", default="", help="The role or coder. Default: yours.")
+agent_option = click.option(
+    "-a", "--agent", default="", shell_complete=complete_agents,
+    help="The role or coder. Default: yours.",
+)  # fmt: skip
 quick_option = click.option("--quick", is_flag=True, help="Skip the set-up commands.")
 headless_option = click.option("--headless", is_flag=True, help="Without a terminal to attach to.")
 base_option = click.option("--base", default="", help="The commit to start from.")
@@ -231,8 +234,10 @@ def kill(
     _only_here(client, "Removing a worktree")
     found = matches(client, pattern, batch)
     confirm(found, force=force)
-    ended = [end(client, agent, delete_branch=delete_branch) for agent in found]
-    return Result("killed", [one._asdict() for one in ended], Text(shown(ended)))
+    ended = end(client, found, delete_branch=delete_branch)
+    failed = any(one.error for one in ended)
+    data = [one._asdict() for one in ended]
+    return Result("killed", data, Text(shown(ended)), exit_status=1 if failed else 0)
 
 
 @command(config=True)

@@ -91,7 +91,7 @@ def dismiss(handle: str, config: Path | None) -> Result:
     if len(found) > 1:
         names = ", ".join(agent.task for agent in found)
         raise BadInput(f"'{handle}' is {len(found)} agents: {names}.", fix="Name one of them.")
-    ended = [kill(client, found[0], delete_branch=False)]
+    ended = kill(client, found, delete_branch=False)
     return Result("killed", [one._asdict() for one in ended], Text(shown(ended)))
 
 

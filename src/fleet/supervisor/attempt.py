@@ -119,8 +119,9 @@ class Attempt:
 
     def _make_ready(self) -> None:
         """A store that does not answer is asked again in the next step; the rest ends the run."""
-        last = last_started(self._parts.store, self.run)
-        site = site_of(self._parts.store, self.run, last)
+        store = self._parts.store
+        last = last_started(store, self.run)
+        site = site_of(store, store.task(self.run.task), self.run, last)
         with self._or_give_up():
             place = self._starting.plan(site)
         if self._given_up:

@@ -311,7 +311,7 @@ class Supervisor:
             start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=now
         )
         with suppress(FleetError, OSError):  # the run itself will say what is wrong there
-            site = site_of(store, run, last_started(store, run))
+            site = site_of(store, task, run, last_started(store, run))
             run = replace(run, workspace=self._parts.checkout(task.project).plan(site))
         return task, run
 

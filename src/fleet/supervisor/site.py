@@ -18,9 +18,8 @@ def last_started(store: Store, run: Run) -> Run | None:
     return next((r for r in earlier if r.started_at), None)
 
 
-def site_of(store: Store, run: Run, last: Run | None) -> Site:
+def site_of(store: Store, task: Task, run: Run, last: Run | None) -> Site:
     """The last run's workspace, once its processes are gone; else a new one from its checkpoint."""
-    task = store.task(run.task)
     reusable = (
         last is not None
         and last.host == run.host

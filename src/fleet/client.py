@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.bootstrap import App
 from fleet.domain.access import allow
-from fleet.domain.errors import BadInput, Unavailable
+from fleet.domain.errors import BadInput, FleetError, Unavailable
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Request, find, perform
@@ -54,11 +54,24 @@ class Client:
             self._tell()
         return reply
 
-    def call_all(self, requests: Sequence[Request[Any]]) -> None:
-        """What is done to runs here, to all of them at once: none waits for another to end."""
-        replies = [perform(self.app.context, request) for request in requests]
-        for reply in replies:
-            self.see_to(str(reply.id))
+    def call_all(self, requests: Sequence[Request[Any]]) -> list[FleetError | None]:
+        """What is done to runs here, to all of them at once; of each, what was wrong with it."""
+        asked = [self._asked(request) for request in requests]
+        until = time.monotonic() + PATIENCE
+        return [error or self._seen_to(task, until) for task, error in asked]
+
+    def _asked(self, request: Request[Any]) -> tuple[str, FleetError | None]:
+        try:
+            return str(perform(self.app.context, request).id), None
+        except FleetError as error:
+            return "", error
+
+    def _seen_to(self, task_id: str, until: float) -> FleetError | None:
+        try:
+            self.see_to(task_id, until=until)
+        except FleetError as error:
+            return error
+        return None
 
     def _may_ask(self, operation: Operation) -> None:
         """Who says that they are less than their token does is held to it here; see `people`."""
@@ -209,12 +222,14 @@ class Client:
 
         self._supervise(enough, time.monotonic() + PATIENCE)
 
-    def see_to(self, task_id: str, over: Callable[[], bool] = lambda: False) -> None:
+    def see_to(
+        self, task_id: str, over: Callable[[], bool] = lambda: False, *, until: float = 0.0
+    ) -> None:
         """Wait until each run's host has done it; with no supervisor here, do it ourselves.
 
         `over`: whoever waits does so no longer.
         """
-        until = time.monotonic() + PATIENCE
+        until = until or time.monotonic() + PATIENCE
         while runs := self._to_end(task_id):
             if time.monotonic() > until or over():
                 raise _not_yet(runs[0])

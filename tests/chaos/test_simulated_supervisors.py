@@ -110,3 +110,25 @@ def test_a_store_that_does_not_answer_while_a_run_is_prepared_costs_it_nothing()
 def test_replay():
     seed = int(os.environ["SEED"])
     Simulation(seed, hosts=2 if seed >= 100_000 else 1).run()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_task_whose_place_cannot_be_planned_holds_up_none_of_the_others(shared):
+    simulation = Simulation(1, tasks=0, crash_at=-1)
+    simulation.shared, simulation.crasher.meanwhile = shared, lambda: None
+    (host,) = simulation.hosts
+    plan = host.checkout.plan
+
+    def odd(site):
+        if site.task.id == "t-1":
+            raise ValueError("something that nobody thought of")
+        return plan(site)
+
+    host.checkout.plan = odd
+    simulation.store.commit([Put(task(f"t-{number}")) for number in (1, 2, 3)], [])
+    for _ in range(5):
+        simulation._step(host)
+    places = {n: simulation.store.runs(f"t-{n}")[0].workspace for n in (1, 2, 3)}
+    assert places[1] is None
+    assert host.checkout.made == {places[2].path, places[3].path}
+    assert "nobody thought of" in host.supervisor.trouble["t-1.1"]

@@ -154,6 +154,17 @@ def test_many_at_once_never_get_the_same(repo, tmp_path):
     assert all(git(Path(w.root), "status", "--porcelain") == "" for w in again)
 
 
+def test_many_that_are_given_back_at_once_do_not_fill_it_beyond_its_size(repo, tmp_path):
+    checkout = checkout_in(tmp_path, pool=1)
+    made = [prepared(checkout, site(repo, f"t-{n}")) for n in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(lambda w: checkout.remove(w, task="t", delete_branch=True), made))
+    assert len(parked(tmp_path)) == 1
+    assert sorted((d.parked, d.removed) for d in done) == [(False, True)] * 5 + [(True, False)]
+    assert not any(Path(w.root).exists() for w in made)
+    assert len(git(repo, "worktree", "list").splitlines()) == 2
+
+
 def test_whoever_is_killed_while_taking_leaves_nothing_behind(tmp_path, capsys):
     rng = random.Random(SEED)
     files = {f"d{n % 20}__f{n}": f"{n}\n" * 40 for n in range(300)}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from fleet.adapters.host import process
+from fleet.adapters.host.jobs import side_by_side
 from fleet.domain.errors import Unavailable
 
 
@@ -35,3 +39,59 @@ def test_what_it_leaves_behind_is_not_waited_for(tmp_path):
     done = process.run(argv, tmp_path, env=os.environ, timeout=20)
     os.kill(int(done.out), 9)
     assert time.monotonic() - begun < 20
+
+
+class Interrupt(BaseException):
+    pass
+
+
+@pytest.fixture
+def interrupted():
+    """In a moment, as a Ctrl-C would."""
+
+    def interrupt(_number, _frame):
+        raise Interrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
+    yield
+    timer.cancel()
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_when_we_are_interrupted_it_goes_on_only_if_it_may(tmp_path, interrupted, ends):
+    pid = tmp_path / "pid"
+    argv = ["sh", "-c", f"echo $$ > {pid}; exec sleep 30"]
+    with pytest.raises(Interrupt):
+        process.run(argv, tmp_path, env=os.environ, timeout=60, ends_with_us=ends)
+    number = int(pid.read_text())
+    alive = Path(f"/proc/{number}").exists()
+    assert alive is not ends
+    if alive:
+        os.kill(number, signal.SIGKILL)
+        os.waitpid(number, 0)
+
+
+def test_acts_side_by_side_are_not_waited_for_when_we_are_interrupted(interrupted):
+    begun, done = time.monotonic(), []
+
+    def act():
+        time.sleep(3)
+        done.append(1)
+
+    with pytest.raises(Interrupt):
+        side_by_side([act] * 20)
+    assert time.monotonic() - begun < 3
+    time.sleep(4)
+    assert len(done) < 20  # none was begun after it
+
+
+def test_acts_side_by_side_give_what_each_returns_in_their_order():
+    assert side_by_side([lambda n=n: time.sleep(0.01 * (n % 3)) or n for n in range(30)]) == [
+        *range(30)
+    ]
+    assert side_by_side([]) == []
+    with pytest.raises(ValueError, match="odd"):
+        side_by_side([lambda: 1, lambda: int("odd")])

@@ -90,6 +90,19 @@ def test_kept_work_is_restored_as_it_was_and_dropped(desk, task, tmp_path):
     assert "Nothing is kept as" in desk.fails("kept", "drop", task, status=2)
 
 
+@pytest.mark.parametrize("wrong", ["shop", "other"])
+def test_gc_goes_on_beside_a_project_whose_settings_are_wrong(desk, task, wrong, tmp_path):
+    other = tmp_path / "other"
+    desk.git("clone", "-q", str(desk.repo), str(other))
+    newer = desk.data("add", "Later", "--prompt", "say Hi.", cwd=other)["id"]
+    desk.work()
+    (tmp_path / wrong / "fleet.yaml").write_text("nosuchkey: 1\n")
+    said = desk("gc", "--days", "0", cwd=tmp_path / ("shop" if wrong == "other" else "other"))
+    bad, good = (newer, task) if wrong == "other" else (task, newer)
+    assert f"{bad}: fleet.yaml:1: nosuchkey: is not a setting." in said
+    assert f"({good})." in said
+
+
 def test_gc_lists_what_no_task_has_and_does_not_touch_it(desk, task):
     stray = root(desk, task).with_name("t-99-00000000")
     stray.mkdir()

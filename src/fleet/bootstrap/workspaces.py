@@ -15,7 +15,7 @@ from fleet.domain.task import ENDED
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fleet.adapters.host.git import GitCheckout
     from fleet.adapters.host.git_repo import Repo
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST = 10_000
 DAY = 86_400_000_000
-SIDE_BY_SIDE = 4  # removals: each waits for git and for the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +139,18 @@ class Workspaces:
 
     def remove_all(self, tasks: Sequence[Task], *, delete_branch: bool = False) -> list[Cleared]:
         """Every workspace of each task on this host, side by side; their processes are gone."""
-        remove = partial(_remove, delete_branch=delete_branch)
-        work = [(self._app.checkout(t.project), t, self._made(t)) for t in tasks]
-        if len(work) < 2:
-            return [remove(*one) for one in work]
-        from concurrent.futures import ThreadPoolExecutor
+        from fleet.adapters.host.jobs import side_by_side
 
-        threads = ThreadPoolExecutor(SIDE_BY_SIDE)
+        return side_by_side([self._removal(task, delete_branch=delete_branch) for task in tasks])
+
+    def _removal(self, task: Task, *, delete_branch: bool) -> Callable[[], Cleared]:
+        """What it needs of the store it has then, so that it can be done in a thread."""
         try:
-            return list(threads.map(remove, *zip(*work, strict=True)))
-        finally:
-            threads.shutdown(cancel_futures=True)  # an interrupt ends with what has begun
+            checkout, made = self._app.checkout(task.project), self._made(task)
+        except (FleetError, OSError) as error:
+            failed = Cleared(task.id, error=error)
+            return lambda: failed
+        return partial(_remove, checkout, task, made, delete_branch=delete_branch)
 
     def tidy(self, *, days: float, dry_run: bool) -> Tidied:
         """Finish interrupted removals, remove what ended tasks left, and list what nobody owns."""

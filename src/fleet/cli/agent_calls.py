@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fleet.cli.frame import explain
 from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.operations.agents import AgentRow, ListAgents
 from fleet.operations.naming import MOST
@@ -108,24 +109,44 @@ def kill(client: Client, agents: Sequence[AgentRow], *, delete_branch: bool) -> 
 
     One of several that cannot be cleared away holds up none of the others; of one alone it raises.
     """
-    going = [CancelTask(agent.task, "Killed.") for agent in agents if agent.status not in ENDED]
-    client.call_all(going)
-    for agent in agents:
-        client.app.close_terminals(agent.task)
-    tasks = [client.app.store.task(agent.task) for agent in agents]
-    cleared = client.app.workspaces.remove_all(tasks, delete_branch=delete_branch)
-    if len(cleared) == 1 and cleared[0].error is not None:
-        raise cleared[0].error
-    return [_killed(client, *both) for both in zip(agents, cleared, strict=True)]
+    failed = _end(client, agents)
+    tasks = [client.app.store.task(a.task) for a in agents if a.task not in failed]
+    done = client.app.workspaces.remove_all(tasks, delete_branch=delete_branch)
+    ended = {cleared.task: cleared for cleared in done}
+    if len(agents) == 1 and (error := failed.get(agents[0].task) or done[0].error):
+        raise error
+    return [_killed(client, a, ended.get(a.task), failed.get(a.task)) for a in agents]
 
 
-def _killed(client: Client, agent: AgentRow, cleared: Cleared) -> Killed:
+def _end(client: Client, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
+    """Those that could not be, and why; what has ended meanwhile, by whomever, has ended."""
+    store, going = client.app.store, [a.task for a in agents if a.status not in ENDED]
+    errors = client.call_all([CancelTask(task, "Killed.") for task in going])
+    told = zip(going, errors, strict=True)
+    failed = {t: e for t, e in told if e is not None and store.task(t).state not in ENDED}
+    for task in [a.task for a in agents if a.task not in failed]:
+        try:
+            client.app.close_terminals(task)
+        except FleetError as error:
+            failed[task] = error
+    return failed
+
+
+def _killed(
+    client: Client, agent: AgentRow, cleared: Cleared | None, error: FleetError | None
+) -> Killed:
     status = client.call(ShowTask(agent.task)).task.status
-    error, said = cleared.error, " ".join(cleared.said)
-    fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
-    why = f"{error}{fix}" if error is not None else ""
-    kept, gone = ", ".join(cleared.kept), bool(cleared.paths)
+    if cleared is None:
+        return Killed(agent.task, agent.branch, status, agent.path, False, "", "", _why(error))
+    gone = any(f"{agent.path}/".startswith(f"{root}/") for root in cleared.paths)
+    kept, said = ", ".join(cleared.kept), " ".join(cleared.said)
+    why = _why(cleared.error)
     return Killed(agent.task, agent.branch, status, agent.path, gone, kept, said, why)
+
+
+def _why(error: FleetError | OSError | None) -> str:
+    known = explain(error) if error is not None else None
+    return f"{known} {known.fix}".strip() if known is not None else str(error or "")
 
 
 def reconcile(client: Client) -> tuple[str, ...]:

@@ -229,12 +229,19 @@ def kill(
     from fleet.cli.agent_calls import kill as end
     from fleet.cli.connect import connect
     from fleet.cli.killing import confirm, matches, shown
+    from fleet.cli.render import say
 
     client = connect(config=config)
     _only_here(client, "Removing a worktree")
     found = matches(client, pattern, batch)
     confirm(found, force=force)
-    ended = end(client, found, delete_branch=delete_branch)
+    try:
+        ended = end(client, found, delete_branch=delete_branch)
+    except KeyboardInterrupt:
+        say(
+            "Interrupted: `fleet gc` finishes what was begun; `fleet list --all` shows who is left."
+        )
+        raise
     failed = any(one.error for one in ended)
     data = [one._asdict() for one in ended]
     return Result("killed", data, Text(shown(ended)), exit_status=1 if failed else 0)

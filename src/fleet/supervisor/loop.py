@@ -310,7 +310,7 @@ class Supervisor:
         task, run = claim(
             start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=now
         )
-        with suppress(FleetError, OSError):  # the run itself will say what is wrong there
+        with suppress(Exception):  # whatever is wrong there, the run itself will say
             site = site_of(store, task, run, last_started(store, run))
             run = replace(run, workspace=self._parts.checkout(task.project).plan(site))
         return task, run

@@ -68,7 +68,7 @@ class GitCheckout:
         branch = self._free_branch(repo, site)
         home = self._worktrees / f"{repo.top.name[:100]}-{digest(str(repo.common))}"
         root = home / f"{site.task.id}-{digest(branch)}"
-        within = "" if repo.top == repo.common else cwd.resolve().relative_to(repo.top)
+        within = "" if repo.top == repo.common else _within(cwd.resolve(), repo.top)
         start = site.start if site.start and repo.has_commit(site.start) else ""
         base = repo.commit(start or site.task.spec.base or "HEAD")
         return Workspace(str(root / within), str(root), branch, base, made=True)
@@ -179,6 +179,15 @@ class GitCheckout:
     def _pool(self, repo: Repo) -> Pool:
         folder = self._worktrees / "pool" / digest(str(repo.common))
         return Pool(repo, folder, self._rules.pool, clean=self._rules.pool_ignored == "clean")
+
+
+def _within(cwd: Path, top: Path) -> Path:
+    if not cwd.is_relative_to(top):
+        raise Refused(
+            f"The files of {cwd} are elsewhere, in {top}: git's core.worktree says so.",
+            fix="Name that directory, or: git config --unset core.worktree",
+        )
+    return cwd.relative_to(top)
 
 
 def _check_path(workspace: Workspace) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import _thread
 import threading
-from typing import TYPE_CHECKING
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fleet.adapters.host.bell import Bell
+
+T = TypeVar("T")
 
 WIDTH = 8  # worktrees are limited by the disk, set-ups mostly wait
 
@@ -40,6 +44,34 @@ class ThreadJob:
                 self._error = error
         self._over = True
         self._bell.ring_self()
+
+
+def side_by_side(acts: Sequence[Callable[[], T]]) -> list[T]:
+    """What each returns, in their order. Whoever is interrupted waits for none of them."""
+    if len(acts) == 1:
+        return [acts[0]()]
+    left, found, errors = deque(enumerate(acts)), dict[int, T](), list[BaseException]()
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                number, act = left.popleft()
+                try:
+                    found[number] = act()
+                except BaseException as error:  # noqa: BLE001  # raised below
+                    errors.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in acts[:WIDTH]]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        left.clear()
+    if errors:
+        raise errors[0]
+    return [found[number] for number in range(len(acts))]
 
 
 class ThreadJobs:

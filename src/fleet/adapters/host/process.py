@@ -52,11 +52,13 @@ def run(
     mark: str = "",
     stdin: bytes = b"",
     in_memory: bool = False,
+    ends_with_us: bool = False,
 ) -> Done:
     """In a session of its own, so that a Ctrl-C meant for us does not reach it.
 
     Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
-    `in_memory`: it leaves nothing behind that could write there for ever.
+    `in_memory`: it leaves nothing behind that could write there for ever. `ends_with_us`: when we
+    are interrupted it must not go on.
     """
     marked = {**env, machine.MARK: mark} if mark else env
     scratch = _in_memory if in_memory else _on_disk
@@ -75,13 +77,21 @@ def run(
         try:
             status = _wait(process, timeout)
         except subprocess.TimeoutExpired as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _kill(process)
             what = " ".join(argv[:2])
             raise TooLate(f"{what} took more than {timeout:.0f} s.") from error
+        except BaseException:
+            if ends_with_us:
+                _kill(process)
+            raise
         raw = _bytes(out)
         return Done(status, raw.decode("utf-8", "replace"), _text(err), raw)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int:

@@ -166,16 +166,22 @@ class Removing:
                 tree.root.rename(place)
             tree = Tree(place, tree.gitdir)
             self._keep(tree)
-        if wanted is not None:
-            try:
-                with pool.repo.alone():
-                    pool.park(tree)
-            except (FleetError, OSError) as error:
-                self._said.append(f"It could not be parked: {error}")
-            else:
-                return tree.root, True
+        if wanted is not None and self._parked(tree, pool):
+            return tree.root, True
         self._tell("deleting", tree, tree.root)
         return tree.root, False
+
+    def _parked(self, tree: Tree, pool: Pool) -> bool:
+        """Unless others, who saw the same room, were first."""
+        try:
+            with pool.repo.alone():
+                if pool.room() is None:
+                    return False
+                pool.park(tree)
+        except (FleetError, OSError) as error:
+            self._said.append(f"It could not be parked: {error}")
+            return False
+        return True
 
     def _keep(self, tree: Tree) -> None:
         kept = keep(self._workspace, self._label, at=tree)

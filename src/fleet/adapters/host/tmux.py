@@ -226,7 +226,7 @@ class Tmux:
         try:
             done = process.run(
                 ["tmux", *words], ROOT, env=_environment(), timeout=DEADLINE, stdin=data,
-                in_memory=True,
+                in_memory=True, ends_with_us=True,
             )  # fmt: skip
         except process.Missing:
             raise Unavailable("There is no tmux here.", fix=INSTALL, code="no_tmux") from None

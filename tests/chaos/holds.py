@@ -112,7 +112,7 @@ def _check_task(field: Field, task: str, kind: str) -> None:
         assert not missing, f"{task} ({kind}) never said {missing}: {said}"
     else:
         assert field.yard.endings(task) == endings, task
-        assert said == texts, f"{task} ({kind})"
+        assert said == texts, f"{task} ({kind}): {said}\n{field.yard.story(task)}"
     _check_lines(field, task)
     _check_words(field, task)
     if kind != "cancelled":

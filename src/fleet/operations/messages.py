@@ -114,9 +114,7 @@ def send(context: Context, request: SendWords) -> MessageRow:
             code="ended",
         )
     words = _message(context, task, MessageKind.WORDS, text)
-    if task.run_id:  # after its claim also by the clock: so they are told to it, not in its prompt
-        claimed_at = context.store.run(task.run_id).claimed_at
-        words = replace(words, at=max(words.at, claimed_at + 1))
+    words = replace(words, at=_after_its_claim(context, task))
     event = context.event("message.sent", task.id, message=words.id)
     if task.state is TaskState.REVIEW:  # there is more to do
         task = tasks.reopen(task)
@@ -177,6 +175,12 @@ def _message(
     )
 
 
+def _after_its_claim(context: Context, task: Task) -> int:
+    """Now, and after it was claimed also where the clock was set back: its prompt had nothing of it."""
+    now = context.store.now()
+    return max(now, context.store.run(task.run_id).claimed_at + 1) if task.run_id else now
+
+
 def _options(given: tuple[str, ...]) -> tuple[str, ...]:
     if len(given) > MOST_OPTIONS:
         raise BadInput(f"{len(given)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
@@ -200,7 +204,7 @@ def answer(context: Context, request: Answer) -> MessageRow:
             question,
             text,
             by=context.actor.name,
-            at=context.store.now(),
+            at=_after_its_claim(context, task),
             new_id=context.store.new_id("m"),
         )
     event = context.event("message.answered", question.task, message=question.id)

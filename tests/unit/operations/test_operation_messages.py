@@ -159,3 +159,14 @@ def test_a_transcript_that_is_not_there_is_said_to(office):
     assert error.message == f"{task} has not run yet."
     office.start(task)
     assert "has no run 7" in office.refused(ReadTranscript(f"{task}.7"), kind=NotFound).message
+
+
+def test_an_answer_that_comes_after_the_clock_was_set_back_is_not_taken_for_part_of_the_prompt(
+    office,
+):
+    """It is later than the claim of the run that asked, so that the next run is told it."""
+    task = office.add()
+    run = office.start(task)
+    question = office.ask(task)
+    office.clock.advance(-7200)
+    assert office.call(Answer(question, "Left.")).at > office.store.run(run).claimed_at

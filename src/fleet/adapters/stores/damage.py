@@ -25,8 +25,15 @@ def header(path: Path) -> tuple[int, int] | None:
 
 
 def beheaded(path: Path) -> bool:
-    """True for an empty file with a log beside it, which SQLite would take for a new database."""
-    return path.exists() and not path.stat().st_size and _has_log(path)
+    """True for an empty file with a log beside it, which SQLite would take for a new database.
+
+    Looked at again once there is a log: whoever is just making it writes the file first.
+    """
+    return _is_empty(path) and _has_log(path) and _is_empty(path)
+
+
+def _is_empty(path: Path) -> bool:
+    return path.exists() and not path.stat().st_size
 
 
 def copy_aside(path: Path) -> str:

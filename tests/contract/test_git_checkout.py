@@ -80,17 +80,6 @@ def test_a_project_that_is_gone_is_refused(checkout, tmp_path):
         checkout.plan(site(tmp_path / "moved"))
 
 
-def test_files_that_git_is_told_to_have_elsewhere_are_refused_with_the_way_out(
-    checkout, repo, tmp_path
-):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    git(repo, "config", "core.worktree", str(elsewhere))
-    with pytest.raises(Refused, match=r"core\.worktree") as error:
-        checkout.plan(site(repo))
-    assert "git config --unset core.worktree" in error.value.fix
-
-
 def test_a_detached_head_is_a_commit_like_any_other(checkout, repo):
     git(repo, "checkout", "--quiet", "--detach")
     second = commit(repo, "second")

@@ -1,4 +1,4 @@
-"""Any branch that git allows works, none collides with another, and a bad one makes nothing."""
+"""Any branch that git allows works, none collides with another; a bad one, or odd place, makes nothing."""
 
 import os
 import random
@@ -143,3 +143,14 @@ def test_a_repository_of_twenty_thousand_files(checkout, tmp_path):
     place = prepared(checkout, site(repo))
     (Path(place.root) / "d1" / "f1").write_text("changed\n")
     assert checkout.remove(place, task="t-1", delete_branch=True).kept == ("t-1/1",)
+
+
+def test_files_that_git_is_told_to_have_elsewhere_are_refused_with_the_way_out(
+    checkout, repo, tmp_path
+):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    git(repo, "config", "core.worktree", str(elsewhere))
+    with pytest.raises(Refused, match=r"core\.worktree") as error:
+        checkout.plan(site(repo))
+    assert "git config --unset core.worktree" in error.value.fix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fleet.bootstrap.workspaces import Cleared
 from fleet.cli.frame import explain
 from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.operations.agents import AgentRow, ListAgents
@@ -14,7 +15,6 @@ from fleet.operations.tasks import CancelTask
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.bootstrap.workspaces import Cleared
     from fleet.cli.render import Result
     from fleet.client import Client
     from fleet.operations.showing import TaskDetail
@@ -109,13 +109,13 @@ def kill(client: Client, agents: Sequence[AgentRow], *, delete_branch: bool) -> 
 
     One of several that cannot be cleared away holds up none of the others; of one alone it raises.
     """
-    failed = _end(client, agents)
-    tasks = [client.app.store.task(a.task) for a in agents if a.task not in failed]
+    ended = {task: Cleared(task, error=error) for task, error in _end(client, agents).items()}
+    tasks = [client.app.store.task(a.task) for a in agents if a.task not in ended]
     done = client.app.workspaces.remove_all(tasks, delete_branch=delete_branch)
-    ended = {cleared.task: cleared for cleared in done}
-    if len(agents) == 1 and (error := failed.get(agents[0].task) or done[0].error):
+    ended |= {cleared.task: cleared for cleared in done}
+    if len(agents) == 1 and (error := ended[agents[0].task].error) is not None:
         raise error
-    return [_killed(client, a, ended.get(a.task), failed.get(a.task)) for a in agents]
+    return [_killed(client, agent, ended[agent.task]) for agent in agents]
 
 
 def _end(client: Client, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
@@ -132,12 +132,8 @@ def _end(client: Client, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
     return failed
 
 
-def _killed(
-    client: Client, agent: AgentRow, cleared: Cleared | None, error: FleetError | None
-) -> Killed:
+def _killed(client: Client, agent: AgentRow, cleared: Cleared) -> Killed:
     status = client.call(ShowTask(agent.task)).task.status
-    if cleared is None:
-        return Killed(agent.task, agent.branch, status, agent.path, False, "", "", _why(error))
     gone = any(f"{agent.path}/".startswith(f"{root}/") for root in cleared.paths)
     kept, said = ", ".join(cleared.kept), " ".join(cleared.said)
     why = _why(cleared.error)

@@ -239,7 +239,8 @@ def kill(
         ended = end(client, found, delete_branch=delete_branch)
     except KeyboardInterrupt:
         say(
-            "Interrupted: `fleet gc` finishes what was begun; `fleet list --all` shows who is left."
+            "Interrupted: `fleet kill` again goes on with who is left; "
+            "`fleet gc` finishes what is half removed."
         )
         raise
     failed = any(one.error for one in ended)

@@ -254,9 +254,9 @@ def _options(words: list[str]) -> dict[str, str]:
     found = {}
     while words:
         word = words.pop(0)
-        found[word] = "" if word in FLAGS else words.pop(0)
         if word not in OPTIONS:
             sys.exit(f"full_screen: there is no {word}")
+        found[word] = "" if word in FLAGS else words.pop(0)
     return found
 
 

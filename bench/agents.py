@@ -31,7 +31,8 @@ QUICK = os.environ.get("QUICK") == "1"
 TIMES = int(os.environ.get("TIMES", "2" if QUICK else "5"))
 BIN = Path(sys.executable).parent
 CACHE = Path(__file__).parents[1] / ".cache" / "predecessor"
-PROGRAM = [sys.executable, "-m", "fleet.testing.full_screen", "--plain"]
+PROGRAM = [sys.executable, "-m", "fleet.testing.full_screen"]
+PROMPT = "say Hi"
 FIGURE = "{:.3f} s"
 
 
@@ -95,13 +96,13 @@ class Place:
     def ours(self, count: int) -> float:
         """Until every one of them has begun with its prompt."""
         self.number += 1
-        took, _ = self.fleet("fanout", str(count), f"n{self.number}", "-p", "say Hi")
+        took, _ = self.fleet("fanout", str(count), f"n{self.number}", "-p", PROMPT)
         self.clear()
         return took
 
     def create(self) -> float:
         self.number += 1
-        took, _ = self.fleet("create", f"n{self.number}", "-p", "say Hi")
+        took, _ = self.fleet("create", f"n{self.number}", "-p", PROMPT)
         return took
 
     def clear(self) -> None:
@@ -150,7 +151,7 @@ class Predecessor:
         said.mkdir()
         program.write_text(
             f'#!/bin/sh\nFLEET_RUN_DIR={said}/$$; mkdir "$FLEET_RUN_DIR"; export FLEET_RUN_DIR\n'
-            f"exec {' '.join(PROGRAM)}\n"
+            f'for prompt; do :; done; exec {" ".join(PROGRAM)} -- "$prompt"\n'
         )
         program.chmod(0o755)
         # It types into a login shell, which has a path of its own.
@@ -160,18 +161,22 @@ class Predecessor:
         place.run(asked, env=self.env)
 
     def fanout(self, count: int) -> tuple[float, float]:
-        """Until its command has returned, and until every program is up."""
+        """Until its command has returned, and until every program has begun with its prompt."""
         self.number += 1
-        before = len(list(self.said.glob("*/transcript")))
+        for said in self.said.iterdir():
+            shutil.rmtree(said)
         began = time.perf_counter()
-        words = ["fanout", str(count), f"p{self.number}", "-p", "say Hi", "--quick"]
+        words = ["fanout", str(count), f"p{self.number}", "-p", PROMPT, "--quick"]
         self.place.run([str(self.fleet), *words], env=self.env)
         returned = time.perf_counter() - began
         try:
-            wait(lambda: len(list(self.said.glob("*/transcript"))) >= before + count, 30)
+            wait(lambda: self.begun() == count, 30)
             return returned, time.perf_counter() - began
         finally:
             self.place.run(["tmux", "kill-server"], env=self.env)
+
+    def begun(self) -> int:
+        return sum('"turn"' in said.read_text() for said in self.said.glob("*/transcript"))
 
 
 def predecessor(place: Place) -> Predecessor | None:
@@ -213,7 +218,7 @@ def small(place: Place) -> list[bool]:
             up.append(both[1])
     good.append(verdict("fanout 5", (FIGURE, min(ours)), (f"{FIGURE} (raw)", min(raw)), at_most=4))
     if up:
-        whole = (f"{FIGURE} (predecessor, until its programs are up)", median(up))
+        whole = (f"{FIGURE} (predecessor, until all have begun)", median(up))
         good.append(verdict("fanout 5, median", (FIGURE, median(ours)), whole, at_most=1))
         print(
             f"fanout 5: the predecessor's command, which waits for nothing: {min(returned):.3f} s"
@@ -235,7 +240,7 @@ def listing(place: Place, count: int, bar: float) -> bool:
     for begin in range(0, count, 50):
         place.number += 1
         some = min(50, count - begin)
-        place.fleet("fanout", str(some), f"n{place.number}", "-p", "say Hi", "--wait", "300")
+        place.fleet("fanout", str(some), f"n{place.number}", "-p", PROMPT, "--wait", "300")
     place.fleet("list")
     took = []
     for _ in range(TIMES):

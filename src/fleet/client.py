@@ -120,16 +120,16 @@ class Client:
         until = time.monotonic() + patience
         held = self.app.store.tasks_by_id(tasks).values()
         before = {task.id: task.tally.runs for task in held if task.state is TaskState.OPEN}
+        left = list(tasks)
 
-        def begun(task: str) -> bool:
-            return self._has_begun(task, before.get(task, 0))
+        def begun() -> bool:
+            left[:] = [task for task in left if not self._has_begun(task, before.get(task, 0))]
+            return not left
 
-        while left := [task for task in tasks if not begun(task)]:
-            if time.monotonic() > until:
-                return left
-            if not self._supervise(lambda: all(map(begun, tasks)), until, only=left):
+        while not begun() and time.monotonic() < until:
+            if not self._supervise(begun, until, only=left):
                 self.app.store.wait(0.05)
-        return []
+        return left
 
     def _has_begun(self, task_id: str, before: int) -> bool:
         """It works on what it was told, or waits for the first word, or it is over.

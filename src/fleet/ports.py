@@ -1,15 +1,15 @@
 """Everything the core needs from outside. Fakes of each ship in `fleet.testing`.
 
-What passes through a port is a named tuple: every command pays for these at start-up, and a
-dataclass costs five times as much.
+What passes through a port is a named tuple.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry
 from fleet.domain.message import Message
 from fleet.domain.query import EntryQuery as EntryQuery  # noqa: PLC0414, TC001  # re-exported

@@ -76,7 +76,10 @@ class Chaos:
         pids = [keeper] if victim == "keeper" else sorted(machine.children(keeper))
         if not pids or keeper not in machine.in_session(keeper):
             return
-        os.kill(pids[0], signal.SIGKILL)
+        try:
+            os.kill(pids[0], signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it has just ended by itself
         self.killed[victim] += 1
         self.lost[run.task] += victim == "keeper"
 

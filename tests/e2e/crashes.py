@@ -14,6 +14,7 @@ from fleet.adapters.host.tmux import Tmux
 
 HOOK = Path(__file__).parent / "crashing"
 PROMPT = "write note.txt new"
+LONG = f"{PROMPT}\nsay {'x' * 125_000}"  # for an argument: it is pasted
 
 
 class Picture(tuple):

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from crashes import LONG
 from desk import Desk, until
 
 from fleet.adapters.host.tmux import Tmux
@@ -66,9 +67,16 @@ def test_without_a_prompt_it_waits_for_the_first_word(desk):
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_text_arrives_byte_for_byte(desk, text):
+def test_text_arrives_byte_for_byte_as_the_first_prompt_and_as_a_later_one(desk, text):
     desk("create", "odd", "--prompt", text)
-    assert heard(desk, "t-1") == [text]
+    rests(desk, "odd")
+    assert desk("prompt", "odd", "--", text) == "t-1 has heard it (m-1).\n"
+    assert heard(desk, "t-1") == [text, text]
+
+
+def test_so_does_a_first_prompt_that_is_too_long_for_an_argument(desk):
+    desk("create", "long", "--prompt", LONG)
+    assert heard(desk, "t-1") == [LONG]
 
 
 def test_a_prompt_is_confirmed_or_refused_with_the_reason(desk):

@@ -12,7 +12,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from crashes import PROMPT, CrashDesk
+from crashes import LONG, PROMPT, CrashDesk
 from desk import until
 
 # Of each, what has been done and what has not when it happens.
@@ -28,9 +28,8 @@ STEPS = [
     "link launch.json",
     "write keeper.log",
     "start tmux new-session",
-    "write terminal.lock",
-    "start tmux load-buffer",
 ]
+PASTING = ["write terminal.lock", "start tmux load-buffer"]
 POOLED = ["rename worktree", "rename gitdir"]
 HOW = ("SIGKILL", "SIGINT")
 STATUS = {"SIGKILL": -signal.SIGKILL, "SIGINT": 130}
@@ -43,9 +42,9 @@ def desk(tmp_path):
     made.close()
 
 
-def survive(desk, step: str, how: str, name: str) -> None:
+def survive(desk, step: str, how: str, name: str, prompt: str = PROMPT) -> None:
     """By its name, or by its number: then it may be over before it gets there."""
-    status = desk.crash(step, how, "create", name, "--prompt", PROMPT)
+    status = desk.crash(step, how, "create", name, "--prompt", prompt)
     assert status == STATUS[how] or (step.isdigit() and status == 0), (step, how, status)
     desk.let_time_pass()
     said = desk.document("list", "--repair").get("notes", ())
@@ -79,8 +78,16 @@ def test_nor_is_anything_left_of_one_that_was_taking_a_used_worktree(desk):
     clear_away(desk)
 
 
-def test_every_one_of_these_steps_is_one_that_a_create_goes_through(desk):
-    assert set(STEPS) <= set(desk.effects("create", "whole", "--prompt", PROMPT))
+@pytest.mark.parametrize("step", PASTING)
+def test_nor_of_one_that_was_pasting_its_prompt(desk, step):
+    for how in HOW:
+        survive(desk, step, how, f"new-{how}", LONG)
+    clear_away(desk)
+
+
+@pytest.mark.parametrize(("prompt", "steps"), [(PROMPT, STEPS), (LONG, [*STEPS, *PASTING])])
+def test_every_one_of_these_steps_is_one_that_a_create_goes_through(desk, prompt, steps):
+    assert set(steps) <= set(desk.effects("create", "whole", "--prompt", prompt))
 
 
 @pytest.mark.parametrize("step", ["write worktree.making", "start tmux new-session"])
@@ -98,14 +105,15 @@ def test_a_create_whose_supervisor_dies_meanwhile_finishes_by_itself(desk, step)
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
+@pytest.mark.parametrize("prompt", [PROMPT, LONG], ids=["given", "pasted"])
 @pytest.mark.parametrize("how", HOW)
-def test_the_same_at_every_effect_there_is(desk, how, capsys):
-    count = len(desk.effects("create", "whole", "--prompt", PROMPT))
+def test_the_same_at_every_effect_there_is(desk, how, prompt, capsys):
+    count = len(desk.effects("create", "whole", "--prompt", prompt))
     desk("kill", "whole", "--delete-branch")
     first, last = int(os.environ.get("CRASH_FROM", "1")), int(os.environ.get("CRASH_TO", count))
     for number in range(first, last + 1):
         try:
-            survive(desk, str(number), how, f"new-{number}")
+            survive(desk, str(number), how, f"new-{number}", prompt)
             clear_away(desk)
         except AssertionError as error:
             raise AssertionError(f"{how} at effect {number}: {error}") from None

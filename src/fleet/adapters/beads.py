@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.host import process
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:

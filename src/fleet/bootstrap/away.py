@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fleet.bootstrap import App
 from fleet.bootstrap.people import person
 from fleet.bootstrap.reaching import Remote, remote_of
 from fleet.domain.access import Actor, Role
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Refused
 from fleet.domain.task import Spec
 

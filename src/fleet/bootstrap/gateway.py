@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fleet.adapters.backends.measurements import Measurements
@@ -22,6 +22,7 @@ from fleet.adapters.host.files import write_atomically
 from fleet.adapters.host.home import Home
 from fleet.adapters.host.service import Service, Standing, within
 from fleet.domain.checkup import BAD, exposed_gateway
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.fleet import url_of
 

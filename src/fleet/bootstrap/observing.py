@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.domain.activity import (
     Activity,
@@ -15,6 +15,7 @@ from fleet.domain.activity import (
     by_its_words,
     in_doubt,
 )
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
 from fleet.ports import InTerminal
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.backends.asking import Asking
 from fleet.adapters.backends.said import mapping
 from fleet.config import table
 from fleet.config.advice import ANSWER, FIRST_REQUEST
+from fleet.domain.data import NamedTuple
 from fleet.domain.draft import Advice, Machine, Spot, Stock, Wish
 from fleet.domain.errors import Unavailable
 from fleet.domain.fleet import wire_of

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.bootstrap.workspaces import Cleared
 from fleet.cli.frame import explain
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.operations.agents import AgentRow, ListAgents
 from fleet.operations.naming import MOST

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.cli.measure import width
 from fleet.cli.output import columns
 from fleet.cli.view import Cell, Column, Table
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

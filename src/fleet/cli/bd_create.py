@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.cli.bd_shapes import PLAIN, TYPE
 from fleet.cli.new_task import directory
 from fleet.config import checkout_top
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Spec
 from fleet.operations.asked import check_spec

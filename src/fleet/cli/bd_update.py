@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused
 from fleet.operations.assigning import AssignTask
 from fleet.operations.editing import EditTask

@@ -10,14 +10,14 @@ import shutil
 import socket
 import time
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.cli.demo_nodes import FILE, LEAD, ROLES, Heard, StandIns
 from fleet.cli.demo_scratch import Scratch, own_name, stop
 from fleet.cli.frame import wants_json
 from fleet.cli.live import Live
 from fleet.cli.view import Column, Result, Stack, Table, Text
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:

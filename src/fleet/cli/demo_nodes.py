@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
+from fleet.domain.data import NamedTuple
 from fleet.testing.model_server import ModelServer, call, say
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.config.layers import ALIASES
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ import os
 import signal
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.cli.log_lines import fact_line, words_of
 from fleet.cli.render import say
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.cli.new_task import directory, read_text
 from fleet.cli.render import Result, Text
 from fleet.config import checkout_top
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.task import Limits, Mode, Spec
 from fleet.operations.asked import NO_BRANCH

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.cli.human import SECOND, ago, clock, duration, money, tokens
 from fleet.cli.measure import width
 from fleet.cli.render import Cell, Column, Pairs, Stack, Table, Text
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,12 +1,11 @@
-"""What a command returns: a `Result`, and the ways to look at one.
-
-Named tuples, because every command pays for them at start-up and a dataclass costs five times more.
-"""
+"""What a command returns: a `Result`, and the ways to look at one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from fleet.domain.data import NamedTuple
 
 Style = Literal["", "bold", "dim", "green", "yellow", "red"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.config import legacy, starter, table, trust
 from fleet.config.change import Change, Context, apply
@@ -13,6 +13,7 @@ from fleet.config.loader import file_layer
 from fleet.config.places import PROJECT_FILE, USER_FILE, find_project, user_home
 from fleet.config.problems import Problems
 from fleet.config.schema import resolve
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:

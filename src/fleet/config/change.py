@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.config import table
 from fleet.config.edit import put
@@ -14,6 +14,7 @@ from fleet.config.problems import InvalidConfig
 from fleet.config.schema import resolve
 from fleet.config.trust import record, values
 from fleet.config.values import read
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, NotFound
 
 if TYPE_CHECKING:

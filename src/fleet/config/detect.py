@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from http.client import HTTPConnection, HTTPException
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

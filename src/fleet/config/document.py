@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from fleet.config.problems import Place
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path

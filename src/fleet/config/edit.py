@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from fleet.config.document import load_text, plain
 from fleet.config.problems import InvalidConfig, Problems
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:

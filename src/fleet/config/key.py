@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from fleet.domain.data import NamedTuple
 
 DEFAULT, USER, PROJECT, ENVIRONMENT, FLAG = LAYERS = (
     "default",

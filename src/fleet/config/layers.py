@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.config import schema, table
 from fleet.config.kinds import Wrong, take
 from fleet.config.problems import Place
 from fleet.config.values import read
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.config import table, trust
 from fleet.config.bind import bind
@@ -21,6 +21,7 @@ from fleet.config.places import PROJECT_FILE, USER_FILE, find_project
 from fleet.config.problems import InvalidConfig, Place, Problems
 from fleet.config.settings import Settings, settings_of
 from fleet.config.values import final
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

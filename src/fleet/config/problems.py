@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadConfig
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.config import table
 from fleet.config.edit import rendered
 from fleet.config.values import shown
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from fleet.config.layers import Origin

@@ -6,8 +6,6 @@ default < user ($FLEET_HOME/config.yaml) < project (fleet.yaml) < environment < 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from fleet.config.coder_keys import CODER_KEYS
 from fleet.config.key import (
     ANYWHERE,
@@ -29,6 +27,7 @@ from fleet.config.key import (
 )
 from fleet.config.key import in_files as _in_files
 from fleet.config.workspace_keys import WORKSPACE_KEYS
+from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import NODE_KINDS, PERMISSIONS, RUN_ROLES
 
 __all__ = [

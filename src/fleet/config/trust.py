@@ -6,10 +6,11 @@ sends data out or chooses the store is passed over until `fleet trust` has recor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.config.layers import Layer, Leaf
 from fleet.config.problems import Place
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,9 @@ screen, where those leave a doubt: no program's hooks tell everything.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.transcript import SaidKind
 
 if TYPE_CHECKING:

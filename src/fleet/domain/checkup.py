@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import EVERYWHERE
 from fleet.domain.inventory import absent, resident
 

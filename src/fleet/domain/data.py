@@ -1,9 +1,9 @@
-"""`dataclass(frozen=True, slots=True)`, declared in a sixth of the time.
+"""`dataclass(frozen=True, slots=True)` and `NamedTuple`, declared in a fraction of the time.
 
-Every command declares dozens of these classes as it starts, and makes objects of few. The standard
-library writes and compiles six methods for each class. Here `__init__` is written when the first
-object is made, and the other methods are the same for all. The rest is the standard library's:
-`fields`, `replace`, `asdict` and matching work as ever.
+Every command declares dozens of each as it starts, and makes objects of few. The standard library
+writes and compiles several methods for each class. Here the one that makes an object is written when
+the first is made, and the other methods are the same for all. The rest is the standard library's:
+`fields`, `replace`, `asdict`, `_replace`, `_asdict` and matching work as ever.
 """
 
 from __future__ import annotations
@@ -12,14 +12,29 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from dataclasses import dataclass as dataclass  # noqa: PLC0414  # for whoever imports it here
+    from typing import NamedTuple as NamedTuple  # noqa: PLC0414  # likewise
 else:
+    from _collections import _tuplegetter  # a third of the time of a property, at every use
 
     def dataclass(cls: type | None = None, /, **how: bool) -> Any:
         if how == {"frozen": True, "slots": True}:
             return _declared
         return dataclasses.dataclass(cls, **how)
+
+    class _Naming(type):
+        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
+            del cls, bases
+            names = tuple(body.get("__annotations__", ()))
+            body["_field_defaults"] = {name: body.pop(name) for name in names if name in body}
+            body |= {"__slots__": (), "_fields": names, "__match_args__": names}
+            body |= {name: _tuplegetter(place, "") for place, name in enumerate(names)}
+            made = type(name, (tuple,), _NAMED | body)
+            made.__new__ = staticmethod(_written_later(made, "__new__", _written_new))
+            return made
+
+    NamedTuple = type.__new__(_Naming, "NamedTuple", (), {})
 
 
 def _declared(cls: type) -> Any:
@@ -29,19 +44,20 @@ def _declared(cls: type) -> Any:
     for name, method in _SHARED.items():
         if name not in cls.__dict__:
             setattr(made, name, method)
-    made.__init__ = _written_later(made)
+    made.__init__ = _written_later(made, "__init__", _written_init)
     return made
 
 
-def _written_later(cls: Any) -> Callable[..., None]:
-    def write_and_call(self: object, *args: object, **named: object) -> None:
-        cls.__init__ = written = _written(cls)
-        written(self, *args, **named)
+def _written_later(cls: Any, name: str, write: Callable[[Any], Any]) -> Callable[..., Any]:
+    def write_and_call(*args: object, **named: object) -> Any:
+        written = write(cls)
+        setattr(cls, name, staticmethod(written) if name == "__new__" else written)
+        return written(*args, **named)
 
     return write_and_call
 
 
-def _written(cls: Any) -> Callable[..., None]:
+def _written_init(cls: Any) -> Any:
     given, body = ["self"], []
     known: dict[str, Any] = {"_set": object.__setattr__, "_none": _none}
     if hasattr(cls, "__post_init__"):
@@ -62,10 +78,24 @@ def _written(cls: Any) -> Callable[..., None]:
         else:
             given.append(name)
         body.append(f" _set(self, {name!r}, {value})")
-    text = "\n".join([f"def __init__({', '.join(given)}):", *body, " return"])
+    return _compiled(cls, "__init__", given, [*body, " return"], known)
+
+
+def _written_new(cls: Any) -> Any:
+    defaults = cls._field_defaults
+    known = {"_tuple": tuple.__new__} | {f"_of_{name}": value for name, value in defaults.items()}
+    given = [f"{name}=_of_{name}" if name in defaults else name for name in cls._fields]
+    values = "".join(f"{name}, " for name in cls._fields)
+    return _compiled(cls, "__new__", ["_cls", *given], [f" return _tuple(_cls, ({values}))"], known)
+
+
+def _compiled(
+    cls: type, name: str, given: list[str], body: list[str], known: dict[str, Any]
+) -> Any:
+    text = "\n".join([f"def {name}({', '.join(given)}):", *body])
     exec(text, known)  # noqa: S102  # of names that a class declares
-    written: Callable[..., None] = known["__init__"]
-    written.__qualname__ = f"{cls.__qualname__}.__init__"
+    written = known[name]
+    written.__qualname__ = f"{cls.__qualname__}.{name}"
     return written
 
 
@@ -108,4 +138,29 @@ _SHARED: dict[str, Callable[..., Any]] = {
     "__delattr__": _refuse,
     "__getstate__": _values,
     "__setstate__": _restore,
+}
+
+
+def _make(cls: Any, values: Iterable[Any]) -> Any:
+    return cls(*values)
+
+
+def _replace(self: Any, /, **changes: Any) -> Any:
+    return type(self)(**(self._asdict() | changes))
+
+
+def _asdict(self: Any) -> dict[str, Any]:
+    return dict(zip(self._fields, self, strict=True))
+
+
+def _plain(self: Any) -> tuple[Any, ...]:
+    return tuple(self)
+
+
+_NAMED: dict[str, Any] = {
+    "__repr__": _shown,
+    "__getnewargs__": _plain,
+    "_make": classmethod(_make),
+    "_replace": _replace,
+    "_asdict": _asdict,
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.measured import seconds
 from fleet.domain.pace import Pace
 from fleet.domain.roles import KIN

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import NotFound, nearest
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+
+from fleet.domain.data import NamedTuple
 
 # `INFO:     127.0.0.1:5 - "POST /v1/messages HTTP/1.1" 200 OK`, in either of its two forms.
 ANSWERED = re.compile(r'"[A-Z]+ \S+ HTTP/[\d.]+" (\d{3})\b')

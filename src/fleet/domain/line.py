@@ -7,9 +7,9 @@ may go on waiting for a fast node though a slow one is free. FIFO within a prior
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.route import Route, Standing, route
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.pace import Pace, Timing
 
 if TYPE_CHECKING:

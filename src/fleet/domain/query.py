@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from fleet.domain.data import NamedTuple
 
 
 class TaskQuery(NamedTuple):

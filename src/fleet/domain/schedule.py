@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 from fleet.domain.route import Estimate
 

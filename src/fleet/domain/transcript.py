@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import StrEnum
-from typing import NamedTuple
 
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_args
 
 from fleet.domain.access import Actor, Permission, allow
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Conflict, Forbidden, NotFound, Unavailable
 from fleet.domain.event import Event
 from fleet.domain.run import Run

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,8 +23,6 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 STAMP = re.compile(r"^<?(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?|YYYY-MM-DD HH:MM|m-\d+)>?\s*")
 PLACEHOLDER = "<your answer here>"
 ESCAPED = re.compile(r"^\\(?=##[ \t]+[QA]:)", re.MULTILINE)
-# What is not UTF-8 was read with surrogates; the editor that wrote it meant one of these.
-OTHERWISE = {0xDC00 + n: bytes([n]).decode("cp1252", "replace") for n in range(0x80, 0x100)}
 LIKE_HEADING = re.compile(r"^(?=##[ \t]+[QA]:)", re.MULTILINE)
 
 
@@ -158,7 +159,13 @@ def _block(head: re.Match[str], below: str, end: int) -> _Block:
     words = "\n\n".join(part for part in parts if part)
     if not COMMENT.sub("", words).strip() or words == PLACEHOLDER:
         words = ""
-    return _Block(head[1], mark, ESCAPED.sub("", words).translate(OTHERWISE), end)
+    return _Block(head[1], mark, ESCAPED.sub("", words).translate(_otherwise()), end)
+
+
+@cache
+def _otherwise() -> dict[int, str]:
+    """What is not UTF-8 was read with surrogates; the editor that wrote it meant one of these."""
+    return {0xDC00 + n: bytes([n]).decode("cp1252", "replace") for n in range(0x80, 0x100)}
 
 
 def _body(words: str) -> str:

@@ -5,8 +5,7 @@ The page `docs/reference/states.md` is made of it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, nearest
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import Role
+from fleet.domain.data import NamedTuple
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.operations.entries import LEADS

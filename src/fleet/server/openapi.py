@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fleet import __version__
+from fleet.domain.data import NamedTuple
 from fleet.server import seed_described
 from fleet.server.speech import encode, is_read, path_of, spoken
 

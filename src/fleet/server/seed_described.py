@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from fleet.domain.data import NamedTuple
 from fleet.server import seed_bodies as bodies
 from fleet.server import seed_replies as replies
 from fleet.server import seed_talk as talk

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import BadInput, Forbidden
 from fleet.operations.catalogue import find
 from fleet.operations.members import uid_of

@@ -14,8 +14,9 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.server.frames import Heard, team_in
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import Permission
+from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import RUN_ROLES
 from fleet.server import tool_steps as steps
 from fleet.server.speech import named

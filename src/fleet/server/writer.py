@@ -7,8 +7,9 @@ import queue
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Spoiled, Unavailable
 from fleet.operations.catalogue import perform
 from fleet.server.once import once

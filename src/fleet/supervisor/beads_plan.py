@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.run import Ending
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.domain.activity import SILENT
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
 from fleet.domain.task import SECOND, Mode
 from fleet.ports import InTerminal, ScreenState

@@ -7,7 +7,9 @@ import json
 import struct
 from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
-from typing import Any, NamedTuple
+from typing import Any
+
+from fleet.domain.data import NamedTuple
 
 REASONS = {200: "OK", 404: "Not Found", 429: "Too Many Requests", 503: "Service Unavailable"}
 

@@ -1,6 +1,6 @@
 """A coding agent with a screen, without a model: it behaves as the real programs' interfaces do.
 
-    full_screen [--plain] [--slow SECONDS] [--deaf] [--record FILE] [--resume SESSION]
+    full_screen [--plain] [--slow SECONDS] [--deaf] [--record FILE] [--resume SESSION] [-- PROMPT]
 
 It draws a prompt box on the alternate screen, asks for bracketed paste, and shows a spinner while it
 works. What is sent meanwhile waits. A prompt is a script, one step a line, in the words of
@@ -43,7 +43,7 @@ POINTER = "❯"  # noqa: RUF001  # as the real programs draw it
 BOX = "│ > "
 FRAME = 0.1
 FLAGS = ("--plain", "--deaf")
-OPTIONS = (*FLAGS, "--slow", "--record", "--resume")
+OPTIONS = (*FLAGS, "--slow", "--record", "--resume", "--")
 
 
 class Work:
@@ -83,12 +83,16 @@ class Work:
             case "errand":
                 seconds, _, what = rest.partition(" ")
                 self._permission(what, float(seconds))
+            case "say":
+                self.program.hook("text", text=rest)
             case "forget":
                 self.forgets = True
             case "crash":
                 os._exit(int(rest or 1))
             case "hang":
                 self.program.hung = True
+                while True:
+                    time.sleep(FRAME)
             case "exit":
                 self.status = int(rest or 0)
             case "sleep":
@@ -142,20 +146,21 @@ class Program:
             self.record.write(dumps({what: text}) + "\n")
             self.record.flush()
 
-    def run(self) -> int:
+    def run(self, first: str) -> int:
         self.draw()
         self.hook("session", text=self.session)
-        while True:
-            if self.hung:
+        self.box = first
+        if first and self.submit():
+            return 0
+        while (status := self.tick()) is None:
+            self.draw()
+            while self.hung:
                 time.sleep(FRAME)
-                continue
             ready, _, _ = select.select([0], [], [], FRAME)
             for kind, text in self.keys.take(os.read(0, 65536) if ready else b""):
                 if self.take(kind, text):
                     return 0
-            if (status := self.tick()) is not None:
-                return status
-            self.draw()
+        return status
 
     def take(self, kind: str, text: str) -> bool:
         """One key, or one paste. True ends the program."""
@@ -272,7 +277,7 @@ def main() -> int:
         tty.setraw(0)
         _write(ENTER_SCREEN)
         try:
-            return Program(options, transcript).run()
+            return Program(options, transcript).run(options.get("--", ""))
         except OSError:
             return 1  # its terminal is gone
         finally:

@@ -170,11 +170,14 @@ def test_another_kind_is_the_standard_librarys():
 
 DECLARED = """
 import dataclasses
+import typing
 real, made = dataclasses._process_class, []
 def counted(cls, init, *rest, **more):
     made.append(cls.__qualname__) if init else None
     return real(cls, init, *rest, **more)
 dataclasses._process_class = counted
+named = typing.NamedTupleMeta.__new__
+typing.NamedTupleMeta.__new__ = lambda meta, name, *rest: (made.append(name), named(meta, name, *rest))[1]
 import fleet.client, fleet.operations.tasks, fleet.supervisor.loop, fleet.adapters.host.git
 print(*made)
 """

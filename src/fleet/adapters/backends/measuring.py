@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.backends.asking import (
     BAD,
@@ -21,6 +21,7 @@ from fleet.adapters.backends.asking import (
     refused_words,
 )
 from fleet.adapters.backends.replies import Reply
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 from fleet.domain.inventory import holds, resident
 from fleet.domain.measured import Measured, summed

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.command import TextListener
-from fleet.adapters.coders.options import permissions, strings
+from fleet.adapters.coders.options import LONGEST, permissions, strings
 from fleet.domain.errors import Refused
 from fleet.ports import Brief, Launch
 
-LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 BYPASS = "--dangerously-skip-permissions"
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.coders.options import gateway, strings, team_tools
+from fleet.adapters.coders.options import LONGEST, gateway, strings, team_tools
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ LEAVING = (  # tools that lead out of the run: elsewhere, later, or to other age
 EDITING = ("Edit", "NotebookEdit", "Write")
 OURS = ("Bash(fleet:*)", "Bash(bd:*)")
 TIERS = ("HAIKU", "SONNET", "OPUS", "FABLE")  # an agent that it starts may ask for one by name
-LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 
 
 def places(brief: Brief) -> list[str]:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from fleet.adapters.coders.claude_common import (
     EDITING,
     LEAVING,
-    LONGEST,
     OURS,
     argument,
     environment,
@@ -33,7 +32,7 @@ from fleet.adapters.coders.claude_common import (
 )
 from fleet.adapters.coders.claude_watcher import ClaudeWatcher
 from fleet.adapters.coders.hooked import APPEND
-from fleet.adapters.coders.options import permissions, strings
+from fleet.adapters.coders.options import first_words, permissions, strings
 from fleet.ports import Brief, Launch
 
 if TYPE_CHECKING:
@@ -77,16 +76,14 @@ def launch(brief: Brief) -> Launch:
     granted, extra = permissions(brief), strings(brief, "extra_args")
     refuse_bypass(extra, granted)
     argv += ["--settings", _settings(granted), *_permitted(brief, granted), *extra]
-    fits = 0 < len(brief.prompt.encode()) <= LONGEST
-    if fits:
-        argv += ["--", brief.prompt]
+    prompt, paste = first_words(brief)
+    argv += ["--", *prompt] if prompt else []
     env = environment(brief)
     if HEADLESS_ONLY not in brief.env:
         del env[HEADLESS_ONLY]
     if " " not in str(EDITOR):  # it is split there
         own = env.get("VISUAL") or env.get("EDITOR") or ""
         env |= dict.fromkeys(("VISUAL", "EDITOR"), f"sh {EDITOR}") | {"FLEET_EDITOR": own}
-    paste = None if fits or not brief.prompt else brief.prompt
     return Launch(tuple(argv), brief.cwd, env, stdin=paste, opening=session, terminal=True)
 
 

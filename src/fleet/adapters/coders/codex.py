@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.coders import codex_terminal, rpc
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.codex_listener import CodexListener
-from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings, team_tools
+from fleet.adapters.coders.options import (
+    artifact_dir,
+    first_words,
+    gateway,
+    permissions,
+    strings,
+    team_tools,
+)
 from fleet.domain.errors import Refused
 from fleet.ports import Brief, Launch
 
@@ -102,9 +109,8 @@ class CodexCoder:
         for setting in (*_settings(brief), *_provider(brief), *ours):
             argv += ["-c", setting]
         argv += ["-m", brief.model] if brief.model else []
-        fits = 0 < len(brief.prompt.encode()) <= codex_terminal.LONGEST
-        words = (*((brief.session,) if brief.session else ()), *((brief.prompt,) if fits else ()))
-        paste = None if fits or not brief.prompt else brief.prompt
+        prompt, paste = first_words(brief)
+        words = (*((brief.session,) if brief.session else ()), *prompt)
         return Launch(
             (*argv, *_extra(brief), *(("--", *words) if words else ())),
             brief.cwd,

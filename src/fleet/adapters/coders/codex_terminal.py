@@ -23,7 +23,6 @@ from fleet.domain.transcript import Said, SaidKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 FLAGS = "/<session-flags>/config.toml"  # where Codex says that hooks given by `-c` come from
 PATIENCE = 3  # seconds; it takes no more for some, and the hash is of what it takes
 TELL = f"{{ cat; echo; }} | {APPEND}"

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.coders import opencode_bridge, opencode_terminal
 from fleet.adapters.coders.abilities import Abilities
 from fleet.adapters.coders.opencode_listener import OpenCodeListener, order
-from fleet.adapters.coders.options import artifact_dir, gateway, permissions, strings, team_tools
+from fleet.adapters.coders.options import (
+    artifact_dir,
+    first_words,
+    gateway,
+    permissions,
+    strings,
+    team_tools,
+)
 from fleet.ports import Brief, Launch
 
 if TYPE_CHECKING:
@@ -93,8 +100,8 @@ class OpenCodeCoder:
             argv += ["--model", name]
         if brief.session:
             argv += ["--session", brief.session]
-        fits = 0 < len(brief.prompt.encode()) <= opencode_terminal.LONGEST and not brief.session
-        argv += [f"--prompt={brief.prompt}"] if fits else []
+        prompt, paste = ((), brief.prompt or None) if brief.session else first_words(brief)
+        argv += [f"--prompt={one}" for one in prompt]
         config = _config(brief)
         config["plugin"] = [opencode_terminal.plugin(brief.instructions)]
         agent = config["agent"][AGENT]
@@ -103,7 +110,7 @@ class OpenCodeCoder:
             (*argv, *strings(brief, "extra_args")),
             brief.cwd,
             {**brief.env, **QUIET, "OPENCODE_CONFIG_CONTENT": json.dumps(config)},
-            stdin=None if fits or not brief.prompt else brief.prompt,
+            stdin=paste,
             opening=json.dumps({"session": brief.session}),
             terminal=True,
         )

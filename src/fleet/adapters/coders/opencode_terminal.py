@@ -16,7 +16,6 @@ from fleet.domain.transcript import Said, SaidKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 INTERRUPTED = "It was interrupted."
 ASKING = ("doom_loop",)  # a person decides

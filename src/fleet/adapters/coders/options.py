@@ -16,6 +16,7 @@ Permissions = Literal["read", "edit", "full"]
 
 
 AGENT_HEADER = "x-fleet-agent"
+LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,14 @@ def strings(brief: Brief, name: str) -> tuple[str, ...]:
     """`extra_args`, `command`, `writable`: a list of words, or nothing."""
     given = brief.options.get(name) or ()
     return tuple(str(one) for one in cast("tuple[object, ...]", given))
+
+
+def first_words(brief: Brief) -> tuple[tuple[str, ...], str | None]:
+    """The prompt of a program with a screen: as its argument, or to be pasted if it is too long."""
+    if not brief.prompt:
+        return (), None
+    fits = len(brief.prompt.encode()) <= LONGEST
+    return ((brief.prompt,), None) if fits else ((), brief.prompt)
 
 
 def artifact_dir(brief: Brief) -> str:

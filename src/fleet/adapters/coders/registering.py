@@ -6,10 +6,11 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fleet.adapters.host import json_text
 from fleet.adapters.host.files import write_atomically
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:

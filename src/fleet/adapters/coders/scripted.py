@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders.abilities import Abilities
+from fleet.adapters.coders.options import first_words
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 from fleet.ports import Brief, Launch
@@ -82,8 +83,9 @@ class ScriptedCoder:
         argv = [sys.executable, "-m", "fleet.testing.full_screen"]
         if brief.session:
             argv += ["--resume", brief.session]
-        first = brief.prompt or None
-        return Launch(tuple(argv), brief.cwd, brief.env, stdin=first, terminal=True)
+        prompt, paste = first_words(brief)
+        argv += ["--", *prompt] if prompt else []
+        return Launch(tuple(argv), brief.cwd, brief.env, stdin=paste, terminal=True)
 
     def watch(self, opening: str) -> OnScreen:
         del opening

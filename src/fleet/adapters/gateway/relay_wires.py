@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.pace import Timing
 
 OLLAMA, OPENAI, ANTHROPIC = "ollama", "openai", "anthropic"

@@ -6,10 +6,11 @@ import http.client
 import json
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fleet.adapters.host.tail import Tail
+from fleet.domain.data import NamedTuple
 from fleet.domain.trace import read
 
 if TYPE_CHECKING:

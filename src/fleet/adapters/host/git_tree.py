@@ -6,10 +6,10 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.adapters.host.git_repo import DEADLINE, QUIET, run_git, text_of
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from contextlib import suppress
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:

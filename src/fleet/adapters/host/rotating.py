@@ -12,7 +12,9 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ Recorded screens: tests/transcripts/screens.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from fleet.domain.data import NamedTuple
 
 
 class Seen(NamedTuple):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.adapters.host.screen_rules import PROGRAMS
+from fleet.domain.data import NamedTuple
 from fleet.ports import ScreenState
 
 if TYPE_CHECKING:

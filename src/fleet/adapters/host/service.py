@@ -9,11 +9,12 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.adapters.host import machine
 from fleet.adapters.host.daemon import born
 from fleet.adapters.host.files import write_atomically
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 import fleet
+from fleet.domain.data import NamedTuple
 from fleet.domain.generated import File
 
 if TYPE_CHECKING:

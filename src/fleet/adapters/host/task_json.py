@@ -11,11 +11,12 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.host.event_log import moment
 from fleet.adapters.host.files import read_regular
 from fleet.adapters.host.rotating import locked
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError
 
 if TYPE_CHECKING:

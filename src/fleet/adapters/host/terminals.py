@@ -10,13 +10,14 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.host.files import write_atomically
 from fleet.adapters.host.hashing import digest_of
 from fleet.adapters.host.prompt_box import holds
 from fleet.adapters.host.screens import program_of, read_screen, sheet_of
 from fleet.adapters.host.tmux import KEYS, Tmux
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import Screen, ScreenState
 

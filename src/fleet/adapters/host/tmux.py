@@ -13,10 +13,11 @@ import shlex
 import time
 import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.adapters.host import process
 from fleet.adapters.host.hashing import digest_of
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:

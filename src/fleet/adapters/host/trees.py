@@ -11,9 +11,10 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fleet.adapters.host.files import write_atomically
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

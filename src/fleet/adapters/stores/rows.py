@@ -6,9 +6,10 @@ import json
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.stores.codec import VERSION, encode
+from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event

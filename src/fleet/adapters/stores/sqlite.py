@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import time
 from contextlib import contextmanager, nullcontext, suppress
@@ -284,5 +283,5 @@ def _patiently(act: Callable[[], T]) -> T:
                     f"The store has been busy for {PATIENCE:.0f} s.",
                     fix="Is a backup or another program holding it?",
                 ) from error
-        time.sleep(random.uniform(0.5, 1.5) * pause)  # noqa: S311  # no secret, a jitter
+        time.sleep((0.5 + os.urandom(1)[0] / 255) * pause)
         pause = min(2 * pause, LONGEST_PAUSE)

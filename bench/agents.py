@@ -228,9 +228,11 @@ def small(place: Place) -> list[bool]:
 
 def many(place: Place, count: int, files: int) -> bool:
     ours, raw = [], []
+    turns = [lambda: ours.append(place.ours(count)), lambda: raw.append(place.raw(count))]
     for _ in range(max(1, TIMES // 2)):
-        ours.append(place.ours(count))
-        raw.append(place.raw(count))
+        for turn in turns:
+            turn()
+        turns.reverse()  # a disk that is held back after many writes is so for the second one
     limit = (f"{FIGURE} (raw)", min(raw))
     return verdict(f"fanout {count}, {files:,} files", (FIGURE, min(ours)), limit, at_most=1.5)
 

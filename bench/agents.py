@@ -173,10 +173,22 @@ class Predecessor:
             wait(lambda: self.begun() == count, 30)
             return returned, time.perf_counter() - began
         finally:
-            self.place.run(["tmux", "kill-server"], env=self.env)
+            self.clear()
 
     def begun(self) -> int:
-        return sum('"turn"' in said.read_text() for said in self.said.glob("*/transcript"))
+        turn = json.dumps({"kind": "turn", "text": PROMPT})
+        return sum(turn in said.read_text() for said in self.said.glob("*/transcript"))
+
+    def clear(self) -> None:
+        """Its own `kill` would do one after the other, with pauses."""
+        self.place.run(["tmux", "kill-server"], env=self.env)
+        listed = self.place.run(["git", "worktree", "list", "--porcelain"]).splitlines()
+        for line in listed[1:]:
+            if line.startswith("worktree "):
+                self.place.run(["git", "worktree", "remove", "--force", line[9:]])
+        branches = self.place.run(["git", "branch", "--list", "--format=%(refname:short)", "p*"])
+        self.place.run(["git", "branch", "-qD", *branches.split()])
+        (self.place.repo / ".aifleet" / "state.json").unlink()
 
 
 def predecessor(place: Place) -> Predecessor | None:
@@ -194,9 +206,8 @@ def predecessor(place: Place) -> Predecessor | None:
     try:
         made = Predecessor(place)
         made.fanout(1)
-    except (subprocess.CalledProcessError, TimeoutError) as error:
-        why = getattr(error, "stderr", "") or "its programs do not start"
-        print(f"fanout 5: the predecessor does not run here: {why.strip()[-200:]}")
+    except subprocess.CalledProcessError as error:
+        print(f"fanout 5: the predecessor does not run here: {error.stderr.strip()[-200:]}")
         return None
     return made
 
@@ -229,7 +240,7 @@ def small(place: Place) -> list[bool]:
 def many(place: Place, count: int, files: int) -> bool:
     ours, raw = [], []
     turns = [lambda: ours.append(place.ours(count)), lambda: raw.append(place.raw(count))]
-    for _ in range(max(1, TIMES // 2)):
+    for _ in range(max(2, TIMES // 2)):
         for turn in turns:
             turn()
         turns.reverse()  # a disk that is held back after many writes is so for the second one

@@ -8,7 +8,7 @@ import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 
-from desk import Desk
+from desk import Desk, until
 
 from fleet.adapters.host.tmux import Tmux
 
@@ -37,6 +37,8 @@ class CrashDesk(Desk):
         (self.repo / "README").write_text("half done\n")
         self("create", "old", "--prompt", "write note.txt precious")
         (self.old,) = self.data("list")
+        note = Path(self.old["path"], "note.txt")
+        until(lambda: note.exists() and note.read_text() == "precious\n", "its first turn")
         self.before = self.picture()
 
     def close(self) -> None:

@@ -79,6 +79,31 @@ def test_so_does_a_first_prompt_that_is_too_long_for_an_argument(desk):
     assert heard(desk, "t-1") == [LONG]
 
 
+def test_words_that_are_sent_while_it_starts_wait_for_its_first_prompt_and_are_not_taken_for_it(
+    desk,
+):
+    created = desk.start("create", "slow", "--prompt", "late 2\nsleep 1")
+    until((desk.home / "runs" / "t-1.1" / "transcript").exists, "its program", 20)
+    said = desk("prompt", "slow", "say Later", "--queue", "--wait", "30")
+    assert said == "t-1 has heard it (m-1).\n"
+    assert heard(desk, "t-1") == ["late 2\nsleep 1", "say Later"]
+    assert created.wait(30) == 0
+    created.communicate()
+
+
+def test_a_first_prompt_that_begins_no_turn_is_not_waited_for_for_ever(desk):
+    desk.type("create", "never", "--prompt", "late 600", "--wait", "1")
+    said = desk("prompt", "never", "say Now", "--queue", "--wait", "60")
+    assert said == "t-1 has heard it (m-1).\n"
+    assert heard(desk, "t-1") == ["say Now"]
+
+
+def test_the_command_waits_for_the_last_of_several(desk):
+    setup = 'case "$FLEET_BRANCH" in *-B) sleep 2;; esac'
+    desk("fanout", "3", "few", "--prompt", "say Hi", env={"FLEET_WORKSPACE_SETUP": setup})
+    assert [heard(desk, f"t-{n}") for n in (2, 3, 4)] == [["say Hi"]] * 3
+
+
 def test_a_prompt_is_confirmed_or_refused_with_the_reason(desk):
     desk("create", "busy", "--prompt", "sleep 3")
     refused = desk.fails("prompt", "busy", "say More", status=1)

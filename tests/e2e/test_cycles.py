@@ -31,6 +31,8 @@ def cycle(desk, number: int) -> bool:
     works = number % 5 == 0
     script = f"write note-{number}.txt {number}" if works else "say Hi"
     desk("create", f"new-{number}", "--prompt", script)
+    if number % 2:
+        assert "has heard it" in desk("prompt", f"new-{number}", "say More", "--queue")
     said = desk("kill", f"new-{number}", "--delete-branch", "--force")
     assert ("Kept what was not merged" in said) == works, said
     return works

@@ -121,6 +121,7 @@ def test_an_agent_whose_terminal_is_gone_has_ended_and_can_begin_again(desk, how
     desk("retry", "t-1")
     assert notes(desk) == ""
     assert (agent(desk)["run"], agent(desk)["path"]) == ("t-1.2", path)
+    assert '"kind": "turn"' in (desk.home / "runs" / "t-1.2" / "transcript").read_text()
     assert Path(path, "note.txt").read_text().strip() == "precious"
 
 

@@ -1,5 +1,7 @@
 """What an agent needs to know about the queue."""
 
+from __future__ import annotations
+
 WORDS = """\
 # The queue
 

@@ -3,7 +3,7 @@
 Every command declares dozens of each as it starts, and makes objects of few. The standard library
 writes and compiles several methods for each class. Here the one that makes an object is written when
 the first is made, and the other methods are the same for all. The rest is the standard library's:
-`fields`, `replace`, `asdict`, `_replace`, `_asdict` and matching work as ever.
+`fields`, `replace`, `asdict`, `_replace`, `_asdict`, `_make` and matching work as ever.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from dataclasses import dataclass as dataclass  # noqa: PLC0414  # for whoever imports it here
-    from typing import NamedTuple as NamedTuple  # noqa: PLC0414  # likewise
+    from typing import NamedTuple as NamedTuple  # noqa: PLC0414, TID251  # likewise
 else:
     from _collections import _tuplegetter  # a third of the time of a property, at every use
 
@@ -25,7 +25,8 @@ else:
 
     class _Naming(type):
         def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
-            del cls, bases
+            if len(bases) > 1 or "__new__" in body:
+                raise TypeError(f"{name} has a base or a __new__ of its own; see fleet.domain.data")
             names = tuple(body.get("__annotations__", ()))
             body["_field_defaults"] = {name: body.pop(name) for name in names if name in body}
             body |= {"__slots__": (), "_fields": names, "__match_args__": names}
@@ -146,11 +147,19 @@ def _make(cls: Any, values: Iterable[Any]) -> Any:
 
 
 def _replace(self: Any, /, **changes: Any) -> Any:
-    return type(self)(**(self._asdict() | changes))
+    made = self._make(map(changes.pop, self._fields, self))
+    if changes:
+        raise TypeError(f"{type(self).__name__} has no {', '.join(changes)}")
+    return made
 
 
 def _asdict(self: Any) -> dict[str, Any]:
     return dict(zip(self._fields, self, strict=True))
+
+
+def _named(self: Any) -> str:
+    pairs = zip(self._fields, self, strict=True)
+    return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in pairs])})"
 
 
 def _plain(self: Any) -> tuple[Any, ...]:
@@ -158,7 +167,7 @@ def _plain(self: Any) -> tuple[Any, ...]:
 
 
 _NAMED: dict[str, Any] = {
-    "__repr__": _shown,
+    "__repr__": _named,
     "__getnewargs__": _plain,
     "_make": classmethod(_make),
     "_replace": _replace,

@@ -1,5 +1,7 @@
 """How an agent works here: what every run is told, whatever its role is."""
 
+from __future__ import annotations
+
 PROTOCOL = """\
 You work on one task of a queue, without a person watching. Nobody sees what you print until you
 have ended, and a later run may have to continue where you stop: what is worth keeping must be in

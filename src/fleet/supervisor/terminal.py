@@ -1,4 +1,4 @@
-"""A run in a terminal that people can attach to: its prompt and words are pasted there.
+"""A run in a terminal that people can attach to: what it was not started with is pasted there.
 
 It ends when its program does, or when somebody settles it; between turns it just waits.
 """
@@ -32,6 +32,7 @@ FRESH = 0.5  # seconds for which a look tells what is to be seen
 SHORTEST = SECOND // 64
 GLANCE = SECOND // 8  # between two looks at a screen on which nothing is known to have happened
 TYPED = "message.typed"
+PROMPT = "prompt"  # what is typed, if it is no message
 
 
 def begin(parts: Parts, here: Here, run: Run) -> Attempt:
@@ -57,6 +58,7 @@ class TerminalAttempt(Attempt):
         self._looked = (0, run.claimed_at)  # with so many lines heard, then
         self._pause = 2 * GLANCE  # no program is up sooner
         self._found = (False, 0.0)  # whether it is ready, by a look at that time since boot
+        self._boxed_at = 0  # when its prompt box was first seen, empty
 
     def _listener_of(self, opening: str) -> Listener:
         assert isinstance(self._coder, InTerminal)
@@ -84,7 +86,7 @@ class TerminalAttempt(Attempt):
         fresh = [m for m in self.waiting if m.at > self.run.claimed_at]
         if not first and not self._typed.keys() & {m.id for m in fresh}:
             fresh = unread(self._parts.store, self.run, fresh)
-        key, text = ("prompt", first) if first else ("", "")
+        key, text = (PROMPT, first) if first else ("", "")
         if not first and fresh:
             key, text = fresh[0].id, fresh[0].text
         if key and self._is_free():
@@ -124,13 +126,23 @@ class TerminalAttempt(Attempt):
         tries = 1 if text.startswith("/") else TRIES  # a command of its own is not always heard
         if words is None or now - at < AGAIN or times >= tries:
             return
-        if self._is_ready(now):
+        if self._is_ready(now) and not self._begins_by_itself(key, now):
             self._typed[key] = Typed(now, times + 1, before)
             told = {"message": key, "times": str(times + 1), "before": str(before)}
             self._parts.store.commit([], [self._event(TYPED, now, **told)])
             self._typing = self._parts.quick.begin(
                 partial(self._parts.terminal.paste, self.run.id, words)
             )
+
+    def _begins_by_itself(self, key: str, now: int) -> bool:
+        """It was started with its prompt, so what it hears next is that, and no message.
+
+        One that is a command of its own begins no turn, and is not waited for for ever.
+        """
+        if key == PROMPT or self._heard.turns or not self._task.prompt:
+            return False
+        self._boxed_at = self._boxed_at or now
+        return now - self._boxed_at < AGAIN
 
     def _is_ready(self, now: int) -> bool:
         """As its screen shows; looked at again when it has said something, or after a while.

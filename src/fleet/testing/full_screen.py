@@ -8,6 +8,7 @@ works. What is sent meanwhile waits. A prompt is a script, one step a line, in t
 
     permission WHAT     show a dialog that eats every key; Enter says yes, Escape says no
     errand SECONDS WHAT the same, and what was permitted takes so long
+    late SECONDS        as the first line of PROMPT: begin with it so long after the box is drawn
     forget              end the turn without a word of it, as a program whose turn has failed
     crash STATUS        end at once, as it is        hang    hear and show nothing any more
 
@@ -85,6 +86,8 @@ class Work:
                 self._permission(what, float(seconds))
             case "say":
                 self.program.hook("text", text=rest)
+            case "late":
+                pass
             case "forget":
                 self.forgets = True
             case "crash":
@@ -149,10 +152,13 @@ class Program:
     def run(self, first: str) -> int:
         self.draw()
         self.hook("session", text=self.session)
-        self.box = first
-        if first and self.submit():
-            return 0
+        begin_at = time.monotonic() + _lateness(first)
         while (status := self.tick()) is None:
+            if first and time.monotonic() >= begin_at:
+                begun, first = first, ""
+                if self.begin(begun):
+                    return 0
+                continue
             self.draw()
             while self.hung:
                 time.sleep(FRAME)
@@ -182,6 +188,9 @@ class Program:
 
     def submit(self) -> bool:
         prompt, self.box = self.box, ""
+        return self.begin(prompt)
+
+    def begin(self, prompt: str) -> bool:
         self.note("prompt", prompt)
         if prompt.strip() == "/exit":
             return True
@@ -239,6 +248,11 @@ class Program:
 def _box(lines: list[str], wide: int) -> list[str]:
     inner = [f"│ {line[: wide - 2]:<{wide - 2}} │" for line in lines]
     return ["╭" + "─" * wide + "╮", *inner, "╰" + "─" * wide + "╯"]
+
+
+def _lateness(prompt: str) -> float:
+    verb, _, rest = prompt.partition("\n")[0].partition(" ")
+    return float(rest) if verb == "late" else 0.0
 
 
 def _shown(text: str) -> str:

@@ -41,6 +41,13 @@ class Nothing(NamedTuple):
     pass
 
 
+class Loud(NamedTuple):
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{self.name}!"
+
+
 class Shown(Ours):
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -74,6 +81,22 @@ def test_what_does_not_fit_is_refused_as_ever_and_again(args, named):
         assert str(ours.value) == str(theirs.value).replace("Theirs", "Ours")
     with pytest.raises(TypeError, match="nmae"):
         Ours("a")._replace(nmae="b")
+    with pytest.raises(TypeError):
+        Ours._make([])
+
+
+def test_what_makes_an_object_is_written_once():
+    Ours("a")
+    written = Ours.__new__
+    Ours("b")
+    assert Ours.__new__ is written
+
+
+def test_what_it_does_not_know_is_refused_rather_than_passed_over():
+    with pytest.raises(TypeError, match=r"see fleet\.domain\.data"):
+        type(NamedTuple)("Odd", (NamedTuple, Ours), {})
+    with pytest.raises(TypeError, match=r"see fleet\.domain\.data"):
+        type(NamedTuple)("Odd", (NamedTuple,), {"__new__": tuple.__new__})
 
 
 def test_what_the_class_says_of_itself_is_the_same():
@@ -95,7 +118,7 @@ def test_nothing_of_it_can_be_changed():
 
 def test_it_has_its_own_methods_and_can_be_built_upon():
     assert (Ours("a").loud, Ours("a", 3).twice().count, Ours.of("b").count) == ("A", 6, 7)
-    assert repr(Shown("a")) == "<a>"
+    assert (repr(Shown("a")), repr(Loud("a"))) == ("<a>", "a!")
     assert type(Shown("a")._replace(count=2)) is Shown
     assert Nothing() == ()
 

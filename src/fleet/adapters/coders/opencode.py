@@ -100,7 +100,7 @@ class OpenCodeCoder:
             argv += ["--model", name]
         if brief.session:
             argv += ["--session", brief.session]
-        prompt, paste = ((), brief.prompt or None) if brief.session else first_words(brief)
+        prompt, paste = first_words(brief, when_resumed=False)
         argv += [f"--prompt={one}" for one in prompt]
         config = _config(brief)
         config["plugin"] = [opencode_terminal.plugin(brief.instructions)]

@@ -76,11 +76,14 @@ def strings(brief: Brief, name: str) -> tuple[str, ...]:
     return tuple(str(one) for one in cast("tuple[object, ...]", given))
 
 
-def first_words(brief: Brief) -> tuple[tuple[str, ...], str | None]:
-    """The prompt of a program with a screen: as its argument, or to be pasted if it is too long."""
+def first_words(brief: Brief, *, when_resumed: bool = True) -> tuple[tuple[str, ...], str | None]:
+    """The prompt of a program with a screen: as its argument; or, if that cannot be, to be pasted.
+
+    It cannot be when it is too long, nor `when_resumed` for a program that would drop it then.
+    """
     if not brief.prompt:
         return (), None
-    fits = len(brief.prompt.encode()) <= LONGEST
+    fits = len(brief.prompt.encode()) <= LONGEST and (when_resumed or not brief.session)
     return ((brief.prompt,), None) if fits else ((), brief.prompt)
 
 

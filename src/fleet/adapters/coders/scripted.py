@@ -83,7 +83,7 @@ class ScriptedCoder:
         argv = [sys.executable, "-m", "fleet.testing.full_screen"]
         if brief.session:
             argv += ["--resume", brief.session]
-        prompt, paste = first_words(brief)
+        prompt, paste = first_words(brief, when_resumed=False)
         argv += ["--", *prompt] if prompt else []
         return Launch(tuple(argv), brief.cwd, brief.env, stdin=paste, terminal=True)
 

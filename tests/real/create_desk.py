@@ -64,6 +64,10 @@ class CreateDesk(QueueDesk):
             time.sleep(0.5)
             self.key("Escape")
 
+    def typing(self, *words: str) -> subprocess.Popen[bytes]:
+        """In another window."""
+        return subprocess.Popen([FLEET, *words], cwd=self.repo, env=self.env)
+
     def refused(self, *words: str) -> str:
         ran = subprocess.run(
             [FLEET, *words],

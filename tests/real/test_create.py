@@ -81,3 +81,22 @@ def test_a_turn_of_codex_that_failed_is_over_by_its_screen(tmp_path):
         assert desk("prompt", "seat", "Once more.") == "t-1 has heard it (m-1).\n"
         desk.server.until(lambda asked: "Once more." in asked.said)
         desk.until_doing("waiting")
+
+
+@pytest.mark.parametrize("program", ["claude", "codex", "opencode"])
+def test_words_that_are_sent_while_it_starts_come_after_its_first_prompt(program, tmp_path):
+    with CreateDesk(program, tmp_path, [say("Hello."), say("Later.")]) as desk:
+        run = tmp_path / "fleet" / "runs" / "t-1.1"
+        with desk.typing(
+            "create", "seat", "--agent", "greeter", "--prompt", "At first."
+        ) as created:
+            desk.until((run / "keeper.json").exists, timeout=30, why="its keeper")
+            said = desk("prompt", "seat", "And then.", "--queue", "--wait", "60")
+            assert said == "t-1 has heard it (m-1).\n"
+            assert "And then." in (run / "transcript").read_text()
+            assert created.wait(60) == 0
+        desk.server.until(lambda asked: "And then." in asked.said)
+        first, later = (turn.said for turn in desk.server.turns[:2])
+        assert "At first." in first
+        assert "And then." not in first
+        assert "And then." in later

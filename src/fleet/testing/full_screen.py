@@ -252,7 +252,7 @@ def _box(lines: list[str], wide: int) -> list[str]:
 
 def _lateness(prompt: str) -> float:
     verb, _, rest = prompt.partition("\n")[0].partition(" ")
-    return float(rest) if verb == "late" else 0.0
+    return float(rest) if verb == "late" and rest.isdecimal() else 0.0
 
 
 def _shown(text: str) -> str:

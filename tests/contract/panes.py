@@ -44,9 +44,9 @@ class Panes(Rig):
         until(lambda: self.terminals.screen(run).state is state, timeout=30, why=f"{run} {state}")
 
     def got(self, what: str = "prompt") -> list[str]:
-        """What the program recorded, of this kind."""
+        """What the program recorded, of this kind; it may be writing the last line of it."""
         with suppress(FileNotFoundError):
-            lines = (self.place / "record").read_text().splitlines()
+            lines = (self.place / "record").read_text().rpartition("\n")[0].splitlines()
             return [held[what] for line in lines if what in (held := json.loads(line))]
         return []
 

@@ -79,7 +79,7 @@ def strings(brief: Brief, name: str) -> tuple[str, ...]:
 def first_words(brief: Brief, *, when_resumed: bool = True) -> tuple[tuple[str, ...], str | None]:
     """The prompt of a program with a screen: as its argument; or, if that cannot be, to be pasted.
 
-    It cannot be when it is too long, nor `when_resumed` for a program that would drop it then.
+    It cannot when it is too long; nor, unless `when_resumed`, in a conversation that goes on.
     """
     if not brief.prompt:
         return (), None

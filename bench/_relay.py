@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import aiohttp
 
-from fleet.adapters.gateway.relay_config import relay_config
+from fleet.adapters.relay.plan import relay_config
 from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 MODEL, UPSTREAM = "coder", "qwen2.5-coder:7b"
 
@@ -57,7 +57,9 @@ class Place:
         self._count += 1
         ready = self.folder / f"node-{self._count}"
         told = [f"--{name}={value}" for name, value in manner.items()]
-        self._start("fleet.testing.fake_node", "--model", UPSTREAM, "--ready", str(ready), *told)
+        self._start(
+            "fleet.testing.fake_node.node", "--model", UPSTREAM, "--ready", str(ready), *told
+        )
         until(lambda: ready.exists() and ready.read_text())
         return ready.read_text()
 
@@ -78,7 +80,7 @@ class Place:
         told = relay_config(Fleet("x", Gateway(), held, {MODEL: model}), port=port, traces=traces)
         file = self.folder / f"relay-{self._count}.json"
         file.write_text(json.dumps(told))
-        program = self._start("fleet.adapters.gateway.relay_main", str(file))
+        program = self._start("fleet.adapters.relay.process", str(file))
         until(lambda: answers(f"http://127.0.0.1:{port}/relay/health"))
         return f"http://127.0.0.1:{port}/m/{MODEL}", program.pid
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event
 from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Slots, end, release

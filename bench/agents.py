@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 from _bench import finish, verdict
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.tmux.tmux import Tmux
 
 if TYPE_CHECKING:
     from collections.abc import Callable

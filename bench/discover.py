@@ -16,7 +16,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from _bench import finish, verdict
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 NODES, HANGING = 10, 5
 TIMES = 5

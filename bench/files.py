@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 from _bench import finish, verdict
-from fleet.adapters.host.clock import SystemClock
-from fleet.adapters.host.task_files import FolderFiles
+from fleet.adapters.home.task_folder import FolderFiles
+from fleet.adapters.processes.clock import SystemClock
 from fleet.domain.run import Choice, Run, RunState
 from fleet.domain.transcript import Said, SaidKind
-from fleet.operations import qa_file
+from fleet.operations.messages import qa_file
 from fleet.testing.memory_store import MemoryStore
 
 RUNS, CHUNKS = 200, 20

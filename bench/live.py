@@ -20,9 +20,9 @@ from pathlib import Path
 
 from _bench import finish, verdict
 from _relay import cpu, rss
-from fleet.bootstrap import App
+from fleet.app import App
 from fleet.domain.access import Actor, Role
-from fleet.server.making import tokens_of
+from fleet.server.make import tokens_of
 
 READERS = int(os.environ.get("READERS", "500"))
 EVENTS = int(os.environ.get("EVENTS", "600"))  # as fast as they are written

@@ -16,7 +16,7 @@ import aiohttp
 
 from _bench import finish, verdict
 from _relay import UPSTREAM, Place, answers, fault
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 TOP = Path(__file__).parents[1]
 KEY = "sk-bench-of-the-relay"

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 from _bench import finish, verdict
 from _store import a_task
 from _store import fill as put
-from fleet.bootstrap import open_store
-from fleet.bootstrap.serving import server_key
+from fleet.app import open_store
+from fleet.app.server_process import server_key
 from fleet.domain.access import Actor, Role
 from fleet.domain.task import Spec
-from fleet.server.seed_speech import uid_of
+from fleet.server.claude_fleet.routes import uid_of
 from fleet.server.tokens import Tokens
 
 if TYPE_CHECKING:

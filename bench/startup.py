@@ -31,7 +31,7 @@ def against_nothing(words: list[str], env: dict[str, str], *, at_most: float) ->
 
 def add_tasks(env: dict[str, str], count: int) -> None:
     from fleet.client import connect
-    from fleet.operations.tasks import AddTask
+    from fleet.operations.tasks.change import AddTask
 
     os.environ["FLEET_HOME"] = env["FLEET_HOME"]
     client = connect(cwd=Path(env["FLEET_HOME"]))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from _bench import finish, verdict
 from _store import a_task, bare, fill, fill_bare, ours, together
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.event import Event
 from fleet.domain.run import Choice, Progress, Slots
 from fleet.domain.task import Tally, TaskState, claim

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from _bench import finish, verdict
-from fleet.adapters.host.keepers import Keepers
-from fleet.adapters.host.terminals import Terminals
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.processes.keepers import Keepers
+from fleet.adapters.tmux.terminals import Terminals
+from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import Launch
 
 TIMES = 10

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from _bench import finish, verdict
-from fleet.bootstrap import App
+from fleet.app import App
 from fleet.client import Client
 from fleet.domain.task import Spec
-from fleet.operations.tasks import AddTask
+from fleet.operations.tasks.change import AddTask
 
 FLEET = str(Path(sys.executable).with_name("fleet"))
 CONFIG = """

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from _bench import finish, verdict
-from fleet.adapters.host.git import GitCheckout, WorkspaceRules
+from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
 from fleet.domain.run import Choice, Run, RunState
 from fleet.domain.task import Spec, Task, TaskState
 from fleet.ports import Site

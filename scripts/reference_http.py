@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
-from fleet.server.seed_described import Described, described
+from fleet.server.claude_fleet.described import Described, described
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "http.md"
 HEAD = """\

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fleet.config.edit import rendered
-from fleet.config.kinds import LISTS
-from fleet.config.schema import variable
-from fleet.config.table import DECLARED, IGNORED, NAMES, PROJECT, SETTINGS, Key
+from fleet.config.files.yaml_edit import rendered
+from fleet.config.keys.kinds import LISTS
+from fleet.config.keys.lookup import variable
+from fleet.config.keys.table import DECLARED, IGNORED, NAMES, PROJECT, SETTINGS, Key
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 HEAD = """\

@@ -246,7 +246,7 @@ class Loaded:
 
 def load() -> None:
     from fleet import cli
-    from fleet.bootstrap.coders import preload
+    from fleet.app.coders import preload
 
     preload()
     for module in pkgutil.walk_packages(cli.__path__, "fleet.cli."):

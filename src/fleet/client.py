@@ -8,22 +8,22 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fleet.bootstrap import App
+from fleet.app import App
 from fleet.domain.access import allow
 from fleet.domain.errors import BadInput, FleetError, Unavailable
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Request, find, perform
-from fleet.operations.naming import MOST, PAGE, cursor_of
+from fleet.operations.shared.names import MOST, PAGE, cursor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fleet.bootstrap.reaching import Remote
+    from fleet.app.server_address import Remote
     from fleet.domain.run import Run
-    from fleet.operations.agents import AgentRow
     from fleet.operations.catalogue import Operation
-    from fleet.operations.stopping import Stopping
+    from fleet.operations.tasks.at_work import AgentRow
+    from fleet.operations.tasks.stop import Stopping
 
 Reply = TypeVar("Reply")
 
@@ -84,7 +84,7 @@ class Client:
             self._supervise(lambda: not self._untold(), time.monotonic() + SOON)
 
     def _untold(self) -> bool:
-        from fleet.domain.hearing import is_aside  # noqa: PLC0415  # start-up time
+        from fleet.domain.addressing import is_aside  # noqa: PLC0415  # start-up time
 
         host = self.app.home.host_id()
         live = {run.task for run in self.app.store.live_runs(host=host)}
@@ -104,7 +104,7 @@ class Client:
 
     def stop_runs(self) -> tuple[Stopping, ...]:
         """End every run of this host; their tasks are open again, and cost them no attempt."""
-        from fleet.operations.stopping import StopRuns  # noqa: PLC0415  # start-up time
+        from fleet.operations.tasks.stop import StopRuns  # noqa: PLC0415  # start-up time
 
         asked: tuple[Stopping, ...] = self.call(StopRuns(self.app.home.host_id()))
         until = time.monotonic() + PATIENCE
@@ -163,7 +163,7 @@ class Client:
                 store.wait(0.1)
 
     def _heard_there(self, message: str, until: float) -> None:
-        from fleet.operations.messages import ReadMessage  # noqa: PLC0415  # start-up time
+        from fleet.operations.messages.ask_answer_send import ReadMessage  # noqa: PLC0415  # start-up time
 
         while (words := self.call(ReadMessage(message))).status == "queued":
             if self.app.store.task(words.task).state != "running" or time.monotonic() > until:
@@ -197,7 +197,7 @@ class Client:
 
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
         """Each with what is seen of it here: what it does and why we think so, what it uses."""
-        from fleet.bootstrap.observing import Sight, Subject, observe  # noqa: PLC0415  # start-up
+        from fleet.app.observe import Sight, Subject, observe  # noqa: PLC0415  # start-up
 
         here = self.app.home.host_id()
         subjects = [
@@ -295,7 +295,7 @@ def connect(
 ) -> Client:
     """To the server that FLEET_URL names, else to this machine's home."""
     if is_away():
-        from fleet.bootstrap.away import Away  # noqa: PLC0415  # start-up time
+        from fleet.app.elsewhere import Away  # noqa: PLC0415  # start-up time
 
         away = Away(cwd or here(), os.environ, config_file=config, flags=flags or {})
         return Client(away, away.remote)

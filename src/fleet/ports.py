@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.event import Event
     from fleet.domain.fleet import Node
-    from fleet.domain.inventory import Inventory, Resident
+    from fleet.domain.nodes.inventory import Inventory, Resident
     from fleet.domain.run import Workspace
     from fleet.domain.task import Spec
     from fleet.domain.transcript import Said

@@ -16,8 +16,8 @@ from contract.checkouts import git
 from contract.launching import until
 from fleet.domain.message import MessageKind
 from fleet.domain.task import ENDED
-from fleet.operations.messages import Answer, SendWords
-from fleet.operations.tasks import CancelTask
+from fleet.operations.messages.ask_answer_send import Answer, SendWords
+from fleet.operations.tasks.change import CancelTask
 from fleet.ports import TaskQuery
 from integration.yard import Yard
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from named_steps import Blade, arms_of
 
-from fleet.supervisor import keeper
+from fleet import keeper
 
 
 class NamedKeeper(keeper.Keeper):
@@ -85,7 +85,7 @@ class NamedKeeper(keeper.Keeper):
 
 
 def main(told: list) -> None:
-    """As `fleet.supervisor.keeper.main`."""
+    """As `fleet.keeper.main`."""
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     kept = NamedKeeper(sys.argv[1], arms_of(told))

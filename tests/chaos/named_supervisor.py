@@ -25,12 +25,12 @@ from typing import Any
 
 from named_steps import HERE, Arm, Blade, arms_of
 
-from fleet.adapters.coders.scripted import ScriptedCoder
-from fleet.adapters.host import machine
-from fleet.adapters.host.clock import SystemClock
-from fleet.adapters.host.keepers import Keepers
-from fleet.bootstrap import App, preload
-from fleet.cli import foreground
+from fleet.adapters.coders.plain.scripted import ScriptedCoder
+from fleet.adapters.processes.clock import SystemClock
+from fleet.adapters.processes.keepers import Keepers
+from fleet.app import App, preload
+from fleet.base import machine
+from fleet.cli.supervisor import foreground
 from fleet.domain.errors import FleetError
 from fleet.domain.run import Host, Progress
 from fleet.domain.task import SECOND

@@ -22,12 +22,12 @@ from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.schedule import waits
 from fleet.domain.task import ENDED, Join, Limits, Spec, Task, TaskState
 from fleet.operations.catalogue import Context, perform
-from fleet.operations.messages import Answer, SendWords
-from fleet.operations.parents import parent_changes
-from fleet.operations.tasks import CancelTask, PauseTask, ResumeTask, RetryTask
+from fleet.operations.messages.ask_answer_send import Answer, SendWords
+from fleet.operations.tasks.change import CancelTask, PauseTask, ResumeTask, RetryTask
+from fleet.operations.tasks.parents import parent_changes
 from fleet.ports import Put, TaskQuery
-from fleet.supervisor.loop import LEASE, Supervisor
 from fleet.supervisor.parts import Here, Parts
+from fleet.supervisor.supervisor import LEASE, Supervisor
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import (
     FakeCheckout,

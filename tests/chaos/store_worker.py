@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import replace
 
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event
 from fleet.domain.run import Choice, Ending, Outcome, Slots, end, release

@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 
 from contract.launching import until
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.domain.run import RunState
 from fleet.domain.task import MAX_LOSSES, TaskState
 from integration.yard import Yard

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.stores.sqlite import Sqlite
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
 from fleet.domain.task import Task, TaskState
@@ -24,7 +24,7 @@ from fleet.ports import Put, TaskQuery
 
 OPEN = """
 import sys
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.event import Event
 sys.stdin.readline()
 for url in sys.argv[1:]:
@@ -228,7 +228,7 @@ def write_until_refused(store) -> tuple[int, Unavailable]:
 READ = """
 import os, sys
 import fleet.adapters.stores.sqlite
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.errors import FleetError
 from fleet.domain.event import Event
 if os.getuid() == 0:  # whom no folder refuses

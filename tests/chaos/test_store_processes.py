@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.stores.sqlite import Sqlite
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.errors import BadStore, Conflict, Unavailable
 from fleet.domain.run import Choice, Ending, Outcome, end
 from fleet.domain.task import Retry, Task, TaskState, cancel, claim, settle

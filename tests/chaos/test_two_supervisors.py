@@ -15,8 +15,8 @@ from holds import living_marks
 from nursery import Nursery
 
 from contract.launching import is_alive, until
-from fleet.adapters.host import machine
-from fleet.bootstrap import App
+from fleet.app import App
+from fleet.base import machine
 from fleet.client import Client
 from fleet.domain.task import TaskState
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host.git import GitCheckout, WorkspaceRules
+from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
 from fleet.domain.run import Choice, Run, RunState
 from fleet.domain.task import Spec, Task, TaskState
 from fleet.ports import Merge, Site

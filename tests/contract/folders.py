@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host.rotating import Limits
-from fleet.adapters.host.task_files import FolderFiles
+from fleet.adapters.home.append import Limits
+from fleet.adapters.home.task_folder import FolderFiles
 from fleet.domain.errors import Refused
 from fleet.domain.event import Event
 from fleet.domain.message import Message, MessageKind, MessageState, answer
 from fleet.domain.run import Choice, Ending, Outcome, Run, RunState
 from fleet.domain.task import Spec, Tally, Task, TaskState
 from fleet.domain.transcript import Said, SaidKind
-from fleet.operations import qa_file
+from fleet.operations.messages import qa_file
 from fleet.ports import Put
 from fleet.testing.clock import FakeClock
 from fleet.testing.memory_store import MemoryStore

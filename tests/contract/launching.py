@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host import machine
-from fleet.adapters.host.keepers import Keepers
+from fleet.adapters.processes.keepers import Keepers
+from fleet.base import machine
 from fleet.ports import Launch, Presence
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from launching import ENV, Rig, until
 
-from fleet.adapters.host.keepers import Keepers
-from fleet.adapters.host.terminals import Terminals
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.processes.keepers import Keepers
+from fleet.adapters.tmux.terminals import Terminals
+from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import Launch, ScreenState
 
 RUN = "t-1.1"

@@ -8,9 +8,9 @@ import time
 import pytest
 from launching import until
 
-from fleet.adapters.host.bell import Bell
-from fleet.adapters.host.clock import SystemClock
-from fleet.adapters.host.jobs import WIDTH, ThreadJobs
+from fleet.adapters.home.bell import Bell
+from fleet.adapters.processes.clock import SystemClock
+from fleet.adapters.processes.threads import WIDTH, ThreadJobs
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import InlineJobs
 
@@ -97,8 +97,8 @@ def test_jobs_go_on_beside_each_other_and_ring_when_they_are_done(tmp_path):
 ENDS = """
 import sys, time
 from pathlib import Path
-from fleet.adapters.host.bell import Bell
-from fleet.adapters.host.jobs import ThreadJobs
+from fleet.adapters.home.bell import Bell
+from fleet.adapters.processes.threads import ThreadJobs
 ThreadJobs(Bell(Path(sys.argv[1]))).begin(lambda: time.sleep(30))
 print("ended")
 """

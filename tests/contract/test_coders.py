@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.bootstrap import CODERS, make_coder
+from fleet.app import CODERS, make_coder
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import Conversation, Said, SaidKind, hear
 from fleet.ports import Brief

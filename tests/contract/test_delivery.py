@@ -9,7 +9,7 @@ import pytest
 from launching import until
 from panes import RUN, Panes
 
-from fleet.adapters.host.terminals import LIMIT
+from fleet.adapters.tmux.terminals import LIMIT
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import ScreenState
 from fleet.testing.clock import FakeClock

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 
-from fleet.adapters.host import committing
-from fleet.adapters.host.git_repo import Repo
-from fleet.adapters.host.landing import open_pull_request, push
+from fleet.adapters.git import commit as committing
+from fleet.adapters.git.land import open_pull_request, push
+from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.run import Workspace
 

@@ -10,9 +10,9 @@ import pytest
 from checkouts import checkout_in, commit, git, make_repo, prepared, site
 from launching import is_alive, until
 
-from fleet.adapters.host import machine
-from fleet.adapters.host.git_making import Making
-from fleet.adapters.host.git_repo import Repo
+from fleet.adapters.git.make import Making
+from fleet.adapters.git.repo import Repo
+from fleet.base import machine
 
 FILES = {f"d{n % 20}__f{n}": f"{n}\n" * 40 for n in range(400)}
 ROUNDS = int(os.environ.get("ROUNDS", "10"))

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from trees import files_of, raw, state_of
 
-from fleet.adapters.host.git_repo import Repo
-from fleet.adapters.host.kept import drop, find_kept, keep, list_kept
-from fleet.adapters.host.restoring import restore
+from fleet.adapters.git.kept import drop, find_kept, keep, list_kept
+from fleet.adapters.git.repo import Repo
+from fleet.adapters.git.restore import restore
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from checkouts import WHO, checkout_in, commit, git, make_repo, picture, prepared, site
 
-from fleet.adapters.host.git_repo import is_name
+from fleet.adapters.git.repo import is_name
 from fleet.domain.errors import BadInput, FleetError, Refused
 from fleet.domain.task import Spec
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from fleet.adapters.host import git_refs
-from fleet.adapters.host.git_repo import Repo
+from fleet.adapters.git import refs as git_refs
+from fleet.adapters.git.repo import Repo
 
 NAMES = ["a", "b/c", "b/d/e", "fix/ü", "v1.2", "x-y"]
 

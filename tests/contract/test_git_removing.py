@@ -13,9 +13,9 @@ from checkouts import checkout_in, commit, git, make_repo, picture, prepared, si
 from test_git_crashes import in_a_child, kill
 from trees import files_of
 
-from fleet.adapters.host.git_repo import Repo
-from fleet.adapters.host.kept import find_kept, list_kept
-from fleet.adapters.host.restoring import restore
+from fleet.adapters.git.kept import find_kept, list_kept
+from fleet.adapters.git.repo import Repo
+from fleet.adapters.git.restore import restore
 from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from checkouts import commit, git, make_repo, picture, prepared, site
 
-from fleet.adapters.host.git import GitCheckout, WorkspaceRules
-from fleet.adapters.host.ports_block import Ports
+from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
+from fleet.adapters.git.ports import Ports
 from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
 from fleet.domain.task import Spec

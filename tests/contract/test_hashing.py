@@ -7,7 +7,7 @@ import hmac
 
 import pytest
 
-from fleet.adapters.host.hashing import digest_of, keyed_digest
+from fleet.adapters.machine.digest import digest_of, keyed_digest
 
 
 @pytest.mark.parametrize("data", [b"", b"t-1.1", bytes(range(256)) * 9])

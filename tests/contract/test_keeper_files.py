@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from launching import ENV, Rig, is_alive, shell, until
 
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
 
@@ -110,7 +110,7 @@ def test_a_folder_that_may_not_be_read_asserts_nothing(rig):
     look = f"""
     import os, sys
     from pathlib import Path
-    from fleet.adapters.host.keepers import Keepers
+    from fleet.adapters.processes.keepers import Keepers
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
     keepers = Keepers(Path({str(rig.runs)!r}))
     print(keepers.look({RUN!r}).presence)
@@ -131,7 +131,7 @@ def test_a_keeper_that_cannot_start_is_an_error_that_says_why(rig):
 
 FORSAKEN = """
 import sys
-from fleet.supervisor import keeper
+from fleet import keeper
 keeper.FORSAKEN = 0.3  # a minute is long for a test
 keeper.main()
 """

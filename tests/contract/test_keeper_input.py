@@ -138,7 +138,7 @@ def test_words_from_a_later_version_are_passed_over(rig):
 LAUNCHER = """
 import os, sys, time
 from pathlib import Path
-from fleet.adapters.host.keepers import Keepers
+from fleet.adapters.processes.keepers import Keepers
 from fleet.ports import Launch
 runs, begin, who = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 keepers = Keepers(runs)

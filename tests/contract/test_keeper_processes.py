@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launching import Rig, is_alive, python, shell, until
 
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.ports import Launch, Presence
 
 RUN = "t-1.1"

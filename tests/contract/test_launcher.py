@@ -6,7 +6,7 @@ import os
 import pytest
 from launching import Rig, is_alive, shell, until
 
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
 from fleet.testing.clock import FakeClock

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.adapters.host import process
-from fleet.adapters.host.jobs import side_by_side
+from fleet.adapters.processes import run as process
+from fleet.adapters.processes.threads import side_by_side
 from fleet.domain.errors import Unavailable
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.adapters.host.screen_rules import PROGRAMS
-from fleet.adapters.host.screens import program_of, read_screen
+from fleet.adapters.tmux.screen_rules import PROGRAMS
+from fleet.adapters.tmux.screens import program_of, read_screen
 from fleet.ports import ScreenState
 
 SCREENS = Path(__file__).parents[1] / "transcripts" / "screens"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fleet
-from fleet.adapters.host import small
+from fleet.base import lean as small
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 WRONG = ["", " ", "{", '{"a": ', '{"a": 1} x', "[1,]", "'a'", '"a', '"\n"', b"\xff"]
 TAKES = """
 import sys; sys.path.insert(0, sys.argv[1])
-from fleet.adapters.host.small import loads
+from fleet.base.lean import loads
 assert "json" not in sys.modules
 for text in eval(sys.argv[2]):
     try:
@@ -33,7 +33,7 @@ for text in eval(sys.argv[2]):
 """
 LOADS = """
 import sys; sys.path.insert(0, sys.argv[1])
-from fleet.supervisor import keeper
+from fleet import keeper
 print(*sys.modules)
 """
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fleet.adapters.host.bell import Bell
-from fleet.bootstrap import open_store
+from fleet.adapters.home.bell import Bell
+from fleet.app import open_store
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event
 from fleet.domain.task import Task, TaskState
@@ -25,8 +25,8 @@ KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.real)]
 COMMIT = """
 import sys, time
 from pathlib import Path
-from fleet.adapters.host.bell import Bell
-from fleet.bootstrap import open_store
+from fleet.adapters.home.bell import Bell
+from fleet.app import open_store
 from fleet.domain.event import Event
 url, bell = sys.argv[1:]
 store = open_store(url, Bell(Path(bell)) if bell else None)

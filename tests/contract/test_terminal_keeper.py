@@ -15,7 +15,7 @@ import pytest
 from launching import is_alive, until
 from panes import RUN, Panes
 
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Presence, ScreenState
 
@@ -120,7 +120,7 @@ def test_launching_again_and_by_many_starts_one_program(rig):
     launch = rig.in_terminal(f"echo x >> {rig.note('ran')}; sleep 60")
     other = textwrap.dedent(f"""
         from pathlib import Path
-        from fleet.adapters.host.keepers import Keepers
+        from fleet.adapters.processes.keepers import Keepers
         from fleet.ports import Launch
         Keepers(Path({str(rig.runs)!r})).launch({RUN!r}, Launch(**{launch._asdict()!r}))
     """)

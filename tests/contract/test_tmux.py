@@ -10,7 +10,7 @@ import pytest
 from launching import until
 from panes import Panes
 
-from fleet.adapters.host.tmux import RECORDED, Tmux
+from fleet.adapters.tmux.tmux import RECORDED, Tmux
 from fleet.domain.errors import Unavailable
 
 BRANCHES = [
@@ -210,7 +210,7 @@ def test_a_server_that_ends_as_its_last_session_does_is_started_again(rig, start
 
 
 def test_a_server_that_does_not_answer_is_an_error_that_says_so(rig, start, monkeypatch):
-    import fleet.adapters.host.tmux as module
+    import fleet.adapters.tmux.tmux as module
 
     start("one")
     monkeypatch.setattr(module, "DEADLINE", 0.5)

@@ -6,7 +6,7 @@ import signal
 import pytest
 from launching import Rig, shell, until
 
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.ports import Presence
 
 RUN = "t-1.1"

@@ -7,7 +7,7 @@ import re
 
 from tree import TOP, files
 
-from fleet.cli.agent_calls import BUSY
+from fleet.cli.agents.calls import BUSY
 from fleet.domain import errors
 
 PAGE = TOP / "docs" / "reference" / "exit-codes.md"

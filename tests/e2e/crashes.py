@@ -10,7 +10,7 @@ from pathlib import Path
 
 from desk import Desk, until
 
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.tmux.tmux import Tmux
 
 HOOK = Path(__file__).parent / "crashing"
 PROMPT = "write note.txt new"

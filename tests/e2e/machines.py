@@ -10,7 +10,7 @@ from pathlib import Path
 
 from desk import Desk
 
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 from free_ports import free_ports
 from litellm_stand_in import litellm_stand_in
 

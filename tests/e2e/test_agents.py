@@ -11,7 +11,7 @@ import pytest
 from crashes import LONG
 from desk import Desk, until
 
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.tmux.tmux import Tmux
 
 ODD = ["it's", "$(touch x)", "two\nlines", "C-c", "-x --help", "tab\there", "ünï 🚀", "end\\"]
 

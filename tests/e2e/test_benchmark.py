@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 from desk import FLEET, Desk
 
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 SMALL, HEAVY = "qwen2.5-coder:7b", "qwen2.5-coder:32b"
 FLEET_YAML = """\

@@ -12,9 +12,9 @@ from contextlib import suppress
 import pytest
 from desk import Desk, until
 
-from fleet.adapters.gateway.relay_config import relay_config
+from fleet.adapters.relay.plan import relay_config
 from fleet.config import load
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 from free_ports import free_ports
 
 FLEET = """\
@@ -189,7 +189,7 @@ def relay(place):
     config = place.desk.root / "relay.json"
     fleet = load(place.desk.repo, home=place.desk.home, env=place.desk.env).fleet
     config.write_text(json.dumps(relay_config(fleet)))
-    argv = [sys.executable, "-m", "fleet.adapters.gateway.relay_main", str(config)]
+    argv = [sys.executable, "-m", "fleet.adapters.relay.process", str(config)]
     process = subprocess.Popen(argv, env=place.desk.env, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port + 1}"
     until(lambda: ask(f"{url}/relay/health"), "the relay")

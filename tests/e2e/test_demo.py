@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from desk import FLEET, until
 
-from fleet.bootstrap import App
-from fleet.cli.demo_scratch import Scratch, stop
+from fleet.app import App
+from fleet.cli.demo.scratch import Scratch, stop
 from fleet.client import Client
 from fleet.domain.task import Spec
-from fleet.operations.showing import ShowTask
-from fleet.operations.tasks import AddTask
+from fleet.operations.tasks.change import AddTask
+from fleet.operations.tasks.show import ShowTask
 
 STORY = [
     "A scratch repository: ",

@@ -15,7 +15,7 @@ import pytest
 from desk import until
 from machines import FLEET, Machines, typed
 
-from fleet.testing.fake_node import FakeModel
+from fleet.testing.fake_node.node import FakeModel
 
 
 class Patient(Machines):

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from desk import Desk
 
-from fleet.adapters.coders.quoting import quoted
+from fleet.adapters.coders.shared.quoting import quoted
 
 SEEDED = """\
 project:

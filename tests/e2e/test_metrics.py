@@ -9,7 +9,7 @@ import pytest
 from desk import Desk, until
 from served import Served
 
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 WORLD = """\
 nodes:

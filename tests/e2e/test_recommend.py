@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from desk import Desk
 
-from fleet.testing.fake_node import FakeModel, FakeNode
+from fleet.testing.fake_node.node import FakeModel, FakeNode
 
 SMALL = FakeModel("qwen2.5-coder:7b", size=4_700_000_000)
 HEAVY = FakeModel("qwen2.5-coder:32b", size=20_000_000_000, parameters=32_000_000_000)

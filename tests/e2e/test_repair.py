@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from desk import Desk, until
 
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.tmux.tmux import Tmux
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from desk import FLEET, Desk, until
 
 import fleet
-from fleet.adapters.host.daemon import born
+from fleet.adapters.processes.supervisor_process import born
 
 LONG = "say begun\nsleep 60"
 

@@ -15,7 +15,7 @@ from desk import Desk
 
 import fleet
 from fleet.cli.root import root
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 TOP = Path(__file__).parents[2]
 SHIPPED = Path(fleet.__file__).parent / "skills"

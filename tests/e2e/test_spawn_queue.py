@@ -8,7 +8,7 @@ import pytest
 from desk import Desk
 from served import Served
 
-from fleet.bootstrap import App
+from fleet.app import App
 
 MOST = 3
 WORDS = ("low", "normal", "high", "critical")

@@ -11,10 +11,10 @@ import struct
 import threading
 import time
 
-from fleet.bootstrap import App
+from fleet.app import App
 from fleet.domain.access import Actor, Role
-from fleet.server.making import tokens_of
-from fleet.server.running import Serving
+from fleet.server.make import tokens_of
+from fleet.server.run import Serving
 
 
 class Inside:

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from fleet.adapters.gateway.relay_app import Relay
-from fleet.adapters.gateway.relay_config import plan_of, relay_config
-from fleet.adapters.gateway.relay_main import open_relay
+from fleet.adapters.relay.app import Relay
+from fleet.adapters.relay.plan import plan_of, relay_config
+from fleet.adapters.relay.process import open_relay
 from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 MODEL = "coder"
 UPSTREAM = "qwen2.5-coder:7b"

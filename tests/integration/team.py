@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 from test_server import Served
 
-from fleet.server.seed_described import described
+from fleet.server.claude_fleet.described import described
 
 COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract.launching import is_alive, until
-from fleet.adapters.host.home import Home
+from fleet.adapters.home.home import Home
 from fleet.domain.run import Choice
 from fleet.domain.task import claim
 from fleet.ports import Put

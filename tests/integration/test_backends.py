@@ -10,14 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from contract.launching import until
-from fleet.adapters.backends.keys import key_of
-from fleet.adapters.backends.ollama import Ollama
-from fleet.adapters.backends.probe import Prober, detect, make_backend
-from fleet.adapters.backends.warming import Warming
+from fleet.adapters.nodes.key import key_of
+from fleet.adapters.nodes.ollama import Ollama
+from fleet.adapters.nodes.survey import Prober, detect, make_backend
+from fleet.adapters.nodes.warm_up import Warming
 from fleet.domain.errors import Unavailable
 from fleet.domain.fleet import Node, Serving
-from fleet.domain.inventory import cache_bytes
-from fleet.testing.fake_node import FakeModel, FakeNode
+from fleet.domain.nodes.inventory import cache_bytes
+from fleet.testing.fake_node.node import FakeModel, FakeNode
 
 KINDS = ("ollama", "vllm", "llamacpp", "lmstudio", "openai", "openrouter", "anthropic")
 LOCAL = KINDS[:4]

@@ -11,14 +11,14 @@ import pytest
 
 from contract.launching import until
 from fleet.adapters.beads import BdProgram
-from fleet.adapters.host.jobs import ThreadJobs
-from fleet.adapters.host.notify import NumberFile
+from fleet.adapters.machine.notify import NumberFile
+from fleet.adapters.processes.threads import ThreadJobs
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Unavailable
 from fleet.operations.catalogue import perform
-from fleet.operations.tasks import CancelTask
-from fleet.supervisor.beads import Beads
-from fleet.supervisor.beads_plan import bead_of
+from fleet.operations.tasks.change import CancelTask
+from fleet.supervisor.beads.exchange import Beads
+from fleet.supervisor.beads.plan import bead_of
 
 STAND_IN = Path(__file__).parent / "bd_stand_in.py"
 ACTOR = "fleet-box-1"

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from yard import Yard
 
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 FLEET_YAML = """\
 nodes: {{here: {{endpoint: "{url}"}}}}

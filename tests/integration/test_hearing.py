@@ -9,8 +9,8 @@ import pytest
 from contract.launching import until
 from fleet.domain.task import Spec
 from fleet.operations.catalogue import perform
-from fleet.operations.mail import SendMail
-from fleet.operations.tasks import AddTask
+from fleet.operations.messages.mail import SendMail
+from fleet.operations.tasks.change import AddTask
 
 
 def heard(yard, task: str) -> list[str]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from hostile import HOST, Answer, HostileTeam, over_the_wire, request
 
-from fleet.server.seed_paths import PATHS
+from fleet.server.claude_fleet.paths import PATHS
 
 JSON = "Content-Type: application/json"
 DEEP = 100_000

@@ -17,8 +17,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
 from fleet.operations.catalogue import operations
-from fleet.server import openapi
-from fleet.server.seed_paths import PATHS
+from fleet.server.claude_fleet.paths import PATHS
+from fleet.server.http import openapi
 
 CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance]
 ENDLESS = "/events"  # an answer that goes on for ever is looked at elsewhere

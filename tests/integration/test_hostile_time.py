@@ -10,16 +10,16 @@ import time
 import pytest
 from hostile import HOST, Answer, heard
 
-from fleet.bootstrap import App
+from fleet.app import App
 from fleet.domain.access import Actor, Role
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Refused
-from fleet.operations.tasks import AddTask
+from fleet.operations.tasks.change import AddTask
 from fleet.ports import EntryQuery
-from fleet.server.guard import Rates
-from fleet.server.making import tokens_of
-from fleet.server.once import DAY, OFTEN, once
-from fleet.server.running import Serving
+from fleet.server.http.guard import Rates
+from fleet.server.http.idempotency import DAY, OFTEN, once
+from fleet.server.make import tokens_of
+from fleet.server.run import Serving
 from fleet.testing.clock import FakeClock
 from fleet.testing.memory_store import MemoryStore
 

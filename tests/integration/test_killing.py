@@ -8,9 +8,9 @@ import pytest
 
 import fleet.client
 from contract.launching import until
-from fleet.cli.agent_calls import kill
-from fleet.operations.agents import ListAgents
-from fleet.operations.tasks import CancelTask
+from fleet.cli.agents.calls import kill
+from fleet.operations.tasks.at_work import ListAgents
+from fleet.operations.tasks.change import CancelTask
 
 
 @pytest.fixture

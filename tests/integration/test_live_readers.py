@@ -13,7 +13,7 @@ import pytest
 from listeners import Inside, Sse, Ws, until
 
 from fleet.domain.event import Event
-from fleet.server.stream import HELD, IN_KERNEL
+from fleet.server.live.stream import HELD, IN_KERNEL
 
 KEPT = {"Reader", "Wire", "WSProtocol", "RequestResponseCycle", "_SelectorSocketTransport"}
 SMALL = 4096  # what an idle reader's own side holds

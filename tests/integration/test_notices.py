@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from contract.launching import until
-from fleet.adapters.host.notify import Desktop, NumberFile, Webhook
+from fleet.adapters.machine.notify import Desktop, NumberFile, Webhook
 from fleet.domain.errors import Unavailable
 from fleet.supervisor.notices import Notice
 

@@ -7,8 +7,8 @@ from team import Team
 
 from fleet.domain.access import GRANTS, Role
 from fleet.operations.catalogue import operations
-from fleet.server.seed_paths import PATHS
-from fleet.server.tool_table import TOOLS as TABLE
+from fleet.server.claude_fleet.paths import PATHS
+from fleet.server.mcp.tool_table import TOOLS as TABLE
 
 OPERATIONS = {operation.name: operation for operation in operations()}
 TOOLS = {tool.name: tool for tool in TABLE}

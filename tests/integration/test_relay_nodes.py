@@ -8,7 +8,7 @@ import time
 import pytest
 from relay_stand import HELLO, MODEL, UPSTREAM, Stand, serving
 
-from fleet.adapters.gateway.relay_config import speed_key
+from fleet.adapters.relay.plan import speed_key
 from fleet.domain.fleet import Model
 
 

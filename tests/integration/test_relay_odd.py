@@ -9,10 +9,10 @@ import threading
 import pytest
 from relay_stand import HELLO, MODEL, UPSTREAM, Stand, fleet_of, serving
 
-from fleet.adapters.gateway.relay_config import plan_of, relay_config
-from fleet.adapters.gateway.relay_wires import WIRES, Clock, Ear, Tokens, cost, timing, tokens
-from fleet.domain.breaker import Result
+from fleet.adapters.relay.plan import plan_of, relay_config
+from fleet.adapters.relay.wires import WIRES, Clock, Ear, Tokens, cost, timing, tokens
 from fleet.domain.fleet import Model
+from fleet.domain.nodes.breaker import Result
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import time
 import pytest
 from relay_stand import HELLO, MODEL, UPSTREAM, fleet_of, serving
 
-from fleet.adapters.gateway.relay_config import plan_of, read_plan, relay_config
+from fleet.adapters.relay.plan import plan_of, read_plan, relay_config
 from fleet.domain.errors import BadConfig
 from fleet.domain.fleet import Model, Node, Serving
-from fleet.testing.fake_node import FakeNode
+from fleet.testing.fake_node.node import FakeNode
 
 
 class Program:
@@ -27,7 +27,7 @@ class Program:
             self.port = free.port
         self.settings = {"port": self.port, "traces": str(folder / "traces.jsonl")} | settings
         self.write(fleet)
-        argv = [sys.executable, "-m", "fleet.adapters.gateway.relay_main", str(self.file)]
+        argv = [sys.executable, "-m", "fleet.adapters.relay.process", str(self.file)]
         self.process = subprocess.Popen(argv, stderr=(folder / "stderr").open("w"))
         self.until(lambda: self.get("/relay/health")["ok"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.bootstrap.run_tools import actor_of
+from fleet.app.run_identity import actor_of
 from fleet.domain.access import Role
 
 YAML = """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from contract.launching import until
-from fleet.bootstrap.run_tools import actor_of
+from fleet.app.run_identity import actor_of
 from fleet.domain.access import Role
-from fleet.operations.showing import ShowTask
-from fleet.operations.spawning import SpawnAgent
-from fleet.operations.tasks import CancelTask
+from fleet.operations.tasks.change import CancelTask
+from fleet.operations.tasks.show import ShowTask
+from fleet.operations.tasks.spawn import SpawnAgent
 
 
 def spawn(yard, handle: str, *script: str, **given) -> str:

@@ -2,8 +2,8 @@
 
 import time
 
-from fleet.operations.swarms import CreateSwarm, ShowSwarm
-from fleet.operations.tasks import AddTask
+from fleet.operations.tasks.change import AddTask
+from fleet.operations.team.swarms import CreateSwarm, ShowSwarm
 
 
 def put_in(yard, swarm: str, *script: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fleet.adapters.host.tail import LONGEST, Tail
+from fleet.adapters.home.tail import LONGEST, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

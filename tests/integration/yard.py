@@ -12,12 +12,12 @@ from pathlib import Path
 
 from contract.checkouts import git, make_repo
 from contract.launching import until
-from fleet.adapters.host import machine
-from fleet.bootstrap import App
+from fleet.app import App
+from fleet.base import machine
 from fleet.client import Client
 from fleet.domain.run import RunState
 from fleet.domain.task import Limits, Spec
-from fleet.operations.tasks import AddTask
+from fleet.operations.tasks.change import AddTask
 from warm import start_fleet, type_fleet
 
 BIN = Path(sys.executable).parent

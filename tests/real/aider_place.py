@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from driver import Place
 
-from fleet.adapters.coders.aider import AiderCoder
+from fleet.adapters.coders.aider.coder import AiderCoder
 from fleet.testing.model_server import say
 
 if TYPE_CHECKING:

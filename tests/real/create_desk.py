@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from queue_desk import FLEET, QueueDesk
 from terminal_world import at_home
 
-from fleet.adapters.host.terminals import Terminals
-from fleet.adapters.host.tmux import Tmux
+from fleet.adapters.tmux.terminals import Terminals
+from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import ScreenState
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from programs import Drive, private_env, repository
 
-from fleet.adapters.host import machine
-from fleet.adapters.host.keepers import Keepers
+from fleet.adapters.processes.keepers import Keepers
+from fleet.base import machine
 from fleet.domain.transcript import SaidKind
 from fleet.ports import Brief
 from fleet.testing.model_server import Asked, Call, ModelServer, Reply

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from programs import ROOT, private_env, repository
 from terminal_world import at_home
 
-from fleet.adapters.host.checks import free_pair
-from fleet.testing.fake_node import FakeNode
+from fleet.adapters.machine.doctor_checks import free_pair
+from fleet.testing.fake_node.node import FakeNode
 from fleet.testing.model_server import ModelServer, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.testing.fake_node import Seen
+    from fleet.testing.fake_node.node import Seen
     from fleet.testing.model_server import Asked, Reply
 
 BIN = Path(sys.executable).parent

@@ -17,7 +17,7 @@ from fleet.ports import Brief, Presence
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.adapters.host.keepers import Keepers
+    from fleet.adapters.processes.keepers import Keepers
     from fleet.domain.run import Outcome
     from fleet.ports import Coder, Listener
 

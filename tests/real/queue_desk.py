@@ -12,7 +12,7 @@ from pathlib import Path
 
 from programs import private_env, repository
 
-from fleet.adapters.host import machine
+from fleet.base import machine
 from fleet.testing.model_server import ModelServer, call
 
 FLEET = Path(sys.executable).with_name("fleet")

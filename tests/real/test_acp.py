@@ -6,7 +6,7 @@ import pytest
 from acp_agent import opencode
 from driver import Place, assert_replays, is_quiet, left_of
 
-from fleet.adapters.coders.acp import AcpCoder
+from fleet.adapters.coders.acp.coder import AcpCoder
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, call, hang, say

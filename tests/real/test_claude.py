@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from programs import Drive, private_env, repository
 
-from fleet.adapters.coders.claude import ClaudeCoder
-from fleet.adapters.host import machine
-from fleet.adapters.host.keepers import Keepers
+from fleet.adapters.coders.claude.coder import ClaudeCoder
+from fleet.adapters.processes.keepers import Keepers
+from fleet.base import machine
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.ports import Brief

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from driver import Place, assert_replays, is_quiet, left_of
 
-from fleet.adapters.coders.codex import CodexCoder
-from fleet.adapters.host.keepers import Keepers
+from fleet.adapters.coders.codex.coder import CodexCoder
+from fleet.adapters.processes.keepers import Keepers
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import (

@@ -21,7 +21,7 @@ from gateway_world import (
     GatewayWorld,
 )
 
-from fleet.domain.tools import granted
+from fleet.domain.coder_tools import granted
 from fleet.testing.model_server import call, say
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.xdist_group("litellm")]

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from e2e.desk import Desk, until
-from fleet.adapters.host.machine import since_boot
-from fleet.bootstrap import open_store
+from fleet.app import open_store
+from fleet.base.machine import since_boot
 from postgres import private_postgres
 
 pytestmark = pytest.mark.real

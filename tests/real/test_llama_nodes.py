@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 from llama_server import NAME, LlamaServer
 
-from fleet.adapters.backends.probe import Prober, detect, make_backend
+from fleet.adapters.nodes.survey import Prober, detect, make_backend
 from fleet.domain.fleet import Node
 
 pytestmark = pytest.mark.real

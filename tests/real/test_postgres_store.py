@@ -14,7 +14,7 @@ import pytest
 
 from fleet.adapters.stores.postgres import Postgres
 from fleet.adapters.stores.sql import SqlStore
-from fleet.bootstrap import open_store
+from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
 from fleet.ports import TaskQuery

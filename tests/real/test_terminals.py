@@ -8,9 +8,9 @@ import time
 import pytest
 from terminal_world import LIST, STOP, YES, World, asking
 
-from fleet.adapters.coders.claude import ClaudeCoder
-from fleet.adapters.coders.codex import CodexCoder
-from fleet.adapters.coders.opencode import OpenCodeCoder
+from fleet.adapters.coders.claude.coder import ClaudeCoder
+from fleet.adapters.coders.codex.coder import CodexCoder
+from fleet.adapters.coders.opencode.coder import OpenCodeCoder
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, Wait, say
 

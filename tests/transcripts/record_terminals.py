@@ -13,9 +13,9 @@ sys.path.insert(0, str(HERE.parent / "real"))
 
 from terminal_world import LIST, STOP, YES, World, asking  # noqa: E402  # the path comes first
 
-from fleet.adapters.coders.claude import ClaudeCoder  # noqa: E402
-from fleet.adapters.coders.codex import CodexCoder  # noqa: E402
-from fleet.adapters.coders.opencode import OpenCodeCoder  # noqa: E402
+from fleet.adapters.coders.claude.coder import ClaudeCoder  # noqa: E402
+from fleet.adapters.coders.codex.coder import CodexCoder  # noqa: E402
+from fleet.adapters.coders.opencode.coder import OpenCodeCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import Reply, Say, Tokens, Wait, call, fail, say  # noqa: E402
 

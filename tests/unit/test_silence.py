@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fleet.domain.run import Ending
 from fleet.domain.transcript import Conversation
-from fleet.supervisor.limits import FIRST_LINE, Silence
+from fleet.supervisor.attempt.limits import FIRST_LINE, Silence
 
 GOING = Conversation(lines=3, turns=1)
 

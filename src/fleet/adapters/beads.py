@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.host import process
+from fleet.adapters.processes import run as process
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 

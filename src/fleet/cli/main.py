@@ -11,85 +11,133 @@ import os
 import sys
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "add": ("fleet.cli.tasks:add", "Queue a task."),
-    "tasks": ("fleet.cli.tasks:tasks", "List the tasks."),
-    "show": ("fleet.cli.tasks:show", "Show a task, its runs and what holds it."),
-    "ready": ("fleet.cli.tasks:ready", "List the tasks that could start now."),
-    "cancel": ("fleet.cli.tasks:cancel", "Cancel a task."),
-    "retry": ("fleet.cli.tasks:retry", "Open a task again that failed or was cancelled."),
-    "reopen": ("fleet.cli.tasks:reopen", "Let a task go on, with the answer in its Q&A.md."),
-    "close": ("fleet.cli.tasks:close", "Settle a task by hand."),
-    "pause": ("fleet.cli.tasks:pause", "Keep a task from starting."),
-    "resume": ("fleet.cli.tasks:resume", "Let a paused or postponed task start."),
-    "comment": ("fleet.cli.tasks:comment", "Write a note on a task."),
-    "dep": ("fleet.cli.tasks:dep", "Say which tasks a task waits for."),
-    "ask": ("fleet.cli.messages:ask", "Ask a question that holds a task until it is answered."),
-    "send": ("fleet.cli.messages:send", "Tell an agent something while it works."),
-    "answer": ("fleet.cli.messages:answer", "Answer a question."),
-    "questions": ("fleet.cli.messages:questions", "List the open questions."),
-    "bd": ("fleet.cli.bd:bd", "Speak bd's command line to this queue."),
-    "run": ("fleet.cli.supervise:run", "Run the supervisor: it turns ready tasks into runs."),
-    "logs": ("fleet.cli.work:logs", "Show what a run said."),
-    "task": ("fleet.cli.files:task", "Show one of a task's files: its log, its plan, its result."),
-    "log": ("fleet.cli.files:log", "Show the supervisor's log."),
-    "notify": ("fleet.cli.notify:notify", "Send a test notice to what is configured."),
-    "create": ("fleet.cli.agents:create", "Start an agent on a branch of its own."),
-    "fanout": ("fleet.cli.agents:fanout", "Start several agents with the same prompt."),
-    "multi": ("fleet.cli.agents:multi", "Start several agents, each with its own prompt."),
-    "list": ("fleet.cli.agents:list_", "List the agents at work."),
-    "prompt": ("fleet.cli.agents:prompt", "Tell an agent what to do next."),
-    "attach": ("fleet.cli.agents:attach", "Sit down at an agent's terminal."),
-    "explain": ("fleet.cli.agents:explain", "Say what an agent is doing, and how we know."),
-    "kill": ("fleet.cli.agents:kill", "End agents, keep their work, remove their worktrees."),
-    "spawn": ("fleet.cli.workers:spawn", "Start an agent, as `create` does."),
-    "dismiss": ("fleet.cli.workers:dismiss", "End an agent, as `kill` does."),
-    "workers": ("fleet.cli.workers:workers", "List the agents at work, as `list` does."),
-    "diff": ("fleet.cli.workspaces:diff", "Show what a task has changed."),
-    "merge": ("fleet.cli.workspaces:merge", "Merge a task's branch onto its base."),
-    "worktree": ("fleet.cli.worktree:worktree", "Commit in, push and merge a worktree."),
-    "kept": ("fleet.cli.workspaces:kept", "List, restore or drop work that was kept."),
-    "gc": ("fleet.cli.workspaces:gc", "Remove the worktrees that ended tasks left."),
-    "discover": ("fleet.cli.compute:discover", "Ask every node what models it has."),
-    "status": ("fleet.cli.compute:status", "Show nodes, what is resident, and the routes."),
-    "warmup": ("fleet.cli.compute:warmup", "Load the models before work begins."),
-    "benchmark": ("fleet.cli.benchmark:benchmark", "Measure how fast every node is."),
-    "recommend": ("fleet.cli.recommend:recommend", "Say which agent and model belongs where."),
-    "init": ("fleet.cli.setup:init", "Set up the home and the project's fleet.yaml."),
-    "validate": ("fleet.cli.setup:validate", "Check fleet.yaml."),
-    "config": ("fleet.cli.setup:config", "Show, set, edit or check the settings."),
-    "trust": ("fleet.cli.setup:trust", "Let this project's settings run commands."),
-    "gateway": ("fleet.cli.gateway:gateway", "Run LiteLLM, and the relay that chooses nodes."),
-    "up": ("fleet.cli.up:up", "Start the gateway, warm the models, start the supervisor."),
-    "down": ("fleet.cli.up:down", "Stop what `up` started."),
-    "trace": ("fleet.cli.trace:trace", "Show the requests: who asked, who answered, how long."),
-    "doctor": ("fleet.cli.doctor:doctor", "Look for what is wrong, and say how to mend it."),
-    "generate": ("fleet.cli.generate:generate", "Write the files that programs read."),
-    "clean": ("fleet.cli.generate:clean", "Remove the files that `generate` wrote."),
-    "serve": ("fleet.cli.serve:serve", "Serve the operations over HTTP."),
-    "health": ("fleet.cli.health:health", "Say whether the server answers."),
-    "metrics": ("fleet.cli.health:metrics", "Show the server's figures."),
-    "mcp": ("fleet.cli.mcp_command:mcp", "Speak MCP on standard input and output."),
-    "token": ("fleet.cli.token:token", "Make, list and revoke tokens."),
-    "teams": ("fleet.cli.team:teams", "List who has been seen in a team."),
-    "swarms": ("fleet.cli.team:swarms", "List the swarms."),
-    "swarm-create": ("fleet.cli.team:swarm_create", "Make a swarm of at most so many agents."),
-    "swarm-kill": ("fleet.cli.team:swarm_kill", "End a swarm and its agents."),
-    "blackboard": ("fleet.cli.team:blackboard", "Show the board of a swarm or a task."),
-    "blackboard-post": ("fleet.cli.team:blackboard_post", "Post to a board."),
-    "blackboard-read": ("fleet.cli.team:blackboard_read", "Say that posts were read."),
-    "blackboard-archive": ("fleet.cli.team:blackboard_archive", "Take posts off a board."),
-    "checkpoints": ("fleet.cli.team:checkpoints", "List the checkpoints."),
-    "checkpoint": ("fleet.cli.keeping:checkpoint", "Save, load, accept or reject a checkpoint."),
-    "mail": ("fleet.cli.keeping:mail", "Send and read mail within the team."),
-    "chat": ("fleet.cli.chat:chat", "Talk to members of the team."),
-    "memory": ("fleet.cli.keeping:memory", "Keep what should be known later, and find it."),
-    "claims": ("fleet.cli.keeping:claims", "Claim files, so that two do not change one."),
-    "coders": ("fleet.cli.coders:coders", "List the coders and what each can do."),
-    "skills": ("fleet.cli.skills:skills", "Install the skills that teach assistants Fleet."),
-    "plugins": ("fleet.cli.skills:plugins", "Make a marketplace of those skills."),
-    "completion": ("fleet.cli.completion:completion", "Print a shell's completion script."),
-    "update": ("fleet.cli.update:update", "Get the newest release."),
-    "demo": ("fleet.cli.demo:demo", "Run the whole path in a scratch repository."),
+    "add": ("fleet.cli.tasks.tasks:add", "Queue a task."),
+    "tasks": ("fleet.cli.tasks.tasks:tasks", "List the tasks."),
+    "show": ("fleet.cli.tasks.tasks:show", "Show a task, its runs and what holds it."),
+    "ready": ("fleet.cli.tasks.tasks:ready", "List the tasks that could start now."),
+    "cancel": ("fleet.cli.tasks.tasks:cancel", "Cancel a task."),
+    "retry": ("fleet.cli.tasks.tasks:retry", "Open a task again that failed or was cancelled."),
+    "reopen": ("fleet.cli.tasks.tasks:reopen", "Let a task go on, with the answer in its Q&A.md."),
+    "close": ("fleet.cli.tasks.tasks:close", "Settle a task by hand."),
+    "pause": ("fleet.cli.tasks.tasks:pause", "Keep a task from starting."),
+    "resume": ("fleet.cli.tasks.tasks:resume", "Let a paused or postponed task start."),
+    "comment": ("fleet.cli.tasks.tasks:comment", "Write a note on a task."),
+    "dep": ("fleet.cli.tasks.tasks:dep", "Say which tasks a task waits for."),
+    "ask": (
+        "fleet.cli.tasks.messages:ask",
+        "Ask a question that holds a task until it is answered.",
+    ),
+    "send": ("fleet.cli.tasks.messages:send", "Tell an agent something while it works."),
+    "answer": ("fleet.cli.tasks.messages:answer", "Answer a question."),
+    "questions": ("fleet.cli.tasks.messages:questions", "List the open questions."),
+    "bd": ("fleet.cli.bd.commands:bd", "Speak bd's command line to this queue."),
+    "run": ("fleet.cli.supervisor.run:run", "Run the supervisor: it turns ready tasks into runs."),
+    "logs": ("fleet.cli.tasks.logs:logs", "Show what a run said."),
+    "task": (
+        "fleet.cli.tasks.files:task",
+        "Show one of a task's files: its log, its plan, its result.",
+    ),
+    "log": ("fleet.cli.tasks.files:log", "Show the supervisor's log."),
+    "notify": ("fleet.cli.setup.notify:notify", "Send a test notice to what is configured."),
+    "create": ("fleet.cli.agents.agents:create", "Start an agent on a branch of its own."),
+    "fanout": ("fleet.cli.agents.agents:fanout", "Start several agents with the same prompt."),
+    "multi": ("fleet.cli.agents.agents:multi", "Start several agents, each with its own prompt."),
+    "list": ("fleet.cli.agents.agents:list_", "List the agents at work."),
+    "prompt": ("fleet.cli.agents.agents:prompt", "Tell an agent what to do next."),
+    "attach": ("fleet.cli.agents.agents:attach", "Sit down at an agent's terminal."),
+    "explain": ("fleet.cli.agents.agents:explain", "Say what an agent is doing, and how we know."),
+    "kill": (
+        "fleet.cli.agents.agents:kill",
+        "End agents, keep their work, remove their worktrees.",
+    ),
+    "spawn": ("fleet.cli.agents.spawn_dismiss:spawn", "Start an agent, as `create` does."),
+    "dismiss": ("fleet.cli.agents.spawn_dismiss:dismiss", "End an agent, as `kill` does."),
+    "workers": (
+        "fleet.cli.agents.spawn_dismiss:workers",
+        "List the agents at work, as `list` does.",
+    ),
+    "diff": ("fleet.cli.tasks.merge_and_keep:diff", "Show what a task has changed."),
+    "merge": ("fleet.cli.tasks.merge_and_keep:merge", "Merge a task's branch onto its base."),
+    "worktree": ("fleet.cli.tasks.worktree:worktree", "Commit in, push and merge a worktree."),
+    "kept": ("fleet.cli.tasks.merge_and_keep:kept", "List, restore or drop work that was kept."),
+    "gc": ("fleet.cli.tasks.merge_and_keep:gc", "Remove the worktrees that ended tasks left."),
+    "discover": ("fleet.cli.compute.nodes:discover", "Ask every node what models it has."),
+    "status": ("fleet.cli.compute.nodes:status", "Show nodes, what is resident, and the routes."),
+    "warmup": ("fleet.cli.compute.nodes:warmup", "Load the models before work begins."),
+    "benchmark": ("fleet.cli.compute.benchmark:benchmark", "Measure how fast every node is."),
+    "recommend": (
+        "fleet.cli.compute.recommend:recommend",
+        "Say which agent and model belongs where.",
+    ),
+    "init": ("fleet.cli.setup.config:init", "Set up the home and the project's fleet.yaml."),
+    "validate": ("fleet.cli.setup.config:validate", "Check fleet.yaml."),
+    "config": ("fleet.cli.setup.config:config", "Show, set, edit or check the settings."),
+    "trust": ("fleet.cli.setup.config:trust", "Let this project's settings run commands."),
+    "gateway": (
+        "fleet.cli.compute.gateway:gateway",
+        "Run LiteLLM, and the relay that chooses nodes.",
+    ),
+    "up": ("fleet.cli.compute.up:up", "Start the gateway, warm the models, start the supervisor."),
+    "down": ("fleet.cli.compute.up:down", "Stop what `up` started."),
+    "trace": (
+        "fleet.cli.compute.trace:trace",
+        "Show the requests: who asked, who answered, how long.",
+    ),
+    "doctor": (
+        "fleet.cli.compute.doctor:doctor",
+        "Look for what is wrong, and say how to mend it.",
+    ),
+    "generate": ("fleet.cli.compute.generate:generate", "Write the files that programs read."),
+    "clean": ("fleet.cli.compute.generate:clean", "Remove the files that `generate` wrote."),
+    "serve": ("fleet.cli.server.serve:serve", "Serve the operations over HTTP."),
+    "health": ("fleet.cli.server.health:health", "Say whether the server answers."),
+    "metrics": ("fleet.cli.server.health:metrics", "Show the server's figures."),
+    "mcp": ("fleet.cli.server.mcp_command:mcp", "Speak MCP on standard input and output."),
+    "token": ("fleet.cli.team.token:token", "Make, list and revoke tokens."),
+    "teams": ("fleet.cli.team.swarms_and_boards:teams", "List who has been seen in a team."),
+    "swarms": ("fleet.cli.team.swarms_and_boards:swarms", "List the swarms."),
+    "swarm-create": (
+        "fleet.cli.team.swarms_and_boards:swarm_create",
+        "Make a swarm of at most so many agents.",
+    ),
+    "swarm-kill": ("fleet.cli.team.swarms_and_boards:swarm_kill", "End a swarm and its agents."),
+    "blackboard": (
+        "fleet.cli.team.swarms_and_boards:blackboard",
+        "Show the board of a swarm or a task.",
+    ),
+    "blackboard-post": ("fleet.cli.team.swarms_and_boards:blackboard_post", "Post to a board."),
+    "blackboard-read": (
+        "fleet.cli.team.swarms_and_boards:blackboard_read",
+        "Say that posts were read.",
+    ),
+    "blackboard-archive": (
+        "fleet.cli.team.swarms_and_boards:blackboard_archive",
+        "Take posts off a board.",
+    ),
+    "checkpoints": ("fleet.cli.team.swarms_and_boards:checkpoints", "List the checkpoints."),
+    "checkpoint": (
+        "fleet.cli.team.mail_and_memory:checkpoint",
+        "Save, load, accept or reject a checkpoint.",
+    ),
+    "mail": ("fleet.cli.team.mail_and_memory:mail", "Send and read mail within the team."),
+    "chat": ("fleet.cli.team.chat:chat", "Talk to members of the team."),
+    "memory": (
+        "fleet.cli.team.mail_and_memory:memory",
+        "Keep what should be known later, and find it.",
+    ),
+    "claims": (
+        "fleet.cli.team.mail_and_memory:claims",
+        "Claim files, so that two do not change one.",
+    ),
+    "coders": ("fleet.cli.setup.coders:coders", "List the coders and what each can do."),
+    "skills": ("fleet.cli.setup.skills:skills", "Install the skills that teach assistants Fleet."),
+    "plugins": ("fleet.cli.setup.skills:plugins", "Make a marketplace of those skills."),
+    "completion": (
+        "fleet.cli.terminal.completion:completion",
+        "Print a shell's completion script.",
+    ),
+    "update": ("fleet.cli.setup.update:update", "Get the newest release."),
+    "demo": ("fleet.cli.demo.queue:demo", "Run the whole path in a scratch repository."),
 }
 
 HEADINGS: dict[str, tuple[str, ...]] = {
@@ -180,7 +228,7 @@ COMPLETE = "_FLEET_COMPLETE"  # set by the shell's completion script
 
 def main(argv: list[str] | None = None) -> int:
     """`fleet`, `flt` and `subagent-fleet`."""
-    from fleet.cli.output import open_missing
+    from fleet.cli.terminal.output import open_missing
 
     open_missing()
     gc.set_threshold(FEWER_COLLECTIONS)
@@ -195,7 +243,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(words: list[str]) -> int:
     if COMPLETE in os.environ:
-        from fleet.cli.completion import complete
+        from fleet.cli.terminal.completion import complete
 
         return complete(os.environ[COMPLETE])
     if not words or words[0] in {"-h", "--help"}:
@@ -203,11 +251,11 @@ def _main(words: list[str]) -> int:
     if words[0] == "--version":
         return _print(version())
     if words == ["mcp"]:
-        from fleet.cli.mcp import bridge
+        from fleet.cli.server.mcp_bridge import bridge
 
         return bridge()
-    from fleet.cli.frame import run
     from fleet.cli.root import root
+    from fleet.cli.terminal.frame import run
 
     if words[0] in LOCAL - OF_SERVER:
         _stay_here(words[0])
@@ -218,7 +266,7 @@ def _stay_here(name: str) -> None:
     """A command that acts on this machine does so, wherever the queue is."""
     if os.environ.pop("FLEET_URL", "") or os.environ.pop("CLAUDE_FLEET_URL", ""):
         os.environ.pop("CLAUDE_FLEET_URL", None)
-        from fleet.cli.render import say
+        from fleet.cli.terminal.render import say
 
         say(f"`fleet {name}` acts on this machine, not on the server of FLEET_URL.", "dim")
 
@@ -259,12 +307,12 @@ def overview() -> str:
 
 
 def _print(text: str) -> int:
-    from fleet.cli.output import ReaderGone, write
+    from fleet.cli.terminal.output import ReaderGone, write
 
     try:
         write(text)
     except (ReaderGone, OSError) as error:
-        from fleet.cli.frame import ended
+        from fleet.cli.terminal.frame import ended
 
         return ended(error)
     return 0

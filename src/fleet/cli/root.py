@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli import main as table
-from fleet.cli.frame import FleetGroup
-from fleet.cli.output import write
+from fleet.cli.terminal.frame import FleetGroup
+from fleet.cli.terminal.output import write
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

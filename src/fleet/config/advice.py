@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.config.problems import Problem
+from fleet.config.files.problems import Problem
+from fleet.domain.coder_tools import INSTEAD, UNHEEDED, granted, unknown
 from fleet.domain.fleet import alias_of
-from fleet.domain.tools import INSTEAD, UNHEEDED, granted, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fleet.config.files.problems import Place
     from fleet.config.loader import Loaded
-    from fleet.config.problems import Place
     from fleet.domain.fleet import Model
 
 # Tokens of a program's first request, as it was measured: its instructions and tools alone.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fleet.config.bind_coders import bound as own_coders
+from fleet.config.bind_coders import installed
+from fleet.config.bind_models import Models
 from fleet.config.declared import Declared
-from fleet.config.kinds import size_bytes
-from fleet.config.models import Models
-from fleet.config.own_coders import bound as own_coders
-from fleet.config.own_coders import installed
+from fleet.config.keys.kinds import size_bytes
 from fleet.domain.errors import nearest
 from fleet.domain.fleet import (
     CODERS,
@@ -26,9 +26,9 @@ from fleet.domain.roles import role_prompt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fleet.config.key import Path
+    from fleet.config.files.problems import Problems
+    from fleet.config.keys.key import Path
     from fleet.config.layers import Layer
-    from fleet.config.problems import Problems
 
 HOSTED = {
     "openai": ("https://api.openai.com/v1", "os.environ/OPENAI_API_KEY"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fleet.config.files.problems import Place, Problems
+    from fleet.config.keys.table import Path
     from fleet.config.layers import Layer
-    from fleet.config.problems import Place, Problems
-    from fleet.config.table import Path
 
 
 class Declared:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.config import schema, table
-from fleet.config.kinds import Wrong, take
-from fleet.config.problems import Place
-from fleet.config.values import read
+from fleet.config.files.problems import Place
+from fleet.config.keys import lookup as schema
+from fleet.config.keys import table
+from fleet.config.keys.kinds import Wrong, take
+from fleet.config.keys.values import read
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path as FilePath
 
-    from fleet.config.problems import Problems
-    from fleet.config.table import Key, Path
+    from fleet.config.files.problems import Problems
+    from fleet.config.keys.table import Key, Path
 
 
 class Origin(NamedTuple):

@@ -149,7 +149,7 @@ def record(home: Path, done: Import, taken: list[str], left: list[str]) -> None:
     """Note that this file has been dealt with."""
     import json  # noqa: PLC0415 - only for an import
 
-    from fleet.config.files import write_whole  # noqa: PLC0415 - likewise
+    from fleet.config.files.write import write_whole  # noqa: PLC0415 - likewise
 
     known = records(home)
     known[str(done.source.file)] = {"taken": taken, "left": left}

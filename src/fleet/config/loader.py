@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleet.config import table, trust
+from fleet.config import trust
 from fleet.config.bind import bind
-from fleet.config.kinds import Wrong, masked
+from fleet.config.files.problems import InvalidConfig, Place, Problems
+from fleet.config.keys import table
+from fleet.config.keys.kinds import Wrong, masked
+from fleet.config.keys.values import final
 from fleet.config.layers import (
     Layer,
     Origin,
@@ -18,9 +21,7 @@ from fleet.config.layers import (
     merge,
 )
 from fleet.config.places import PROJECT_FILE, USER_FILE, find_project
-from fleet.config.problems import InvalidConfig, Place, Problems
 from fleet.config.settings import Settings, settings_of
-from fleet.config.values import final
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -138,8 +139,8 @@ def file_layer(
     """What one file says, on its own."""
     if file is None or (file not in texts and not file.exists()):
         return Layer({}, {})
-    from fleet.config import document  # noqa: PLC0415 - YAML only when there is a file
-    from fleet.config.reading import FileReader  # noqa: PLC0415 - likewise
+    from fleet.config.files import yaml_read as document  # noqa: PLC0415 - YAML only when there is a file
+    from fleet.config.files.layer_of_file import FileReader  # noqa: PLC0415 - likewise
 
     name = shown(file, cwd)
     if file in texts:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fleet.config.files.problems import Place
 from fleet.config.layers import Layer, Leaf
-from fleet.config.problems import Place
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path as FilePath
 
-    from fleet.config.problems import Problems
-    from fleet.config.table import Path
+    from fleet.config.files.problems import Problems
+    from fleet.config.keys.table import Path
 
 FILE = "trusted.json"
 VERSION = 1
@@ -123,7 +123,7 @@ def revoke(home: FilePath, file: FilePath) -> bool:
 def _write(home: FilePath, known: Mapping[str, Any]) -> None:
     import json  # noqa: PLC0415 - only for `fleet trust` and `fleet init`
 
-    from fleet.config.files import write_whole  # noqa: PLC0415 - likewise
+    from fleet.config.files.write import write_whole  # noqa: PLC0415 - likewise
 
     text = json.dumps({"fleet": VERSION, "files": known}, indent=2) + "\n"
     write_whole(home / FILE, text.encode(), mode=0o600)

@@ -8,7 +8,7 @@ from fleet.domain.access import Permission, Role
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.naming import clean_text, some_text, the_task
+from fleet.operations.shared.names import clean_text, some_text, the_task
 
 if TYPE_CHECKING:
     from fleet.domain.task import Task

@@ -9,10 +9,10 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.breaker import State
 from fleet.domain.errors import FleetError
-from fleet.domain.metrics import Histogram, Metric, Sample
+from fleet.domain.nodes.breaker import State
 from fleet.domain.task import TaskState
+from fleet.server.prometheus import Histogram, Metric, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, MutableMapping

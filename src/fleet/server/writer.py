@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Spoiled, Unavailable
 from fleet.operations.catalogue import perform
-from fleet.server.once import once
+from fleet.server.http.idempotency import once
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.task import SECOND
 from fleet.ports import Put
-from fleet.supervisor.loop import LEASE, MARGIN
+from fleet.supervisor.supervisor import LEASE, MARGIN
 
 if TYPE_CHECKING:
     from fleet.ports import Clock, Launcher, Store

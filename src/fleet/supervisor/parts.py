@@ -1,4 +1,4 @@
-"""What a supervisor is made of. `bootstrap` chooses the real ones, a test the fakes."""
+"""What a supervisor is made of. `app` chooses the real ones, a test the fakes."""
 
 from __future__ import annotations
 

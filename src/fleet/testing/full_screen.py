@@ -29,7 +29,7 @@ import time
 import tty
 from _thread import allocate_lock, start_new_thread
 
-from fleet.adapters.host.small import dumps, signal, suppress
+from fleet.base.lean import dumps, signal, suppress
 from fleet.testing.keystrokes import Keystrokes, Kind
 
 TYPE_CHECKING = False

@@ -17,9 +17,9 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from fleet.adapters.host.bd_program import bd_folder
-from fleet.adapters.host.tmux import Tmux
-from fleet.testing.fake_node import FakeNode
+from fleet.adapters.home.bd_program import bd_folder
+from fleet.adapters.tmux.tmux import Tmux
+from fleet.testing.fake_node.node import FakeNode
 from free_ports import free_ports
 from warm import type_fleet
 

@@ -12,7 +12,7 @@ from acp_agent import opencode  # noqa: E402  # the path comes first
 from driver import Place  # noqa: E402
 from recording import OF_OPENCODE, play, record_each  # noqa: E402
 
-from fleet.adapters.coders.acp import AcpCoder  # noqa: E402
+from fleet.adapters.coders.acp.coder import AcpCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import call, fail, hang, say  # noqa: E402
 

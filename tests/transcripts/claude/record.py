@@ -12,8 +12,8 @@ sys.path.insert(0, str(HERE.parents[1] / "real"))
 
 from programs import Drive, private_env, repository  # noqa: E402  # the path comes first
 
-from fleet.adapters.coders.claude import ClaudeCoder  # noqa: E402
-from fleet.adapters.host.keepers import Keepers  # noqa: E402
+from fleet.adapters.coders.claude.coder import ClaudeCoder  # noqa: E402
+from fleet.adapters.processes.keepers import Keepers  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.ports import Brief  # noqa: E402
 from fleet.testing.model_server import (  # noqa: E402

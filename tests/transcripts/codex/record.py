@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 from driver import Place  # noqa: E402  # the path comes first
 from recording import GREETING, play, record_each  # noqa: E402
 
-from fleet.adapters.coders.codex import CodexCoder  # noqa: E402
+from fleet.adapters.coders.codex.coder import CodexCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import (  # noqa: E402
     Call,

@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 from driver import Place, is_quiet  # noqa: E402  # the path comes first
 from recording import play, record_each  # noqa: E402
 
-from fleet.adapters.coders.gemini import GeminiCoder  # noqa: E402
+from fleet.adapters.coders.acp.gemini import GeminiCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import (  # noqa: E402
     Call,

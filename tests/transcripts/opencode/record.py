@@ -12,7 +12,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
 from driver import Place  # noqa: E402  # the path comes first
 from recording import OF_OPENCODE, play, record_each  # noqa: E402
 
-from fleet.adapters.coders.opencode import OpenCodeCoder  # noqa: E402
+from fleet.adapters.coders.opencode.coder import OpenCodeCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import Asked, Reply, Say, Wait, call, fail, hang, say  # noqa: E402
 

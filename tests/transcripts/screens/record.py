@@ -19,9 +19,9 @@ sys.path.insert(0, str(HERE.parents[1] / "real"))
 
 from programs import private_env, repository  # noqa: E402  # from the folder of the real tests
 
-from fleet.adapters.host.keepers import Keepers  # noqa: E402
-from fleet.adapters.host.terminals import Terminals  # noqa: E402
-from fleet.adapters.host.tmux import Tmux  # noqa: E402
+from fleet.adapters.processes.keepers import Keepers  # noqa: E402
+from fleet.adapters.tmux.terminals import Terminals  # noqa: E402
+from fleet.adapters.tmux.tmux import Tmux  # noqa: E402
 from fleet.ports import Launch  # noqa: E402
 from fleet.testing.model_server import ModelServer, after, call, say  # noqa: E402
 

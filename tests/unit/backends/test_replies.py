@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
-from fleet.adapters.backends.replies import Reply
-from fleet.domain.pace import Timing
+from fleet.adapters.nodes.stream_timing import Reply
+from fleet.domain.nodes.speed import Timing
 
 
 def heard(*lines: tuple[float, object], begun: float = 10.0) -> Reply:

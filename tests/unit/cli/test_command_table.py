@@ -9,8 +9,8 @@ import click
 import pytest
 
 from fleet.cli import main as table
-from fleet.cli.frame import FleetCommand, FleetGroup
 from fleet.cli.root import load, root
+from fleet.cli.terminal.frame import FleetCommand, FleetGroup
 
 
 @pytest.mark.parametrize("name", table.COMMANDS)
@@ -82,12 +82,12 @@ def test_help_loads_nothing_but_the_table():
     modules = imported_by("--help")
     assert "fleet.cli.main" in modules
     ours = {name for name in modules if name.startswith("fleet")}
-    assert ours == {"fleet", "fleet.cli", "fleet.cli.main", "fleet.cli.output"}
+    assert ours == {"fleet", "fleet.cli", "fleet.cli.main", "fleet.cli.terminal.output"}
 
 
 def test_a_commands_help_loads_no_other_command():
     modules = imported_by("completion", "--help")
-    assert "fleet.cli.completion" in modules
+    assert "fleet.cli.terminal.completion" in modules
     commands = {target.partition(":")[0] for target, _ in table.COMMANDS.values()}
-    assert commands & modules == {"fleet.cli.completion"}
+    assert commands & modules == {"fleet.cli.terminal.completion"}
     assert not {"yaml", "sqlite3", "json"} & modules

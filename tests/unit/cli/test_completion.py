@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.completion import PROGRAMS, SCRIPTS
-from fleet.cli.frame import run
 from fleet.cli.main import COMMANDS, COMPLETE
 from fleet.cli.root import root
+from fleet.cli.terminal.completion import PROGRAMS, SCRIPTS
+from fleet.cli.terminal.frame import run
 
 FLEET = str(Path(sys.executable).with_name("fleet"))
 

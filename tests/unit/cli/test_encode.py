@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.cli.encode import dumps
+from fleet.cli.terminal.encode import dumps
 
 
 class State(StrEnum):

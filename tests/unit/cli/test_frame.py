@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 import pytest
 
-from fleet.cli.frame import command, group, run, wants_json
-from fleet.cli.render import Result, Text
+from fleet.cli.terminal.frame import command, group, run, wants_json
+from fleet.cli.terminal.render import Result, Text
 from fleet.domain.errors import Conflict, NotFound
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from fleet.cli.human import DAY, HOUR, MINUTE, SECOND, ago, duration, moment, money, tokens
+from fleet.cli.terminal.human import DAY, HOUR, MINUTE, SECOND, ago, duration, moment, money, tokens
 
 
 @pytest.mark.parametrize(

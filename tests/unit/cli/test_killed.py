@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet.bootstrap.workspaces import Cleared
-from fleet.cli.agent_calls import _killed
+from fleet.app.workspaces.manage import Cleared
+from fleet.cli.agents.calls import _killed
 from fleet.domain.errors import Unavailable
 
 CLIENT = SimpleNamespace(call=lambda _: SimpleNamespace(task=SimpleNamespace(status="cancelled")))

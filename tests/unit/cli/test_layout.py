@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.cli.layout import lines
-from fleet.cli.live import bare
-from fleet.cli.measure import width
-from fleet.cli.view import Cell, Column, Pairs, Stack, Table, Text, of
+from fleet.cli.terminal.layout import lines
+from fleet.cli.terminal.live import bare
+from fleet.cli.terminal.measure import width
+from fleet.cli.terminal.view import Cell, Column, Pairs, Stack, Table, Text, of
 
 
 def draw(view, room=None, *, colour=False):

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from fleet.cli.live import Live, clip, rows
-from fleet.cli.view import Table, Text
+from fleet.cli.terminal.live import Live, clip, rows
+from fleet.cli.terminal.view import Table, Text
 
 SCRIPT = """
 import sys, time
-from fleet.cli.live import Live
-from fleet.cli.view import Table
+from fleet.cli.terminal.live import Live
+from fleet.cli.terminal.view import Table
 with Live() as live:
     live.update(Table(["task", "state"], [("t-1", "open"), ("t-2", "open"), ("t-3", "open")]))
     live.update(Table(["task", "state"], [("t-1", "running"), ("t-2", "open"), ("t-3", "open")]))

@@ -1,6 +1,6 @@
 import pytest
 
-from fleet.cli.measure import fit, harmless, pad, width
+from fleet.cli.terminal.measure import fit, harmless, pad, width
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from fleet.cli.readying import Readying, running
+from fleet.cli.terminal.set_up_line import Readying, running
 
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from fleet.cli.readying import Readying
+from fleet.cli.terminal.set_up_line import Readying
 with Readying(Path(sys.argv[1]), ["t-1"]):
     time.sleep(1)
 print("Created", flush=True)

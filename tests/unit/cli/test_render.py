@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from fleet.cli import output
-from fleet.cli.render import Cell, Feed, Raw, Result, Table, Text, confirm, fail, say, show
+from fleet.cli.terminal import output
+from fleet.cli.terminal.render import Cell, Feed, Raw, Result, Table, Text, confirm, fail, say, show
 from fleet.domain.errors import BadConfig, BadInput
 
 

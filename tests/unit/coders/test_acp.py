@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.adapters.coders.acp import AcpCoder
+from fleet.adapters.coders.acp.coder import AcpCoder
 from fleet.domain.errors import Refused
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind

@@ -1,7 +1,7 @@
 import pytest
 
-from fleet.adapters.coders.agy import AgyCoder
-from fleet.adapters.coders.estimate import Estimate
+from fleet.adapters.coders.plain.agy import AgyCoder
+from fleet.adapters.coders.shared.context_estimate import Estimate
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import Conversation, SaidKind, hear
 

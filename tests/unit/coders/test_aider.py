@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.adapters.coders.aider import AiderCoder
+from fleet.adapters.coders.aider.coder import AiderCoder
 from fleet.domain.run import Ending, Usage
 from fleet.domain.transcript import Conversation, SaidKind, hear
 

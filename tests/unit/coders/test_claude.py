@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.adapters.coders import claude_gate
-from fleet.adapters.coders.claude import ClaudeCoder
+from fleet.adapters.coders.claude import gate as claude_gate
+from fleet.adapters.coders.claude.coder import ClaudeCoder
 from fleet.domain.errors import Refused
 from fleet.domain.run import Ending, Wanted
 from fleet.domain.transcript import Conversation, Exit, SaidKind, hear, judge

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fleet.adapters.coders.claude import ClaudeCoder
-from fleet.adapters.coders.hooked import APPEND
+from fleet.adapters.coders.claude.coder import ClaudeCoder
+from fleet.adapters.coders.shared.hook_lines import APPEND
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import SaidKind
 from fleet.ports import InTerminal

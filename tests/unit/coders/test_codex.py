@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.adapters.coders.codex import CodexCoder
+from fleet.adapters.coders.codex.coder import CodexCoder
 from fleet.domain.errors import Refused
 from fleet.domain.run import Ending, Usage
 from fleet.domain.transcript import SaidKind

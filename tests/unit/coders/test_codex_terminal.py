@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from fleet.adapters.coders.codex import CodexCoder
+from fleet.adapters.coders.codex.coder import CodexCoder
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import SaidKind
 from fleet.ports import InTerminal

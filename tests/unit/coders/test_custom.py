@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.adapters.coders.custom import CustomCoder
-from fleet.config.own_coders import _spot
+from fleet.adapters.coders.plain.custom import CustomCoder
+from fleet.config.bind_coders import _spot
 from fleet.domain.errors import Refused
 from fleet.domain.fleet import OwnCoder
 from fleet.domain.run import Usage

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fleet.adapters.coders.gemini import GeminiCoder
+from fleet.adapters.coders.acp.gemini import GeminiCoder
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.adapters.coders.opencode import OpenCodeCoder
-from fleet.adapters.coders.opencode_bridge import Sieve
+from fleet.adapters.coders.opencode.bridge import Sieve
+from fleet.adapters.coders.opencode.coder import OpenCodeCoder
 from fleet.domain.run import Ending, Usage
 from fleet.domain.transcript import SaidKind
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fleet.adapters.coders import opencode_bridge
+from fleet.adapters.coders.opencode import bridge as opencode_bridge
 
 SERVER = """
 import base64, http.server, json, os, sys, threading, time

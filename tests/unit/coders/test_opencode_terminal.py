@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from fleet.adapters.coders.opencode import OpenCodeCoder
-from fleet.adapters.coders.opencode_terminal import PLUGIN
+from fleet.adapters.coders.opencode.coder import OpenCodeCoder
+from fleet.adapters.coders.opencode.terminal import PLUGIN
 from fleet.domain.transcript import SaidKind
 from fleet.ports import InTerminal
 

@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
-from fleet.adapters.coders.registering import file_of, register, unregister
-from fleet.adapters.host import json_text
+from fleet.adapters.assistants import json_edit as json_text
+from fleet.adapters.assistants.mcp_settings import file_of, register, unregister
 from fleet.domain.errors import Refused
 
 FILES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.adapters.coders.scripted import ScriptedCoder
+from fleet.adapters.coders.plain.scripted import ScriptedCoder
 
 from .watched import launched
 

@@ -6,12 +6,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from fleet.config import legacy, starter
-from fleet.config.begin import begin_project, ensure_home, migrate
-from fleet.config.change import Context
-from fleet.config.detect import KINDS, find_ollama, kind_of, set_up
+from fleet.config import legacy
+from fleet.config.commands import init_files as starter
+from fleet.config.commands.init import begin_project, ensure_home, migrate
+from fleet.config.commands.set import Context
+from fleet.config.keys.table import SETTINGS
 from fleet.config.legacy import legacy_notice
-from fleet.config.table import SETTINGS
+from fleet.config.project_kind import KINDS, find_ollama, kind_of, set_up
 from fleet.domain.errors import BadConfig, BadInput
 
 NOWHERE = {"OLLAMA_HOST": "localhost:1"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.config.table import KEYS
+from fleet.config.keys.table import KEYS
 
 TOP = Path(__file__).parents[3]
 REFERENCE = TOP / "docs" / "reference" / "settings.md"

@@ -6,11 +6,11 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fleet.config.change import Context, apply, parsed
-from fleet.config.document import load_text, plain
-from fleet.config.edit import put, rendered
-from fleet.config.problems import Problems
-from fleet.config.table import PROJECT, USER
+from fleet.config.commands.set import Context, apply, parsed
+from fleet.config.files.problems import Problems
+from fleet.config.files.yaml_edit import put, rendered
+from fleet.config.files.yaml_read import load_text, plain
+from fleet.config.keys.table import PROJECT, USER
 from fleet.domain.errors import BadConfig, BadInput, FleetError
 
 FILE = """\

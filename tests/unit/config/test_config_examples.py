@@ -88,7 +88,7 @@ def test_mcp_servers_are_kept_whole(world):
 
 
 def test_a_key_of_an_mcp_server_is_not_shown(world):
-    from fleet.config.showing import all_of
+    from fleet.config.commands.show import all_of
 
     world.fleet("mcp_servers: {gh: {command: npx, env: {TOKEN: abc}}}\n").trust()
     assert "abc" not in repr(all_of(world.load()))

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from fleet.config.document import load_text
-from fleet.config.problems import Problems
+from fleet.config.files.problems import Problems
+from fleet.config.files.yaml_read import load_text
 from fleet.domain.errors import BadConfig
 
 NODES = "nodes:\n  mac-mini: {endpoint: http://mac:1}\n"
@@ -353,7 +353,7 @@ def test_a_long_file_is_not_taken_for_a_deep_one(world):
 
 
 def test_a_password_in_the_users_own_file_is_his_business_and_is_not_shown(world):
-    from fleet.config.showing import one_of
+    from fleet.config.commands.show import one_of
 
     loaded = world.user("store: {url: 'postgresql://me:pw@h/d'}\n").load()
     assert loaded.settings.store.url == "postgresql://me:pw@h/d"

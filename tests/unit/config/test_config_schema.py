@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from fleet.config import Settings
-from fleet.config.schema import resolve, variable
+from fleet.config.commands.show import all_of
+from fleet.config.keys.lookup import resolve, variable
+from fleet.config.keys.table import DECLARED, ENVIRONMENT, FLAG, KEYS, PROJECT, SETTINGS, USER
 from fleet.config.settings import GROUPS
-from fleet.config.showing import all_of
-from fleet.config.table import DECLARED, ENVIRONMENT, FLAG, KEYS, PROJECT, SETTINGS, USER
 
 # For each setting: a value that is not the default.
 VALUES = {

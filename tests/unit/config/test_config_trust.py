@@ -4,8 +4,8 @@ import stat
 import pytest
 
 from fleet.config import trust
-from fleet.config.change import Context, apply, parsed
-from fleet.config.table import KEYS, PROJECT
+from fleet.config.commands.set import Context, apply, parsed
+from fleet.config.keys.table import KEYS, PROJECT
 
 SETUP = "workspace: {setup: [make deps]}\nteam: red\n"
 

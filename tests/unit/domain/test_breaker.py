@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleet.domain.breaker import (
+from fleet.domain.nodes.breaker import (
     BUSY,
     FIRST_PROBE,
     GENTLE_STEPS,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.checkup import (
+from fleet.domain.findings import (
     exposed_gateway,
     exposed_nodes,
     is_old,
@@ -12,7 +12,7 @@ from fleet.domain.checkup import (
     judged_nodes,
 )
 from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
-from fleet.domain.inventory import Held, Inventory, Resident, Seen
+from fleet.domain.nodes.inventory import Held, Inventory, Resident, Seen
 
 LONG = "sk-0123456789abcdef0123"
 

@@ -178,7 +178,7 @@ def counted(cls, init, *rest, **more):
 dataclasses._process_class = counted
 named = typing.NamedTupleMeta.__new__
 typing.NamedTupleMeta.__new__ = lambda meta, name, *rest: (made.append(name), named(meta, name, *rest))[1]
-import fleet.client, fleet.operations.tasks, fleet.supervisor.loop, fleet.adapters.host.git
+import fleet.client, fleet.operations.tasks.change, fleet.supervisor.supervisor, fleet.adapters.git.checkout
 print(*made)
 """
 

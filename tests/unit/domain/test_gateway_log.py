@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fleet.domain.gateway_log import read, shown
+from fleet.cli.compute.litellm_log import read, shown
 
 
 @pytest.mark.parametrize(

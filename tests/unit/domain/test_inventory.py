@@ -1,7 +1,7 @@
 import pytest
 
 from fleet.domain.fleet import Fleet, Model, Node, Serving
-from fleet.domain.inventory import (
+from fleet.domain.nodes.inventory import (
     Held,
     Inventory,
     Resident,

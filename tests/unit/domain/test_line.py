@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.line import Choice, Place, Room, Ticket, remaining, turns, with_first
-from fleet.domain.route import Standing
+from fleet.domain.nodes.line import Choice, Place, Room, Ticket, remaining, turns, with_first
+from fleet.domain.nodes.route import Standing
 
 
 def ticket(number, *choices, priority=0, output=100):

@@ -1,5 +1,5 @@
-from fleet.domain.measured import Measured, Sample, data_of, ranked, row_of, summed, together
-from fleet.domain.pace import Timing
+from fleet.domain.nodes.benchmark import Measured, Sample, data_of, ranked, row_of, summed, together
+from fleet.domain.nodes.speed import Timing
 
 ROW = Measured("a", "http://a", "small", "qwen:7b")
 

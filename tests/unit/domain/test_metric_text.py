@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleet.domain.metrics import Histogram, Metric, Sample, as_rows, exposition
+from fleet.server.prometheus import Histogram, Metric, Sample, as_rows, exposition
 
 
 def test_a_figure_is_a_line_with_its_labels_and_its_kind_before_it():

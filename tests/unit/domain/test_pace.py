@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.pace import DECODE, LOAD, PREFILL, Pace, Timing, after, guessed
+from fleet.domain.nodes.speed import DECODE, LOAD, PREFILL, Pace, Timing, after, guessed
 
 
 def test_speeds_are_running_means_of_what_was_measured():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleet.domain.prefix import cached, remember, steps
+from fleet.domain.nodes.prompt_cache import cached, remember, steps
 
 SYSTEM, HELLO, MORE = b"s" * 400, b"h" * 40, b"m" * 40
 

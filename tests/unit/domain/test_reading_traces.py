@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from fleet.domain.errors import BadInput
-from fleet.domain.trace import Tokens, Wanted, chosen, read, since
+from fleet.domain.nodes.trace import Tokens, Wanted, chosen, read, since
 
 NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
 HOUR = 3_600_000_000

@@ -1,6 +1,6 @@
-from fleet.domain.draft import Line, Machine, Spot, Stock, Wish
-from fleet.domain.pace import Pace
-from fleet.domain.recommend import recommend
+from fleet.domain.nodes.speed import Pace
+from fleet.domain.placement.candidates import Line, Machine, Spot, Stock, Wish
+from fleet.domain.placement.recommend import recommend
 
 GB = 1 << 30
 FAST, SLOW = Pace(4000, 100), Pace(400, 10)  # a turn of 5 s, and one of 50 s

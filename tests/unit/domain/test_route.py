@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.route import Standing, route
+from fleet.domain.nodes.route import Standing, route
 
 
 def test_the_node_that_answers_soonest_is_chosen_term_by_term():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fleet.domain.fleet import Model, Node, Serving
-from fleet.domain.sizes import billions, spoken_of
+from fleet.domain.nodes.model_sizes import billions, spoken_of
 
 NODE = Node("n", "ollama", "http://127.0.0.1:1")
 

@@ -1,5 +1,5 @@
-from fleet.adapters.coders.opencode_files import NEEDS
-from fleet.domain.tools import OPENCODE, granted, unknown
+from fleet.adapters.coders.opencode.files import NEEDS
+from fleet.domain.coder_tools import OPENCODE, granted, unknown
 
 
 def test_a_tool_that_claude_code_no_longer_has_is_named():

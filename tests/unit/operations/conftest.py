@@ -15,13 +15,13 @@ from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
 from fleet.domain.run import Choice, Ending, Outcome, Progress, RunState, Usage
 from fleet.domain.task import Retry, claim
 from fleet.operations.catalogue import Context, perform
-from fleet.operations.messages import Ask
-from fleet.operations.parents import parent_changes
-from fleet.operations.showing import ShowTask
-from fleet.operations.tasks import AddTask
+from fleet.operations.messages.ask_answer_send import Ask
+from fleet.operations.tasks.change import AddTask
+from fleet.operations.tasks.parents import parent_changes
+from fleet.operations.tasks.show import ShowTask
 from fleet.operations.worktrees import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
 from fleet.ports import Put
-from fleet.supervisor.settling import end_run
+from fleet.supervisor.attempt.settle import end_run
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine, FakeProcess
 from fleet.testing.memory_store import MemoryStore

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from fleet.domain.task import Limits, Spec
-from fleet.operations.agents import ListAgents
-from fleet.operations.assigning import AssignTask
-from fleet.operations.boards import ArchivePosts, MarkRead, Post, ReadBoard
 from fleet.operations.catalogue import operations
-from fleet.operations.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
-from fleet.operations.checkpoints import (
+from fleet.operations.compat.issues import ListIssues
+from fleet.operations.compat.mark import MarkTask
+from fleet.operations.messages.ask_answer_send import (
+    Answer,
+    Ask,
+    Comment,
+    ListQuestions,
+    ReadMessage,
+    SendWords,
+    TakeAnswer,
+)
+from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadBoard
+from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
+from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMail, TakeMail
+from fleet.operations.tasks.assign import AssignTask
+from fleet.operations.tasks.at_work import ListAgents
+from fleet.operations.tasks.change import (
+    AddTask,
+    CancelTask,
+    CloseTask,
+    PauseTask,
+    ResumeTask,
+    RetryTask,
+)
+from fleet.operations.tasks.dependencies import AddDependency, RemoveDependency
+from fleet.operations.tasks.edit import EditTask
+from fleet.operations.tasks.list import ListTasks, ReadyTasks
+from fleet.operations.tasks.show import ShowTask
+from fleet.operations.tasks.spawn import SpawnAgent
+from fleet.operations.tasks.stop import StopRuns
+from fleet.operations.tasks.transcript import ReadTranscript
+from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
     DoneItem,
     LatestCheckpoint,
@@ -18,32 +45,12 @@ from fleet.operations.checkpoints import (
     SaveCheckpoint,
     Summary,
 )
-from fleet.operations.claims import ClaimFile, ListFiles, ReleaseFile
-from fleet.operations.dependencies import AddDependency, RemoveDependency
-from fleet.operations.editing import EditTask
-from fleet.operations.enrolling import CreateEnrolment, Enrol, ListEnrolments, RevokeEnrolment
-from fleet.operations.issues import ListIssues
-from fleet.operations.listing import ListTasks, ReadyTasks
-from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail, TakeMail
-from fleet.operations.marking import MarkTask
-from fleet.operations.members import BeSeen, ListMembers, ShowMember
-from fleet.operations.memory import ListMemory, Recall, SearchMemory, StoreMemory
-from fleet.operations.messages import (
-    Answer,
-    Ask,
-    Comment,
-    ListQuestions,
-    ReadMessage,
-    SendWords,
-    TakeAnswer,
-)
-from fleet.operations.runs import ReadTranscript
-from fleet.operations.showing import ShowTask
-from fleet.operations.spawning import SpawnAgent
-from fleet.operations.stopping import StopRuns
-from fleet.operations.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
-from fleet.operations.tasks import AddTask, CancelTask, CloseTask, PauseTask, ResumeTask, RetryTask
-from fleet.operations.tokens import CreateToken, ListTokens, RevokeToken
+from fleet.operations.team.enrolments import CreateEnrolment, Enrol, ListEnrolments, RevokeEnrolment
+from fleet.operations.team.file_claims import ClaimFile, ListFiles, ReleaseFile
+from fleet.operations.team.members import BeSeen, ListMembers, ShowMember
+from fleet.operations.team.memory import ListMemory, Recall, SearchMemory, StoreMemory
+from fleet.operations.team.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
+from fleet.operations.team.tokens import CreateToken, ListTokens, RevokeToken
 from fleet.operations.worktrees import (
     CommitWorktree,
     MergeWorktree,

@@ -7,14 +7,20 @@ from contextlib import suppress
 import pytest
 from samples import DECLARED, SECRET, sample
 
-from fleet.cli.encode import dumps
+from fleet.cli.terminal.encode import dumps
 from fleet.domain.access import Role
 from fleet.domain.errors import Forbidden, NotFound
 from fleet.domain.run import Ending
-from fleet.operations.listing import ListTasks, ReadyTasks
-from fleet.operations.messages import Answer, Ask, Comment, ListQuestions, TakeAnswer
-from fleet.operations.showing import ShowTask
-from fleet.operations.tasks import AddTask, CloseTask
+from fleet.operations.messages.ask_answer_send import (
+    Answer,
+    Ask,
+    Comment,
+    ListQuestions,
+    TakeAnswer,
+)
+from fleet.operations.tasks.change import AddTask, CloseTask
+from fleet.operations.tasks.list import ListTasks, ReadyTasks
+from fleet.operations.tasks.show import ShowTask
 
 BY_NAME = pytest.mark.parametrize("name", DECLARED)
 

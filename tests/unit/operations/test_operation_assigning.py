@@ -8,14 +8,14 @@ from fleet.domain.access import Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.domain.run import Ending
 from fleet.domain.task import Spec
-from fleet.operations.assigning import AssignTask
-from fleet.operations.dependencies import AddDependency
-from fleet.operations.editing import EditTask
-from fleet.operations.issues import ListIssues
-from fleet.operations.listing import ReadyTasks
-from fleet.operations.marking import MarkTask
-from fleet.operations.messages import Comment
-from fleet.operations.tasks import CloseTask
+from fleet.operations.compat.issues import ListIssues
+from fleet.operations.compat.mark import MarkTask
+from fleet.operations.messages.ask_answer_send import Comment
+from fleet.operations.tasks.assign import AssignTask
+from fleet.operations.tasks.change import CloseTask
+from fleet.operations.tasks.dependencies import AddDependency
+from fleet.operations.tasks.edit import EditTask
+from fleet.operations.tasks.list import ReadyTasks
 
 
 def ready(office):

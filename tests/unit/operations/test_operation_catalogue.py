@@ -8,12 +8,12 @@ from typing import get_args, get_origin, get_type_hints
 import pytest
 from samples import DECLARED, SAMPLES, sample
 
-from fleet.cli.encode import dumps
+from fleet.cli.terminal.encode import dumps
 from fleet.domain.access import GRANTS, Permission, Role
 from fleet.domain.errors import Conflict, Forbidden, NotFound, Refused
 from fleet.operations import catalogue
 from fleet.operations.catalogue import Request, find, perform
-from fleet.operations.tasks import PauseTask
+from fleet.operations.tasks.change import PauseTask
 
 BY_NAME = pytest.mark.parametrize("name", DECLARED)
 

@@ -3,9 +3,15 @@ from __future__ import annotations
 import pytest
 
 from fleet.domain.errors import BadInput, NotFound, Refused
-from fleet.operations.messages import Answer, Ask, Comment, ListQuestions, TakeAnswer
-from fleet.operations.runs import ReadTranscript
-from fleet.operations.tasks import CancelTask, RetryTask
+from fleet.operations.messages.ask_answer_send import (
+    Answer,
+    Ask,
+    Comment,
+    ListQuestions,
+    TakeAnswer,
+)
+from fleet.operations.tasks.change import CancelTask, RetryTask
+from fleet.operations.tasks.transcript import ReadTranscript
 
 
 def test_a_question_holds_its_task_until_it_is_answered(office):

@@ -7,11 +7,11 @@ import pytest
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import BadInput, Forbidden
 from fleet.domain.task import Spec
-from fleet.operations.agents import ListAgents
-from fleet.operations.assigning import AssignTask
-from fleet.operations.spawning import SpawnAgent
-from fleet.operations.swarms import CreateSwarm
-from fleet.operations.tasks import AddTask, CancelTask
+from fleet.operations.tasks.assign import AssignTask
+from fleet.operations.tasks.at_work import ListAgents
+from fleet.operations.tasks.change import AddTask, CancelTask
+from fleet.operations.tasks.spawn import SpawnAgent
+from fleet.operations.team.swarms import CreateSwarm
 
 
 def spawned(office, actor=None, handle="", **given) -> str:

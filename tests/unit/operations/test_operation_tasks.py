@@ -7,9 +7,16 @@ import pytest
 from fleet.domain.errors import BadConfig, BadInput, NotFound
 from fleet.domain.run import Ending, Host, Slots, Wanted
 from fleet.domain.task import Limits, Spec
-from fleet.operations.dependencies import AddDependency, RemoveDependency
-from fleet.operations.listing import ListTasks, ReadyTasks
-from fleet.operations.tasks import AddTask, CancelTask, CloseTask, PauseTask, ResumeTask, RetryTask
+from fleet.operations.tasks.change import (
+    AddTask,
+    CancelTask,
+    CloseTask,
+    PauseTask,
+    ResumeTask,
+    RetryTask,
+)
+from fleet.operations.tasks.dependencies import AddDependency, RemoveDependency
+from fleet.operations.tasks.list import ListTasks, ReadyTasks
 from fleet.ports import Put
 
 

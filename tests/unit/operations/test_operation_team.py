@@ -6,24 +6,24 @@ import pytest
 
 from fleet.domain.access import Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
-from fleet.operations.boards import ArchivePosts, MarkRead, Post, ReadBoard
-from fleet.operations.checkpoints import (
+from fleet.operations.compat.mark import MarkTask
+from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadBoard
+from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMail
+from fleet.operations.tasks.change import CancelTask
+from fleet.operations.tasks.list import ListTasks
+from fleet.operations.tasks.spawn import SpawnAgent
+from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
     LatestCheckpoint,
     RejectCheckpoint,
     SaveCheckpoint,
     Summary,
 )
-from fleet.operations.claims import ClaimFile, ListFiles, ReleaseFile
-from fleet.operations.listing import ListTasks
-from fleet.operations.mail import Broadcast, ListMail, ReadMail, SendMail
-from fleet.operations.marking import MarkTask
-from fleet.operations.members import BeSeen, ListMembers
-from fleet.operations.memory import Recall, SearchMemory, StoreMemory
-from fleet.operations.spawning import SpawnAgent
-from fleet.operations.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
-from fleet.operations.tasks import CancelTask
-from fleet.operations.tokens import CreateToken, ListTokens, RevokeToken
+from fleet.operations.team.file_claims import ClaimFile, ListFiles, ReleaseFile
+from fleet.operations.team.members import BeSeen, ListMembers
+from fleet.operations.team.memory import Recall, SearchMemory, StoreMemory
+from fleet.operations.team.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
+from fleet.operations.team.tokens import CreateToken, ListTokens, RevokeToken
 
 
 @pytest.fixture

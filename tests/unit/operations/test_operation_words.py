@@ -10,8 +10,8 @@ from fleet.domain.budget import GIVE_UP, GO_ON
 from fleet.domain.errors import NotFound
 from fleet.domain.run import Ending, Host, Slots
 from fleet.domain.task import Spec
-from fleet.operations.messages import Answer, ReadMessage, SendWords
-from fleet.operations.tasks import CancelTask, CloseTask, ResumeTask
+from fleet.operations.messages.ask_answer_send import Answer, ReadMessage, SendWords
+from fleet.operations.tasks.change import CancelTask, CloseTask, ResumeTask
 from fleet.ports import Put
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.operations.qa_file import (
+from fleet.operations.messages.qa_file import (
     new_answers,
     questions,
     unanswered,

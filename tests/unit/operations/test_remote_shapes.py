@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from fleet.adapters.remote import made, plain
+from fleet.adapters.server_client import made, plain
 from fleet.operations.catalogue import operations
 
 

@@ -7,7 +7,7 @@ import pytest
 from fleet.domain.access import Permission, Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound
 from fleet.domain.run import Workspace
-from fleet.operations.resolving import branch_of, letters, resolve
+from fleet.operations.shared.branch_names import branch_of, letters, resolve
 from fleet.ports import Put
 
 

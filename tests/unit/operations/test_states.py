@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.domain.errors import BadInput
-from fleet.operations.rows import STATE_OF
-from fleet.operations.states import (
+from fleet.operations.compat.states import (
     ASKED,
     NOT_OURS,
     TABLE,
@@ -18,6 +17,7 @@ from fleet.operations.states import (
     to_bd,
     to_team,
 )
+from fleet.operations.tasks.rows import STATE_OF
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "states.md"
 BD = {"open", "in_progress", "blocked", "deferred", "closed", "pinned", "hooked", "tombstone"}

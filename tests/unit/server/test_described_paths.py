@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fleet.server.docs_page import page
-from fleet.server.openapi import document
-from fleet.server.seed_described import described
-from fleet.server.seed_paths import PATHS
+from fleet.server.claude_fleet.described import described
+from fleet.server.claude_fleet.paths import PATHS
+from fleet.server.http.docs_page import page
+from fleet.server.http.openapi import document
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "reference_http.py"
 

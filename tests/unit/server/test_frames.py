@@ -8,7 +8,7 @@ from wsproto.events import Message
 
 from fleet.domain.access import Actor, Role
 from fleet.domain.event import Event
-from fleet.server.frames import Heard, Wrap, framed, team_in, view_of
+from fleet.server.live.frames import Heard, Wrap, framed, team_in, view_of
 from fleet.testing.memory_store import MemoryStore
 
 

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from fleet.domain.errors import Refused
-from fleet.server.running import _bound
+from fleet.server.run import _bound
 
 
 def test_the_socket_names_its_protocol_so_that_small_answers_are_sent_at_once():

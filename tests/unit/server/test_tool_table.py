@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.bootstrap.people import lowered
+from fleet.app.identity import lowered
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import FleetError
-from fleet.server.speech import named, request_of
-from fleet.server.tool_steps import Who
-from fleet.server.tool_table import TOOLS
-from fleet.server.tools import shown_to, steps_of
+from fleet.server.http.codec import named, request_of
+from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tool_table import TOOLS
+from fleet.server.mcp.tools import shown_to, steps_of
 
 EXAMPLES = {
     "string": "t-1",

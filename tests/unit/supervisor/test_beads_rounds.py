@@ -19,12 +19,12 @@ from fleet.domain.fleet import Fleet
 from fleet.domain.run import Choice, Ending, Outcome, RunState
 from fleet.domain.task import Retry, Spec, TaskState, claim
 from fleet.operations.catalogue import Context, perform
-from fleet.operations.messages import Ask
-from fleet.operations.tasks import AddTask, CancelTask, CloseTask, RetryTask
+from fleet.operations.messages.ask_answer_send import Ask
+from fleet.operations.tasks.change import AddTask, CancelTask, CloseTask, RetryTask
 from fleet.ports import Put
-from fleet.supervisor.beads import LONGEST, POLL, TRIES, Beads
-from fleet.supervisor.beads_plan import LABEL, bead_of, what_to_take, what_to_tell
-from fleet.supervisor.settling import end_run
+from fleet.supervisor.attempt.settle import end_run
+from fleet.supervisor.beads.exchange import LONGEST, POLL, TRIES, Beads
+from fleet.supervisor.beads.plan import LABEL, bead_of, what_to_take, what_to_tell
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import InlineJobs
 from fleet.testing.memory_store import MemoryStore

@@ -6,7 +6,7 @@ import pytest
 
 from fleet.domain.errors import Unavailable
 from fleet.domain.event import Event
-from fleet.supervisor import forever
+from fleet.supervisor import loop
 from fleet.testing.fakes import NoFiles
 from fleet.testing.memory_store import MemoryStore
 
@@ -39,13 +39,13 @@ class Files(NoFiles):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(forever, "IDLE", 0.001)
+    monkeypatch.setattr(loop, "IDLE", 0.001)
 
 
 def run(supervisor, rounds: int, store=None, **given):
     warned: list[str] = []
-    hooks = forever.Hooks(**{"tell": lambda _: None, "warn": warned.append} | given)
-    forever.run(
+    hooks = loop.Hooks(**{"tell": lambda _: None, "warn": warned.append} | given)
+    loop.run(
         supervisor, store or MemoryStore(), once=False,
         stopping=lambda: supervisor.done >= rounds, hooks=hooks,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
 from fleet.domain.run import Choice
-from fleet.supervisor.launching import asked_for, options_of
+from fleet.supervisor.attempt.launch import asked_for, options_of
 
 HERE = Node("here", "ollama", "http://10.0.0.5:11434")
 SMALL = Model("small", "claude-haiku-local", (Serving(HERE, "qwen:7b", 8192, 60.0, 1),))

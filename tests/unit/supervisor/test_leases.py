@@ -9,7 +9,7 @@ from fleet.domain.run import Choice, Host, Run, RunState
 from fleet.domain.task import SECOND
 from fleet.ports import Put
 from fleet.supervisor.leases import AWAY, extend, shorten
-from fleet.supervisor.loop import LEASE
+from fleet.supervisor.supervisor import LEASE
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine
 from fleet.testing.memory_store import MemoryStore

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from fleet.testing.fake_node import FakeModel, FakeNode
+from fleet.testing.fake_node.node import FakeModel, FakeNode
 
 MODEL = "qwen2.5-coder:7b"
 
@@ -219,7 +219,7 @@ def test_a_key_is_asked_for():
 
 def test_it_is_a_program(tmp_path):
     ready = tmp_path / "url"
-    argv = [sys.executable, "-m", "fleet.testing.fake_node", "--ready", str(ready)]
+    argv = [sys.executable, "-m", "fleet.testing.fake_node.node", "--ready", str(ready)]
     program = subprocess.Popen([*argv, "--model", "tiny", "--slots", "3"])
     try:
         deadline = time.monotonic() + 20

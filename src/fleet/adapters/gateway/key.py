@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from fleet.adapters.host.files import write_once
+from fleet.base.files import write_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

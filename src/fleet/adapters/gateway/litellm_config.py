@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import yaml
 
-from fleet.adapters.coders.claude_files import tiers
+from fleet.adapters.coders.claude.files import tiers
 from fleet.domain.fleet import alias_of, wire_of
 
 if TYPE_CHECKING:

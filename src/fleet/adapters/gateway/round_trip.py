@@ -9,9 +9,9 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fleet.adapters.host.tail import Tail
+from fleet.adapters.home.tail import Tail
 from fleet.domain.data import NamedTuple
-from fleet.domain.trace import read
+from fleet.domain.nodes.trace import read
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from fleet.adapters.host.bell import Bell
+    from fleet.adapters.home.bell import Bell
     from fleet.adapters.stores.rows import Row
 
 LOCK = 0x464C4545

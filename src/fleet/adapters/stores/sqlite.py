@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from fleet.adapters.host.bell import Bell
+    from fleet.adapters.home.bell import Bell
     from fleet.adapters.stores.rows import Row
 
 T = TypeVar("T")

@@ -1,0 +1,184 @@
+"""Generated files on disk, all or none of them, and the record of what we wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.base.files import write_atomically
+from fleet.domain.errors import BadInput, Refused
+from fleet.domain.generated_files import Known, Plan, is_ours, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from fleet.domain.generated_files import File
+
+RECORD = ".fleet/generated.json"
+FORMAT = 1
+
+
+class Generated:
+    def __init__(self, top: Path) -> None:
+        self.top = top
+
+    def plan(self, wanted: Sequence[File], targets: Collection[str], *, force: bool) -> Plan:
+        known = self.known()
+        self._check(wanted)
+        there = self._there({*known, *(file.path for file in wanted)})
+        texts = {file.path: digest(file.text.encode()) for file in wanted}
+        return plan(wanted, known, there, texts, targets=targets, force=force)
+
+    def apply(self, wanted: Sequence[File], planned: Plan) -> None:
+        """Whoever dies here leaves files that the next `generate` still knows as ours."""
+        refuse(planned)
+        before = self.known()
+        now = {f.path: Known(f.target, (digest(f.text.encode()),)) for f in wanted}
+        for path in now.keys() & before.keys():
+            both = (*before[path].hashes, *now[path].hashes)
+            now[path] = now[path]._replace(hashes=tuple(dict.fromkeys(both)))
+        self._record({**before, **now})
+        staged = self._stage(planned.write)
+        self._replace(staged)
+        self._remove(planned.prune)
+        left = {path: known for path, known in before.items() if path not in planned.prune}
+        ends = {f.path: Known(f.target, (digest(f.text.encode()),)) for f in wanted}
+        self._record({**left, **ends})
+
+    def known(self) -> dict[str, Known]:
+        try:
+            held = json.loads((self.top / RECORD).read_text("utf-8"))
+            files = held["files"].items()
+            found = {path: Known(each["target"], tuple(each["hashes"])) for path, each in files}
+            if not all(_is_inside(path) for path in found):
+                raise ValueError("a path that leads elsewhere")  # noqa: TRY301  # as any other
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Refused(
+                f"{self.top / RECORD} is not a record of generated files.",
+                fix="Move it away; then `fleet generate --force` writes all of them again.",
+            ) from None
+        return found
+
+    def ours(self) -> tuple[list[str], list[str]]:
+        """What we wrote and is still there: as we wrote it, and edited since."""
+        known = self.known()
+        there = self._there(known)
+        same = [path for path in known if path in there and is_ours(known[path], there[path])]
+        return same, [path for path in known if path in there and path not in same]
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """And forget them; the record goes with the last of them."""
+        self._remove(paths)
+        there = self._there(self.known())
+        left = {path: known for path, known in self.known().items() if path in there}
+        if left:
+            self._record(left)
+        else:
+            self._remove([RECORD])
+
+    def _check(self, wanted: Sequence[File]) -> None:
+        for name in (RECORD, *(file.path for file in wanted)):
+            for above in Path(name).parents[:-1]:
+                if (self.top / above).exists() and not (self.top / above).is_dir():
+                    message = f"{above} is a file, where a folder is needed for {name}."
+                    raise Refused(message, fix="Move it away.")
+        for file in wanted:
+            path = self.top / file.path
+            if path.is_dir():
+                raise Refused(f"{file.path} is a directory.", fix="Move it away.")
+            if not path.parent.resolve().is_relative_to(self.top.resolve()):
+                raise BadInput(f"{file.path} would be written outside of {self.top}.")
+
+    def _there(self, paths: Collection[str]) -> dict[str, str]:
+        found = {}
+        for path in paths:
+            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                found[path] = digest((self.top / path).read_bytes())
+        return found
+
+    def _stage(self, files: Sequence[File]) -> list[tuple[Path, Path]]:
+        """Their texts beside their places: what can fail for want of room fails here."""
+        staged: list[tuple[Path, Path]] = []
+        try:
+            for file in files:
+                path = self.top / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                beside = path.with_name(f".{path.name}.new")
+                write_atomically(beside, file.text, mode=file.mode)
+                beside.chmod(file.mode)
+                staged.append((beside, path))
+        except BaseException:  # Ctrl-C, too, leaves all or nothing
+            for beside, _ in staged:
+                beside.unlink(missing_ok=True)
+            raise
+        return staged
+
+    def _replace(self, staged: Sequence[tuple[Path, Path]]) -> None:
+        undo: list[tuple[Path, bytes | None]] = []
+        try:
+            for beside, path in staged:
+                undo.append((path, path.read_bytes() if path.exists() else None))
+                beside.replace(path)
+        except BaseException:
+            for path, held in undo:
+                _restore(path, held)
+            for beside, _ in staged:
+                beside.unlink(missing_ok=True)
+            raise
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        """The files, and the directories that only they were in."""
+        for name in paths:
+            path = self.top / name
+            path.unlink(missing_ok=True)
+            for parent in Path(name).parents:
+                with suppress(OSError):
+                    if str(parent) != ".":
+                        (self.top / parent).rmdir()
+
+    def _record(self, files: Mapping[str, Known]) -> None:
+        body = {
+            "fleet": FORMAT,
+            "files": {path: files[path]._asdict() for path in sorted(files)},
+        }
+        (self.top / RECORD).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.top / RECORD, json.dumps(body, indent=1) + "\n", mode=0o644)
+
+
+def _is_inside(path: str) -> bool:
+    """The record is a file of the project, so anybody may have written it."""
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def refuse(planned: Plan) -> None:
+    if planned.edited:
+        raise Refused(
+            f"Edited since they were generated: {', '.join(planned.edited)}.",
+            fix="`fleet generate --diff` shows the differences; `--force` writes over them.",
+        )
+    if planned.foreign:
+        raise Refused(
+            f"Not written by us: {', '.join(planned.foreign)}.",
+            fix="Move them away, generate elsewhere with `--out DIR`, or write over them "
+            "with `--force`.",
+        )
+
+
+def _restore(path: Path, held: bytes | None) -> None:
+    with suppress(OSError):
+        if held is None:
+            path.unlink(missing_ok=True)
+        else:
+            beside = path.with_name(f".{path.name}.{os.getpid()}")
+            beside.write_bytes(held)
+            beside.replace(path)

@@ -1,0 +1,53 @@
+"""One conversation in JSON-RPC: what its lines are, before what they mean to one program."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.coders.acp import rpc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fleet.domain.transcript import Said
+
+AGAIN = "again:"  # before the id of words that were refused once
+
+
+class RpcListener(ABC):
+    """What `hear` returns depends on the opening and the lines alone."""
+
+    def __init__(self, opening: dict[str, Any]) -> None:
+        self._opening = opening
+        self._heard = 0
+
+    def hear(self, line: str) -> Sequence[Said]:
+        self._heard += 1
+        message = rpc.read(line)
+        if message is None:
+            return ()
+        try:
+            return tuple(self._read(message))
+        except rpc.UNREADABLE:
+            return ()
+
+    def _read(self, message: dict[str, Any]) -> Iterable[Said]:
+        params = message.get("params") or {}
+        if "method" not in message:
+            return self._replied(message)
+        if "id" in message:
+            return self._asked(message["id"], message["method"], params)
+        return self._told(message["method"], params)
+
+    @abstractmethod
+    def _replied(self, message: dict[str, Any]) -> Iterable[Said]:
+        """To what we asked."""
+
+    @abstractmethod
+    def _asked(self, ident: Any, method: str, params: dict[str, Any]) -> Iterable[Said]:
+        """Something that it waits for."""
+
+    @abstractmethod
+    def _told(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
+        """Something that needs no reply."""

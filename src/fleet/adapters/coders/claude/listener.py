@@ -1,0 +1,211 @@
+"""How Claude Code's lines read.
+
+Whatever a later release prints, a line that is not understood says nothing and breaks nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.adapters.coders.claude.shapes import (
+    Json,
+    added,
+    amount,
+    gist,
+    mapping,
+    mappings,
+    model_tokens,
+    number,
+    string,
+    text_of,
+    tokens,
+)
+from fleet.domain.run import Usage
+from fleet.domain.transcript import Said, SaidKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SECOND = 1_000_000
+TOO_MANY = 429
+
+
+def message(text: str, name: str) -> str:
+    """As it goes to standard input; `name` is a new UUID: one that was seen before is dropped."""
+    said = {"type": "user", "uuid": name, "message": {"role": "user", "content": text}}
+    return json.dumps(said, ensure_ascii=False) + "\n"
+
+
+class ClaudeListener:
+    """`prompt` is the id of the message that the run was started with."""
+
+    def __init__(self, prompt: str) -> None:
+        self._taken = {prompt}  # ids of messages that entered the conversation
+        self._tools: dict[str, str] = {}  # by their ids, those that run
+        self._tasks: dict[str, str] = {}  # likewise, beside the conversation
+        self._awaited = False  # a turn that has been announced and has not begun
+        self._before = Usage()  # up to the last result
+        self._since = Usage()  # from there on, as far as it is known
+        self._counted: set[str] = set()  # replies of the model since then
+        self._charged = 0.0  # what the session had cost at the last result
+        self._resets_at = 0
+
+    def words(self, text: str) -> str | None:
+        return message(text, str(uuid.uuid4()))
+
+    def hear(self, line: str) -> Sequence[Said]:
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            torn = line.lstrip().startswith("{")
+            return () if torn or not line.strip() else (Said(SaidKind.TEXT, line),)
+        return tuple(self._read(said)) if isinstance(said, dict) else ()
+
+    def _read(self, said: Json) -> Iterable[Said]:
+        match said.get("type"):
+            case "system":
+                return self._system(said)
+            case "assistant":
+                return self._assistant(said)
+            case "user":
+                return self._user(said)
+            case "result":
+                return self._result(said)
+            case "command_lifecycle":
+                if said.get("state") == "started" and "wakeup_source" not in said:
+                    return self._take(said.get("command_uuid"))
+            case "rate_limit_event":
+                self._limit(said)
+            case "control_request":
+                return (_unanswerable(string(said.get("request_id"))),)
+        return ()
+
+    def _system(self, said: Json) -> Iterable[Said]:
+        match said.get("subtype"):
+            case "init":
+                yield Said(SaidKind.SESSION, string(said.get("session_id")))
+                if not self._awaited:
+                    yield Said(SaidKind.TURN)
+                self._awaited = False
+            case "background_tasks_changed":
+                yield from self._beside(mappings(said.get("tasks")))
+
+    def _beside(self, tasks: list[Json]) -> Iterable[Said]:
+        now = {string(t.get("task_id")): string(t.get("task_type")) for t in tasks}
+        for ended in sorted(self._tasks.keys() - now.keys()):
+            yield Said(SaidKind.TOOL_RESULT, name=self._tasks[ended])
+        for task in tasks:
+            if (name := string(task.get("task_id"))) not in self._tasks:
+                yield Said(SaidKind.TOOL, string(task.get("description")), name=now[name])
+        self._tasks = now
+
+    def _assistant(self, said: Json) -> Iterable[Said]:
+        main = not said.get("parent_tool_use_id")
+        spoken = mapping(said.get("message"))
+        self._limit(mapping(said.get("api_error_params")))
+        for block in mappings(spoken.get("content")):
+            match block.get("type"):
+                case "text" if said.get("error"):
+                    yield Said(SaidKind.ERROR, string(block.get("text")))
+                case "text" if main:
+                    yield Said(SaidKind.TEXT, string(block.get("text")))
+                case "thinking" if main:
+                    yield Said(SaidKind.THINKING, string(block.get("thinking")))
+                case "tool_use":
+                    name = string(block.get("name"))
+                    self._tools[string(block.get("id"))] = name
+                    yield Said(SaidKind.TOOL, gist(mapping(block.get("input"))), name=name)
+        reply = string(spoken.get("id"))
+        if not said.get("error") and reply not in self._counted:
+            self._counted.add(reply)
+            yield self._count(mapping(spoken.get("usage")), main=main)
+
+    def _count(self, told: Json, *, main: bool) -> Said:
+        """Its output is counted at the end of the turn: here it is only what it began with."""
+        reply = tokens(told)
+        self._since = added(self._since, reply)
+        total = added(self._before, self._since)
+        context = reply.input + reply.cached if main else 0
+        return Said(SaidKind.USAGE, usage=replace(total, context=context), total=True)
+
+    def _user(self, said: Json) -> Iterable[Said]:
+        if said.get("isReplay"):
+            yield from self._take(said.get("uuid"))
+            return
+        for block in mappings(mapping(said.get("message")).get("content")):
+            if block.get("type") == "tool_result":
+                name = self._tools.pop(string(block.get("tool_use_id")), "")
+                text, failed = text_of(block.get("content")), bool(block.get("is_error"))
+                yield Said(SaidKind.TOOL_RESULT, text, name=name, failed=failed)
+
+    def _take(self, name: object) -> Iterable[Said]:
+        """Echoes come merged or twice, and an older release sends nothing else: count ids."""
+        taken = string(name)
+        if taken in self._taken:
+            return ()
+        self._taken.add(taken)
+        return (Said(SaidKind.HEARD, name=taken),)
+
+    def _limit(self, said: Json) -> None:
+        info = mapping(said.get("rate_limit_info"))
+        if info.get("status") == "rejected":
+            self._resets_at = number(info.get("resetsAt")) * SECOND
+
+    def _result(self, said: Json) -> Iterable[Said]:
+        failed = bool(said.get("is_error", said.get("subtype") != "success"))
+        errors = said.get("errors")
+        text = string(said.get("result"))
+        if not text and failed:
+            told = map(str, errors) if isinstance(errors, list) else ()
+            text = "; ".join(told) or string(said.get("subtype"))
+        if failed and said.get("api_error_status") == TOO_MANY:
+            yield Said(SaidKind.LIMIT, text, resume_at=self._resets_at)
+        match said.get("terminal_reason"):
+            case "budget_exhausted":
+                yield Said(SaidKind.SPENT, text)
+            case "prompt_too_long":
+                yield Said(SaidKind.FULL, text)
+        self._settle(said)
+        self._tools.clear()
+        window = _window(mapping(said.get("modelUsage")))
+        yield Said(
+            SaidKind.RESULT, text, usage=self._before, total=True, failed=failed, window=window
+        )
+        if "local_agent" in self._tasks.values():
+            self._awaited = True  # when that agent has ended, it goes on by itself
+            yield Said(SaidKind.TURN)
+
+    def _settle(self, said: Json) -> None:
+        """Add what this turn really came to, its agents' replies included.
+
+        The total cost is of the session, earlier runs included: only the difference is ours.
+        """
+        charged = amount(said.get("total_cost_usd"))
+        models = said.get("model_usage_since_last_result")
+        turn = Usage()
+        if isinstance(models, dict):
+            for told in map(mapping, models.values()):
+                turn = added(turn, model_tokens(told))
+        else:
+            turn = replace(
+                tokens(mapping(said.get("usage"))), usd=max(0.0, charged - self._charged)
+            )
+        self._charged = charged
+        self._before = added(self._before, turn)
+        self._since = Usage()
+        self._counted.clear()
+
+
+def _unanswerable(request: str) -> Said:
+    """It asks its host something, and would wait for ever: nobody is there to say."""
+    reply = {"subtype": "error", "request_id": request, "error": "Nobody can be asked."}
+    line = json.dumps({"type": "control_response", "response": reply}) + "\n"
+    return Said(SaidKind.REPLY, line, name=request)
+
+
+def _window(models: Json) -> int:
+    """Of the largest of its models: the small ones are for titles and the like."""
+    return max((number(mapping(m).get("contextWindow")) for m in models.values()), default=0)

@@ -1,0 +1,113 @@
+"""What Claude Code's hooks, and the record that it keeps of the conversation, tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.adapters.coders.claude.shapes import (
+    Json,
+    added,
+    amount,
+    mapping,
+    mappings,
+    model_tokens,
+    string,
+    tokens,
+)
+from fleet.adapters.coders.shared.hook_lines import Hooked
+from fleet.domain.run import Usage
+from fleet.domain.transcript import Said, SaidKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NOT_PEOPLE = "<task-notification>"  # what it tells itself, as if it were a prompt
+
+
+class ClaudeWatcher(Hooked):
+    turn_id = "prompt_id"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+        self._replies: dict[str, Usage] = {}  # of the model, as last told
+        self._costs: dict[str, float] = {}  # by session
+        self._before = 0.0  # what a resumed session had cost
+
+    def words(self, text: str) -> str | None:
+        """None also until it is ready.
+
+        It drops blanks at the end, and takes a backslash there, with Enter, for a new line.
+        """
+        if not self._begun or self._wanted:
+            return None
+        text = f" {text}" if text.startswith("!") else text  # it would run the rest as a command
+        return f"{text} " if text.endswith("\\") else text
+
+    def _hooked(self, event: str, said: Json) -> Iterable[Said]:
+        match event:
+            case "StopFailure":
+                yield from self._fail(said)
+            case "Notification":
+                yield from self._notified(said)
+            case _:
+                yield from super()._hooked(event, said)
+        tasks = mappings(said.get("background_tasks")) if event == "Stop" else ()
+        if any(t.get("type") == "subagent" and t.get("status") == "running" for t in tasks):
+            self._turn = ""  # when that agent has ended, it goes on by itself
+            yield Said(SaidKind.TURN)
+
+    def _prompted(self, text: str) -> Iterable[Said]:
+        return () if text.startswith(NOT_PEOPLE) else super()._prompted(text)
+
+    def _fail(self, said: Json) -> Iterable[Said]:
+        text = string(said.get("last_assistant_message")) or string(said.get("error"))
+        yield from self._begin(said)
+        if said.get("error") == "rate_limit":
+            yield Said(SaidKind.LIMIT, text)
+        elif text.lower().startswith("prompt is too long"):
+            yield Said(SaidKind.FULL, text)
+        yield self._result(text, failed=True)
+
+    def _notified(self, said: Json) -> Iterable[Said]:
+        match said.get("notification_type"):
+            case "permission_prompt" | "elicitation_dialog" if not self._wanted:
+                yield Said(SaidKind.WANTS, string(said.get("message")))
+            case "idle_prompt" if not self._wanted and self._turn:
+                yield from self._cut_short()  # a minute ago, and nothing else told
+
+    def _followed(self, said: Json) -> Iterable[Said]:
+        if string(said.get("sessionId")) != self._session:
+            return
+        match said.get("type"):
+            case "user" if self._turn and said.get("promptId") == self._turn:
+                yield from self._cut_short()
+            case "assistant" if not said.get("isApiErrorMessage"):
+                yield self._count(mapping(said.get("message")))
+            case "cost-state":
+                yield from self._charge(said)
+
+    def _count(self, reply: Json) -> Said:
+        """A reply has a line for each of its parts; the last one has all that it used."""
+        used = tokens(mapping(reply.get("usage")))
+        self._replies[string(reply.get("id"))] = used
+        return self._usage(used.input + used.cached)
+
+    def _usage(self, context: int = 0) -> Said:
+        total = Usage()
+        for one in self._replies.values():
+            total = added(total, one)
+        usd = max(0.0, sum(self._costs.values()) - self._before)
+        counted = Usage(total.input, total.output, total.cached, context, usd=usd)
+        return Said(SaidKind.USAGE, usage=counted, total=True)
+
+    def _charge(self, said: Json) -> Iterable[Said]:
+        """Of the whole session, its agents' replies too; it is written when the program ends."""
+        cost = amount(said.get("totalCostUSD"))
+        models = [model_tokens(mapping(m)) for m in mapping(said.get("modelUsage")).values()]
+        if models and all(m.usd == 0 for m in models):
+            return  # models of one's own cost nothing
+        if not self._spoken:
+            self._before = cost
+            return
+        self._costs[self._session] = cost
+        yield self._usage()

@@ -1,0 +1,185 @@
+"""How OpenCode's server reads, through the bridge, and what it needs back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.coders.acp import rpc
+from fleet.domain.run import Usage
+from fleet.domain.transcript import Said, SaidKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+MILLI = 1000  # microseconds
+TOO_MANY = 429
+OK = range(200, 300)
+LONGEST_WAIT = 120 * 1000  # milliseconds that it may wait for its next try
+TELLING = ("filePath", "command", "pattern", "url", "query", "description")
+
+
+def order(ident: str, path: str, body: dict[str, Any] | None, *, method: str = "POST") -> str:
+    asked = {"id": ident, "method": method, "path": path}
+    return json.dumps(asked if body is None else {**asked, "body": body}) + "\n"
+
+
+class OpenCodeListener:
+    """What `hear` returns depends on the opening and the lines alone."""
+
+    def __init__(self, opening: dict[str, Any]) -> None:
+        self._opening = opening
+        self._heard = 0
+        self._session = ""
+        self._running = False
+        self._own: set[str] = set()  # messages that are the model's
+        self._said = ""  # the newest message that is words of ours; ids ascend
+        self._answered = ""  # the newest message that the model was given
+        self._last = ""  # what it said last in this turn
+        self._error = ""  # why this turn failed
+
+    def hear(self, line: str) -> Sequence[Said]:
+        self._heard += 1
+        told = rpc.read(line)
+        if told is None:
+            return ()
+        try:
+            return tuple(self._read(told))
+        except rpc.UNREADABLE:
+            return ()
+
+    def _read(self, told: dict[str, Any]) -> Iterable[Said]:
+        if "event" in told:
+            event = told["event"]
+            return self._event(event["type"], event["properties"], told["at"])
+        return self._replied(told) if "status" in told else ()
+
+    def words(self, text: str) -> str | None:
+        """None until there is a session to say it in."""
+        return self._say(f"{rpc.WORDS}{self._heard}", text) if self._session else None
+
+    def _say(self, ident: str, text: str) -> str:
+        part = {"type": "text", "text": text, "metadata": {"fleet": ident}}
+        body = {**self._opening.get("message", {}), "parts": [part]}
+        return order(ident, f"/session/{self._session}/prompt_async", body)
+
+    def _replied(self, told: dict[str, Any]) -> Iterator[Said]:
+        ident, fine = told.get("id"), told["status"] in OK
+        if ident == "session" and fine:
+            self._session = told["body"]["id"]
+            yield Said(SaidKind.SESSION, self._session)
+            first = self._say("prompt", self._opening.get("prompt", ""))
+            yield Said(SaidKind.REPLY, first, name="prompt")
+        elif ident in {"session", "prompt"} and not fine:
+            yield Said(SaidKind.RESULT, _message(told.get("body")), failed=True)
+
+    def _event(self, kind: str, told: dict[str, Any], at: int) -> Iterator[Said]:
+        if kind == "permission.asked":
+            yield _reply(told["id"], f"/permission/{told['id']}/reply", self._decision())
+        elif kind == "question.asked":
+            yield _reply(told["id"], f"/question/{told['id']}/reject", {})
+        elif kind == "message.part.updated" and told["part"]["type"] == "step-finish":
+            yield self._used(told["part"])  # also of an agent that it started itself
+        elif told.get("sessionID") != self._session:
+            return
+        elif kind == "message.updated":
+            if told["info"]["role"] == "assistant":
+                self._own.add(told["info"]["id"])
+                self._answered = max(self._answered, told["info"].get("parentID", ""))
+        elif kind == "message.part.updated":
+            yield from self._part(told["part"])
+        elif kind == "session.error":
+            yield from self._failed(told.get("error") or {}, at)
+        elif kind == "session.status":
+            yield from self._status(told["status"], at)
+
+    def _decision(self) -> dict[str, str]:
+        """A refusal without a word would end the turn."""
+        if self._opening.get("yes"):
+            return {"reply": "once"}
+        return {"reply": "reject", "message": "That is not permitted here. Go on without it."}
+
+    def _status(self, status: dict[str, Any], at: int) -> Iterator[Said]:
+        match status["type"]:
+            case "busy":
+                yield from self._begins()
+            case "retry" if self._running and not self._error:
+                if status["next"] - at > LONGEST_WAIT:
+                    yield from self._give_up(status["message"], status["next"])
+            case "idle" if self._running:
+                failed = bool(self._error)
+                yield Said(SaidKind.RESULT, self._error or self._last, failed=failed)
+                self._running = self._said > self._answered and not failed
+                if self._running:  # words came as the turn was ending: they are the next one
+                    yield Said(SaidKind.TURN)
+
+    def _begins(self) -> Iterator[Said]:
+        if not self._running:
+            self._running, self._last, self._error = True, "", ""
+            yield Said(SaidKind.TURN)
+
+    def _give_up(self, why: str, until: int) -> Iterator[Said]:
+        """It would wait, and hold what the queue has given it, for as long as it was told to."""
+        self._error = why or "It was told to come back later."
+        yield Said(SaidKind.LIMIT, self._error, resume_at=until * MILLI)
+        yield _reply(f"abort:{self._heard}", f"/session/{self._session}/abort", {})
+
+    def _failed(self, error: dict[str, Any], at: int) -> Iterator[Said]:
+        if self._error and error.get("name") == "MessageAbortedError":
+            return  # by us
+        self._error, data = _message(error), error.get("data") or {}
+        if data.get("statusCode") == TOO_MANY:
+            wait = str((data.get("responseHeaders") or {}).get("retry-after", ""))
+            until = (at + int(wait) * 1000) * MILLI if wait.isdecimal() else 0
+            yield Said(SaidKind.LIMIT, self._error, resume_at=until)
+        else:
+            yield Said(SaidKind.ERROR, self._error)
+
+    def _part(self, part: dict[str, Any]) -> Iterator[Said]:
+        match part["type"]:
+            case "text" if part["messageID"] in self._own:
+                self._last = part["text"]
+                yield Said(SaidKind.TEXT, part["text"])
+            case "text":
+                if str((part.get("metadata") or {}).get("fleet")).startswith(rpc.WORDS):
+                    self._said = part["messageID"]
+                    yield from self._begins()
+                    yield Said(SaidKind.HEARD, part["text"])
+            case "reasoning":
+                yield Said(SaidKind.THINKING, part["text"])
+            case "tool":
+                yield from _tool(part["tool"], part["state"])
+
+    def _used(self, part: dict[str, Any]) -> Said:
+        tokens = part["tokens"]
+        cached, written = tokens["cache"]["read"], tokens["cache"]["write"]
+        fresh = tokens["input"] + written
+        output = tokens["output"] + tokens.get("reasoning", 0)
+        context = fresh + cached if part["sessionID"] == self._session else 0
+        usd = float(part.get("cost") or 0.0)
+        return Said(SaidKind.USAGE, usage=Usage(fresh, output, cached, context, usd))
+
+
+def _tool(name: str, state: dict[str, Any]) -> Iterator[Said]:
+    match state["status"]:
+        case "running":
+            given = state.get("input") or {}
+            telling = next((given[key] for key in TELLING if given.get(key)), None)
+            yield Said(SaidKind.TOOL, str(telling or json.dumps(given)), name=name)
+        case "completed":
+            yield Said(SaidKind.TOOL_RESULT, state.get("output", ""), name=name)
+        case "error":
+            yield Said(SaidKind.TOOL_RESULT, state.get("error", ""), name=name, failed=True)
+
+
+def _reply(ident: str, path: str, body: dict[str, Any]) -> Said:
+    return Said(SaidKind.REPLY, order(ident, path, body), name=ident)
+
+
+def _message(error: Any) -> str:
+    """As its errors come: a name with data, or only words."""
+    if not isinstance(error, dict):
+        return str(error or "It gave no reason.")
+    data = error.get("data")
+    told = data.get("message") if isinstance(data, dict) else error.get("message")
+    return str(told or error.get("name") or json.dumps(error))

@@ -1,0 +1,133 @@
+"""LiteLLM in an environment of its own, beside ours: it brings a hundred packages."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.home.home import Home
+from fleet.base.files import write_atomically
+from fleet.domain.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PINS = Path(__file__).with_name("litellm.txt")
+MALICIOUS = frozenset({"1.82.7", "1.82.8"})  # they sent the credentials that they found away
+OLDEST = (1, 104)  # before it, a gateway without a key was open to everyone
+INSTALL = 900.0  # seconds
+ANSWER = 20.0
+UPGRADE = "fleet gateway install"
+OWN = "FLEET_GATEWAY_PYTHON"  # the Python of a LiteLLM that is not ours
+ASK = "from importlib.metadata import version; print(version('litellm'))"
+
+
+class Environment:
+    """`where`/`whole` says what is installed, once all of it is.
+
+    `own`: a Python that somebody else has installed LiteLLM for. We add nothing to it.
+    """
+
+    def __init__(self, home: Path, own: str = "") -> None:
+        self.own = own
+        self._home = Home(home)
+        self.where = Path(own).parent.parent if own else home / "gateway" / "litellm"
+        self.python = Path(own) if own else self.where / "bin" / "python"
+        self._whole = self.where / "whole.json"
+
+    def version(self) -> str:
+        """Empty when it is not installed, or not to its end."""
+        if self.own:
+            return self._own_version()
+        try:
+            return str(json.loads(self._whole.read_bytes())["version"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
+    def _own_version(self) -> str:
+        argv = [self.own, "-c", ASK]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=ANSWER, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        said = done.stdout.strip()
+        return said if done.returncode == 0 and said[:1].isdecimal() else ""
+
+    def checked(self) -> str:
+        """The version that may run; raise `Refused` when there is none, or one that must not."""
+        version = self.version()
+        if not version and self.own:
+            raise Refused(
+                f"{OWN} is {self.own}, which has no LiteLLM.",
+                fix=self._upgrade,
+            )
+        if not version:
+            raise Refused("LiteLLM is not installed.", fix="fleet gateway install")
+        check_version(version, self._upgrade if self.own else UPGRADE)
+        return version
+
+    @property
+    def _upgrade(self) -> str:
+        return f"{self.own} -m pip install --upgrade 'litellm[proxy]'; or unset {OWN}."
+
+    def install(self, say: Callable[[str], None]) -> str:
+        """What was there in part, or of another version, is made anew."""
+        if self.own:
+            say(f"{OWN} names a LiteLLM of your own; nothing is installed.")
+            return self.checked()
+        wanted = pinned()
+        check_version(wanted)
+        if self.version() == wanted:
+            return wanted
+        self._home.ensure()
+        shutil.rmtree(self.where, ignore_errors=True)
+        self.where.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        say(f"Making an environment in {self.where}")
+        self._run([sys.executable, "-m", "venv", str(self.where)])
+        say(f"Installing LiteLLM {wanted} and what it needs (some minutes, once)")
+        quiet = ("--quiet", "--disable-pip-version-check", "--no-input", "--no-deps")
+        self._run([str(self.python), "-m", "pip", "install", *quiet, "-r", str(PINS)])
+        write_atomically(self._whole, json.dumps({"version": wanted}) + "\n")
+        return wanted
+
+    def _run(self, argv: list[str]) -> None:
+        try:
+            done = subprocess.run(
+                argv, capture_output=True, text=True, timeout=INSTALL, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(
+                f"{argv[0]} was not done within {INSTALL / 60:.0f} minutes.",
+                fix="Look at the network, then run `fleet gateway install` again.",
+            ) from None
+        if done.returncode != 0:
+            words = (done.stderr or done.stdout).strip().splitlines()
+            raise Unavailable(
+                "LiteLLM could not be installed: " + " ".join(words[-3:]),
+                fix="Look at the network and pip's index, then run `fleet gateway install` again.",
+            )
+
+
+def pinned() -> str:
+    found = re.search(r"^litellm==(\S+)$", PINS.read_text("utf-8"), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def check_version(version: str, upgrade: str = UPGRADE) -> None:
+    """Raise `Refused` for a release that must not run."""
+    if version in MALICIOUS:
+        raise Refused(
+            f"LiteLLM {version} was published by thieves: it sends away the keys that it finds.",
+            fix="Remove it, change every key that was on that machine, and install another.",
+        )
+    if tuple(int(n) for n in re.findall(r"\d+", version)[:2]) < OLDEST:
+        raise Refused(
+            f"LiteLLM {version} is too old: it starts without a key.",
+            fix=upgrade,
+        )

@@ -1,0 +1,214 @@
+"""Workspaces as git worktrees: one branch and one directory per task."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.make import Making
+from fleet.adapters.git.pool import Pool
+from fleet.adapters.git.ports import Ports
+from fleet.adapters.git.repo import QUIET, Repo, digest, identity, names_of, run_git
+from fleet.adapters.git.setup import Commands, bring_files, workspace_env
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
+from fleet.domain.run import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.adapters.git.remove import Removed
+    from fleet.ports import Merge, Site
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRules:
+    """What the settings say about workspaces of one project."""
+
+    root: str = ""  # empty: `worktrees` in the home
+    branch_prefix: str = "fleet/"
+    branch_pattern: str = ""  # that the name of a new branch must match as a whole
+    credential_files: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    setup_timeout: float = 600.0
+    teardown: tuple[str, ...] = ()
+    ports: int = 0
+    pool: int = 0
+    pool_ignored: str = "keep"
+
+
+class GitCheckout:
+    """`ports` is the file that records them; `log(task)` where its set-up is written down."""
+
+    def __init__(
+        self,
+        worktrees: Path,
+        rules: WorkspaceRules | None = None,
+        *,
+        ports: Path | None = None,
+        log: Callable[[str], Path] | None = None,
+    ) -> None:
+        self._rules = rules or WorkspaceRules()
+        self._worktrees = Path(self._rules.root).expanduser() if self._rules.root else worktrees
+        self._places = (self._worktrees, worktrees)
+        self._ports = ports
+        self._log = log
+
+    def plan(self, site: Site) -> Workspace:
+        cwd = Path(site.task.spec.cwd or site.task.project)
+        if not cwd.is_dir():
+            raise Refused(f"{cwd} is not a directory.", fix="Was the project moved?")
+        if site.task.spec.in_place:
+            return Workspace(path=str(cwd))
+        if site.previous is not None:
+            return site.previous
+        repo = Repo.of(cwd)
+        branch = self._free_branch(repo, site)
+        home = self._worktrees / f"{repo.top.name[:100]}-{digest(str(repo.common))}"
+        root = home / f"{site.task.id}-{digest(branch)}"
+        within = "" if repo.top == repo.common else _within(cwd.resolve(), repo.top)
+        start = site.start if site.start and repo.has_commit(site.start) else ""
+        base = repo.commit(start or site.task.spec.base or "HEAD")
+        return Workspace(str(root / within), str(root), branch, base, made=True)
+
+    def _free_branch(self, repo: Repo, site: Site) -> str:
+        """A name that no branch has: another store may have numbered its tasks alike."""
+        wanted = site.task.spec.branch or self._rules.branch_prefix + site.task.id
+        taken = self.check_branch(repo, wanted)
+        if site.run.number > 1:
+            wanted = f"{wanted}-a{site.run.number}"
+            taken = repo.has_branch(wanted)
+        name, tries = wanted, 1
+        while taken:
+            tries += 1
+            name = f"{wanted}-{tries}"
+            taken = repo.has_branch(name)
+        return name
+
+    def check_branch(self, repo: Repo, name: str) -> bool:
+        """That a task may have this branch, before anything is made; True: it is there."""
+        pattern = self._rules.branch_pattern
+        if pattern and not re.fullmatch(pattern, name):
+            raise BadInput(
+                f"The branch '{name[:80]}' does not match workspace.branch_pattern ({pattern}).",
+                fix="Choose a name that does.",
+                code="branch_pattern",
+            )
+        return repo.check_name(name)
+
+    def prepare(self, workspace: Workspace, site: Site) -> None:
+        if not workspace.made:
+            return
+        repo = Repo.of(Path(site.task.spec.cwd or site.task.project))
+        making = Making(repo, workspace, fresh=site.previous is None, pool=self._pool(repo))
+        try:
+            if making.begin():
+                self._complete(repo, workspace, site, making)
+        except (FleetError, OSError):
+            making.undo()
+            raise
+        finally:
+            making.close()
+        _check_path(workspace)
+
+    def _complete(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
+        for merge in site.merges if making.fresh else ():
+            _merge(repo, Path(workspace.root), merge, site.task.id, making.mark)
+        _check_path(workspace)
+        self._furnish(repo, workspace, site, making)
+        making.finish()
+
+    def _furnish(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
+        root = Path(workspace.root)
+        bring_files(repo, root, self._rules.credential_files, replace=making.pooled)
+        if site.task.spec.quick or not self._rules.setup:
+            return
+        commands = self._commands(workspace, site.task.id, "Set-up", making.mark)
+        commands.run(self._rules.setup)
+
+    def _commands(self, workspace: Workspace, task: str, title: str, mark: str = "") -> Commands:
+        log = self._log(task) if self._log else None
+        limit = self._rules.setup_timeout
+        return Commands(Path(workspace.root), self.env(workspace), limit, log, mark, title)
+
+    def env(self, workspace: Workspace) -> dict[str, str]:
+        """What its programs find in their environment, besides everything else."""
+        return workspace_env(workspace, self._ports, self._rules.ports)
+
+    def commit(self, workspace: Workspace) -> str:
+        with suppress(Unavailable, OSError):
+            done = run_git(Path(workspace.path), "rev-parse", "--verify", "--quiet", "HEAD")
+            return done.out.strip() if done.status == 0 else ""
+        return ""  # its directory is gone
+
+    def remove(
+        self, workspace: Workspace, *, task: str, project: str = "", delete_branch: bool = False
+    ) -> Removed:
+        """Keep what is only there, then remove the worktree, or park it for the next start.
+
+        Its processes are gone already. Said again after a crash, it goes on where it was.
+        """
+        from fleet.adapters.git.remove import Removing  # noqa: PLC0415  # few commands remove
+
+        removing = Removing(workspace, task, self._places)
+        said = self._tear_down(workspace, task)
+        repo = None
+        with suppress(FleetError, OSError):
+            repo = Repo.of(Path(project)) if project else None
+        removed = removing.remove(repo, self._pool, delete_branch=delete_branch, said=said)
+        if self._ports is not None:
+            Ports(self._ports).release(workspace.root)
+        return removed
+
+    def _tear_down(self, workspace: Workspace, task: str) -> list[str]:
+        """A command that fails is told of; the worktree goes all the same."""
+        begun = Path(f"{workspace.root}.removing")
+        if not self._rules.teardown or not Path(workspace.root).is_dir() or begun.exists():
+            return []
+        said = []
+        commands = self._commands(workspace, task, "Tear-down")
+        for command in self._rules.teardown:
+            try:
+                commands.one(command)
+            except FleetError as error:
+                said.append(error.message)
+        return said
+
+    def _pool(self, repo: Repo) -> Pool:
+        folder = self._worktrees / "pool" / digest(str(repo.common))
+        return Pool(repo, folder, self._rules.pool, clean=self._rules.pool_ignored == "clean")
+
+
+def _within(cwd: Path, top: Path) -> Path:
+    if not cwd.is_relative_to(top):
+        raise Refused(
+            f"The files of {cwd} are elsewhere, in {top}: git's core.worktree says so.",
+            fix="Name that directory, or: git config --unset core.worktree",
+        )
+    return cwd.relative_to(top)
+
+
+def _check_path(workspace: Workspace) -> None:
+    if not Path(workspace.path).is_dir():
+        raise Refused(f"{workspace.path} is not in {workspace.base[:12]}.")
+
+
+def _merge(repo: Repo, root: Path, wanted: Merge, task: str, mark: str) -> None:
+    """Bring in what a task waited for."""
+    branch = wanted.branch
+    what = branch if repo.has_branch(branch) else wanted.commit
+    if not what:
+        return
+    words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", what]
+    done = run_git(root, *identity(root), *QUIET, "merge", *words, mark=mark)
+    if done.status == 0:
+        return
+    files = names_of(run_git(root, "diff", "--name-only", "--diff-filter=U", "-z").raw)
+    how = f"conflicts in {', '.join(files)}" if files else done.words
+    raise Refused(
+        f"{branch} cannot be merged into the workspace of {task}: {how}.",
+        fix="Merge the branches by hand and give the result with --base.",
+        code="base_conflict",
+    )

@@ -1,0 +1,199 @@
+"""A worktree as it stands, and its changes as a commit, as the person would make it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.repo import PATIENCE, QUIET, Repo, identity, is_locked, run_git
+from fleet.adapters.git.tree import SLOW, Tree
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.adapters.processes import run as process
+    from fleet.domain.run import Workspace
+
+HOOKS = 300.0  # seconds for the person's own hooks, too
+MERGE = "a merge"
+KINDS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "C": "copied"}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`ahead` and `behind` are counted against what the project has checked out.
+
+    `files` are those that are not committed, each with what became of it.
+    """
+
+    branch: str
+    path: str
+    head: str
+    ahead: int
+    behind: int
+    unpushed: int
+    files: tuple[tuple[str, str], ...]
+    in_progress: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    branch: str
+    commit: str
+    files: int
+
+
+def standing(workspace: Workspace, project: str) -> Standing:
+    tree = _tree(workspace)
+    head = tree.commit("HEAD")
+    base = _tip(Repo.of(Path(project))) or workspace.base
+    behind, ahead = _apart(tree, base, head)
+    return Standing(
+        branch=tree.head_branch(),
+        path=str(tree.root),
+        head=head,
+        ahead=ahead,
+        behind=behind,
+        unpushed=_count(tree, "HEAD", "--not", workspace.base, "--remotes"),
+        files=_files(tree.changes()),
+        in_progress=tuple(tree.in_progress()),
+    )
+
+
+def commit(
+    workspace: Workspace, project: str, message: str, *, private: Sequence[str] = ()
+) -> Committed:
+    """All that is not committed, on the worktree's own branch; the person's hooks run.
+
+    `private`: files that were brought into the worktree, which are left out unless git has them.
+    Nothing is committed when it is refused: nothing has changed, files are in conflict, the
+    worktree is on another branch, a hook says no.
+    """
+    tree, repo = _tree(workspace), Repo.of(Path(project))
+    with repo.alone():
+        _refuse(tree, workspace)
+        _asked(tree, "add", "--all", "--", ".", *_left_out(tree, private))
+        staged = tree.git("diff", "--cached", "--name-only", "-z").raw.count(b"\0")
+        if not staged and not tree.in_progress():
+            raise Refused(
+                f"There is nothing to commit in {tree.root}.",
+                fix="Change something there first.",
+                code="nothing_to_commit",
+            )
+        done = _asked(tree, *identity(tree.root), "commit", "--quiet", f"--message={message}")
+        if done.status:
+            raise Refused(
+                f"git did not commit: {done.words}",
+                fix=f"A hook may have refused it: look in {tree.root}, mend it, then try again.",
+                code="not_committed",
+            )
+        return Committed(workspace.branch, tree.commit("HEAD"), staged)
+
+
+def _tree(workspace: Workspace) -> Tree:
+    if not workspace.made:
+        raise Refused(
+            f"It works in {workspace.path} itself, not in a worktree of its own.",
+            fix="Use git there.",
+            code="no_worktree",
+        )
+    tree = Tree.at(Path(workspace.root)) if workspace.root else None
+    if tree is None:
+        raise Refused(
+            f"The worktree {workspace.root} is not there any more.",
+            fix="`fleet kept` lists what was saved of it.",
+            code="no_worktree",
+        )
+    return tree
+
+
+def _refuse(tree: Tree, workspace: Workspace) -> None:
+    if tree.entries(unmerged=True):
+        raise Refused(
+            f"There are conflicts in {tree.root}.",
+            fix="Resolve them there, and `git add` the files, then try again.",
+            code="conflicts",
+        )
+    others = [what for what in tree.in_progress() if what != MERGE]
+    if others:
+        raise Refused(
+            f"There is {' and '.join(others)} in progress in {tree.root}.",
+            fix="Finish or abort it there, then try again.",
+            code="dirty",
+        )
+    if (at := tree.head_branch()) != workspace.branch:
+        raise Refused(
+            f"{tree.root} is on {at or 'no branch'}, not on {workspace.branch}.",
+            fix=f"git -C {tree.root} switch {workspace.branch}",
+            code="other_branch",
+        )
+
+
+def _left_out(tree: Tree, private: Sequence[str]) -> list[str]:
+    names = [name for name in private if name and not name.startswith("/")]
+    if not names:
+        return []
+    known = tree.git("ls-files", "-z", "--", *(f":(literal){name}" for name in names)).raw
+    ours = {part.decode("utf-8", "surrogateescape") for part in known.split(b"\0")}
+    return [f":(exclude,literal){name}" for name in names if name not in ours]
+
+
+def _asked(tree: Tree, *words: str) -> process.Done:
+    """As the person would, hooks and all; asked again while the agent's own git holds a lock."""
+    until = time.monotonic() + PATIENCE
+    timeout = SLOW if words[0] == "add" else HOOKS
+    done = run_git(tree.root, *QUIET, *words, timeout=timeout)
+    while done.status and is_locked(done) and time.monotonic() < until:
+        time.sleep(0.05)
+        done = run_git(tree.root, *QUIET, *words, timeout=timeout)
+    if done.status and is_locked(done):
+        raise Unavailable(
+            f"Another git works in {tree.root}.", fix="Try again when it is done.", code="locked"
+        )
+    if done.status and words[0] == "add":
+        raise Refused(f"git add failed in {tree.root}: {done.words}", fix="Mend that there.")
+    return done
+
+
+def _tip(repo: Repo) -> str:
+    """What the project has checked out; empty: nothing yet."""
+    asked = repo.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
+    return asked.out.strip() if asked.status == 0 else ""
+
+
+def _apart(tree: Tree, one: str, other: str) -> tuple[int, int]:
+    if not one or not other:
+        return 0, 0
+    told = tree.git("rev-list", "--left-right", "--count", f"{one}...{other}", check=False)
+    left, _, right = told.out.strip().partition("\t")
+    return (int(left), int(right)) if left.isdigit() and right.isdigit() else (0, 0)
+
+
+def _count(tree: Tree, *words: str) -> int:
+    told = tree.git("rev-list", "--count", *words, check=False).out.strip()
+    return int(told) if told.isdigit() else 0
+
+
+def _files(raw: bytes) -> tuple[tuple[str, str], ...]:
+    """Of `git status --porcelain -z`: a renamed file is followed by the name that it had."""
+    parts = iter(raw.split(b"\0"))
+    found = []
+    for part in parts:
+        if not part:
+            continue
+        how, path = part[:2].decode("ascii", "replace"), part[3:].decode("utf-8", "replace")
+        if how[0] in "RC":
+            next(parts, None)
+        found.append((path, _kind(how)))
+    return tuple(found)
+
+
+def _kind(how: str) -> str:
+    if how == "??":
+        return "untracked"
+    if "U" in how or how in {"AA", "DD"}:
+        return "conflict"
+    return KINDS.get(how.strip()[:1], "modified")

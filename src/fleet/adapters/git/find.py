@@ -1,0 +1,55 @@
+"""Where a worktree went that is not where it was made."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.repo import Repo, run_git, text_of
+from fleet.base import machine
+from fleet.domain.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.domain.run import Workspace
+
+
+def find_worktree(place: Workspace, project: str, mark: str) -> Path | None:
+    """By git's own record, else by where the programs with this mark are; git knows it again."""
+    with suppress(FleetError, OSError):
+        repo = Repo.of(Path(project))
+        for root in (*_recorded(repo, place.branch), *_of_programs(mark)):
+            if _is_it(repo, root, place.branch):
+                repo.git("worktree", "repair", str(root), check=False)
+                return root
+    return None
+
+
+def _recorded(repo: Repo, branch: str) -> Iterator[Path]:
+    listed = text_of(repo.git("worktree", "list", "--porcelain", "-z").raw)
+    for one in listed.split("\0\0"):
+        lines = one.split("\0")
+        if f"branch refs/heads/{branch}" in lines:
+            root = Path(lines[0].removeprefix("worktree "))
+            if root.is_dir():
+                yield root
+
+
+def _of_programs(mark: str) -> Iterator[Path]:
+    for pid in sorted(machine.marked(mark)) if mark else ():
+        with suppress(OSError):
+            cwd = Path(f"/proc/{pid}/cwd").readlink()
+            top = run_git(cwd, "rev-parse", "--show-toplevel")
+            if top.status == 0:
+                yield Path(text_of(top.raw).removesuffix("\n"))
+
+
+def _is_it(repo: Repo, root: Path, branch: str) -> bool:
+    """A worktree of this repository, but not its main one, with this branch checked out."""
+    if root.resolve() == repo.top or not (root / ".git").is_file():
+        return False
+    words = ("rev-parse", "--path-format=absolute", "--git-common-dir", "--symbolic-full-name")
+    asked = text_of(run_git(root, *words, "HEAD").raw).split("\n")
+    return Path(asked[0]).resolve() == repo.common and asked[1] == f"refs/heads/{branch}"

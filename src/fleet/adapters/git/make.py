@@ -1,0 +1,163 @@
+"""A worktree while it is made: from the pool, or by git."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.repo import run_git
+from fleet.adapters.machine.digest import digest_of
+from fleet.adapters.processes import run as process
+from fleet.domain.errors import FleetError, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from fleet.adapters.git.pool import Pool
+    from fleet.adapters.git.repo import Repo
+    from fleet.domain.run import Workspace
+
+NOTHING = "0" * 40  # what a new worktree was at before, as git tells its hook
+STALE = 1.0  # seconds after which a lock in a workspace that no process of ours uses is nobody's
+
+
+class Making:
+    """A file beside the worktree says that it is being made, until it is whole.
+
+    Only a worktree with that file is ever made again or removed here: nobody has worked in it.
+    `fresh`: with a branch of its own; else it is for a branch that has been worked on.
+    The file is locked: by us, and by a child that we forked until it is the program with our mark.
+    """
+
+    def __init__(
+        self, repo: Repo, workspace: Workspace, *, fresh: bool, pool: Pool | None = None
+    ) -> None:
+        self._repo = repo
+        self._workspace = workspace
+        self._root = Path(workspace.root)
+        self._begun = self._root.with_name(f"{self._root.name}.making")
+        self._lock = -1
+        self._pool = pool
+        self.fresh = fresh
+        self.pooled = False  # it was used before, so files that git ignores may be there
+        self.mark = digest_of(os.fsencode(self._root))
+
+    def begin(self) -> bool:
+        """False when it is there already, whole.
+
+        Its files come when the repository's lock is let go of: those of several, side by side.
+        """
+        branch = self._workspace.branch
+        with self._repo.alone():
+            crashed = self._begun.exists()
+            if not crashed:
+                if self._root.exists():
+                    self._check_ours()
+                    self._unlock()
+                    return False
+                if self._root.with_name(f"{self._root.name}.removing").exists():
+                    raise Unavailable(f"{self._root} is being removed.", fix="fleet gc")
+                if self.fresh and self._repo.has_branch(branch):
+                    raise Refused(
+                        f"Somebody else has made the branch {branch} meanwhile.",
+                        code="branch_taken",
+                    )
+                self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._take()
+            if crashed or not self.fresh:
+                self._clear()
+            self._make(there=(crashed or not self.fresh) and self._repo.has_branch(branch))
+        if not self.pooled:
+            self._fill()
+        return True
+
+    def _make(self, *, there: bool) -> None:
+        """`there`: its branch is, so it goes on with that."""
+        place = self._workspace
+        if self._pool and not there:
+            self.pooled = self._pool.take(self._root, place.branch, place.base, self.mark)
+            if self.pooled:
+                return
+        how = (
+            [str(self._root), place.branch]
+            if there
+            else ["--no-track", "-b", place.branch, str(self._root), place.base]
+        )
+        self._repo.git("worktree", "add", "--quiet", "--no-checkout", *how, mark=self.mark)
+
+    def _fill(self) -> None:
+        """As `git worktree add` does it."""
+        done = run_git(self._root, "reset", "--hard", "--no-recurse-submodules", mark=self.mark)
+        if done.status:
+            raise Refused(f"git reset failed in {self._root}: {done.words}")
+        if self._repo.has_hook("post-checkout"):
+            words = ("hook", "run", "--ignore-missing", "post-checkout", "--", NOTHING)
+            run_git(self._root, *words, self._workspace.base, "1", mark=self.mark)
+
+    def _take(self) -> None:
+        """Be the only one who makes it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._lock = os.open(self._begun, flags, 0o600)
+        for _ in range(500):  # a child that is about to be git takes milliseconds at most
+            with suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.01)
+        raise Unavailable(f"Somebody else is making {self._root}.")
+
+    def _check_ours(self) -> None:
+        asked = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        if asked.status or Path(asked.out.strip()).resolve() != self._repo.common:
+            raise Refused(
+                f"{self._root} is not a worktree of {self._repo.top} any more.",
+                fix=f"git -C {self._repo.top} worktree repair {self._root}, or move it away.",
+            )
+
+    def _unlock(self) -> None:
+        """Remove the locks of a git that was killed with the run before: they would stay for ever."""
+        names = ("index.lock", "HEAD.lock", f"refs/heads/{self._workspace.branch}.lock")
+        for name in names:
+            found = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-path", name)
+            with suppress(FileNotFoundError):
+                lock = Path(found.out.strip())
+                if time.time() - lock.stat().st_mtime <= STALE:
+                    time.sleep(STALE)  # in a job: else the coder would fail over it
+                if time.time() - lock.stat().st_mtime > STALE:
+                    lock.unlink()
+
+    def _clear(self) -> None:
+        """Remove what a crash left of an earlier try, and end what may still be at it."""
+        if not process.end_marked(self.mark):
+            raise Unavailable(f"An earlier set-up is still at work in {self._root}.")
+        import shutil  # noqa: PLC0415  # start-up time
+
+        shutil.rmtree(self._root, ignore_errors=True)
+        self._repo.git("worktree", "remove", "--force", "--force", str(self._root), check=False)
+        if self.fresh:  # a git that was killed leaves its lock on the branch it was making
+            lock = self._repo.common / "refs" / "heads" / f"{self._workspace.branch}.lock"
+            lock.unlink(missing_ok=True)
+
+    def undo(self) -> None:
+        """What we have begun. What was there before, or is another's, is left."""
+        if self._lock < 0:
+            return
+        with suppress(FleetError, OSError), self._repo.alone():
+            self._clear()
+            if self.fresh:
+                self._repo.git("branch", "-D", self._workspace.branch, check=False)
+            self.finish()
+
+    def finish(self) -> None:
+        """Also after a power cut: what is done in it from now on is somebody's work."""
+        self._begun.unlink()
+        folder = os.open(self._begun.parent, os.O_RDONLY | os.O_CLOEXEC)
+        os.fsync(folder)
+        os.close(folder)
+        self.close()
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1

@@ -1,0 +1,136 @@
+"""Used worktrees, kept for the next start: checking out only what differs is cheap.
+
+A parked tree is a directory in the pool's folder with `<name>.parked` beside it. Without that file
+it is nobody's to take. All is done under the repository's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.repo import run_git
+from fleet.adapters.git.tree import Tree
+from fleet.base.files import write_atomically
+from fleet.domain.data import dataclass
+from fleet.domain.errors import FleetError
+
+if TYPE_CHECKING:
+    from fleet.adapters.git.repo import Repo
+
+PARKED = ".parked"
+
+
+def is_parked(place: Path) -> bool:
+    return place.with_name(f"{place.name}{PARKED}").exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    repo: Repo
+    folder: Path
+    size: int = 0
+    clean: bool = False  # remove also what git ignores
+
+    def room(self) -> Path | None:
+        """A place to park at; None when the pool is full or off."""
+        if len(self._records()) >= self.size:
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.folder / os.urandom(6).hex()
+
+    @staticmethod
+    def suits(tree: Tree) -> bool:
+        """Nothing about it would surprise whoever takes it: no submodule, no setting of its own."""
+        own = ("modules", "config.worktree", "info/sparse-checkout", "locked")
+        odd = any((tree.gitdir / name).exists() for name in own)
+        return not (odd or tree.in_progress() or tree.nested() or tree.flagged())
+
+    def park(self, tree: Tree) -> None:
+        """Of a tree in the pool's folder, all of whose work is kept: make it one to take."""
+        self.repo.git("worktree", "repair", str(tree.root))
+        tree.git("checkout", "--quiet", "--detach", "--force")
+        tree.git("reset", "--quiet", "--hard")
+        tree.git("clean", "-ffdq", *(["-x"] if self.clean else []))
+        write_atomically(self._record(tree.root), json.dumps({"gitdir": str(tree.gitdir)}) + "\n")
+
+    def take(self, root: Path, branch: str, base: str, mark: str) -> bool:
+        """Make a parked tree the one at `root`, on a new branch at `base`; False: there is none."""
+        if self.size <= 0:
+            return False
+        for record in self._records():
+            place = record.with_suffix("")
+            tree = self._parked(record, place)
+            if tree is not None and self._move(tree, root, branch, base, mark):
+                record.unlink(missing_ok=True)
+                return True
+        return False
+
+    def empty(self) -> list[str]:
+        """Remove every parked tree; all that was in them is kept."""
+        gone = []
+        for record in self._records():
+            place = record.with_suffix("")
+            if self._parked(record, place) is not None:
+                self.repo.git("worktree", "remove", "--force", str(place), check=False)
+                gone.append(str(place))
+                record.unlink(missing_ok=True)
+        return gone
+
+    def parked(self) -> list[Path]:
+        return [record.with_suffix("") for record in self._records()]
+
+    def _parked(self, record: Path, place: Path) -> Tree | None:
+        """None, and the record gone, when it is not there or somebody has changed files in it."""
+        with suppress(FleetError, OSError, ValueError, KeyError):
+            tree = Tree(place, Path(json.loads(record.read_text())["gitdir"]))
+            named = os.fsdecode((tree.gitdir / "gitdir").read_bytes()).rstrip("\n")
+            if named == str(place / ".git") and not tree.changes(all_files=False):
+                return tree
+        if not place.exists():  # taken by somebody who was killed: git still lists it here
+            self.repo.git("worktree", "remove", "--force", "--force", str(place), check=False)
+        record.unlink(missing_ok=True)
+        return None
+
+    def _move(self, tree: Tree, root: Path, branch: str, base: str, mark: str) -> bool:
+        before = (tree.gitdir / "HEAD").read_text().strip()
+        tree.root.rename(root)
+        _lead_back(tree.gitdir, root)
+        try:
+            _switch(Tree(root, tree.gitdir), before, branch, base, mark)
+        except (FleetError, OSError):
+            self.repo.git("worktree", "remove", "--force", "--force", str(root), check=False)
+            self.repo.git("branch", "-D", branch, check=False)
+            return False
+        return True
+
+    def _records(self) -> list[Path]:
+        return sorted(self.folder.glob(f"*{PARKED}"))
+
+    def _record(self, place: Path) -> Path:
+        return place.with_name(f"{place.name}{PARKED}")
+
+
+def _lead_back(gitdir: Path, root: Path) -> None:
+    """What `git worktree repair` does for one that was moved, without a process for it."""
+    mine = gitdir / f".gitdir.{os.getpid()}"
+    mine.write_bytes(os.fsencode(f"{root}/.git\n"))
+    mine.replace(gitdir / "gitdir")
+
+
+def _switch(tree: Tree, before: str, branch: str, base: str, mark: str) -> None:
+    """As `git checkout -b` does it, but looking at nothing that is the same in both commits."""
+    ref = f"refs/heads/{branch}"
+    if before != base:
+        tree.git("read-tree", "-m", "-u", before, base, mark=mark)
+    tree.git("update-ref", ref, base, "", mark=mark)
+    tree.git("symbolic-ref", "HEAD", ref, mark=mark)
+    if before != base:
+        ignoring = ("diff", "--quiet", before, base, "--", ".gitignore", "**/.gitignore")
+        if tree.git(*ignoring, check=False).status:  # what was ignored may not be any more
+            tree.git("clean", "-ffdq", mark=mark)
+    words = ("hook", "run", "--ignore-missing", "post-checkout", "--", before, base, "1")
+    run_git(tree.root, *words, mark=mark)

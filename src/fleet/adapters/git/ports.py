@@ -1,0 +1,103 @@
+"""A block of ports for each live workspace of this host, recorded in one file under a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fleet.base.files import write_atomically
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FIRST, LAST = 20_000, 32_000  # below what Linux and macOS give to outgoing connections
+BLOCK = 100  # the most a workspace may ask for
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    base: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """`file` belongs to one home; other programs' ports are found by trying to listen."""
+
+    file: Path
+
+    def claim(self, root: str, size: int) -> Block:
+        """The block of this workspace; the same one for as long as the workspace is there."""
+        with self._alone():
+            held = {place: block for place, block in self._read().items() if _live(place)}
+            mine = held.get(root)
+            if mine is None or mine.size < size:
+                held.pop(root, None)
+                mine = _free(list(held.values()), size)
+                self._write({**held, root: mine})
+            return mine
+
+    def release(self, root: str) -> None:
+        if self.file.exists():
+            with self._alone():
+                held = self._read()
+                if held.pop(root, None) is not None:
+                    self._write(held)
+
+    def held(self) -> dict[str, Block]:
+        return self._read()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = self.file.with_name(f"{self.file.name}.lock")
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def _read(self) -> dict[str, Block]:
+        try:
+            said = json.loads(self.file.read_text("utf-8", "surrogateescape"))
+            return {place: Block(int(base), int(size)) for place, (base, size) in said.items()}
+        except (FileNotFoundError, ValueError, TypeError, AttributeError):
+            return {}  # the next claims choose anew: ports in use are seen by trying them
+
+    def _write(self, held: dict[str, Block]) -> None:
+        plain = {place: [block.base, block.size] for place, block in held.items()}
+        write_atomically(self.file, json.dumps(plain, indent=1) + "\n")
+
+
+def _live(root: str) -> bool:
+    return os.path.lexists(root)
+
+
+def _free(held: list[Block], size: int) -> Block:
+    for base in range(FIRST, LAST - size + 1, size):
+        apart = all(base + size <= b.base or b.base + b.size <= base for b in held)
+        if apart and all(_unused(port) for port in range(base, base + size)):
+            return Block(base, size)
+    raise Unavailable(
+        f"There are no {size} free ports in a row between {FIRST} and {LAST}.",
+        fix="Remove workspaces (fleet gc), or lower workspace.ports.",
+    )
+
+
+def _unused(port: int) -> bool:
+    import socket  # noqa: PLC0415  # start-up time
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,212 @@
+"""A git repository, and how git is asked."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git import refs as git_refs
+from fleet.adapters.machine.digest import digest_of
+from fleet.adapters.processes import run as process
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DEADLINE = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
+PATIENCE = 10.0  # for another git, which holds a lock that ours needs too
+FRESH = 5.0  # seconds
+QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
+LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
+LONGEST = 240  # characters of a branch: git writes `<name>.lock`, and a file's name has 255 bytes
+_NOT_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
+_PASSED = ("GIT_CONFIG", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_SSH", "GIT_EXEC_PATH", "GIT_LFS_")
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """`top` is the checkout that was asked from; `common` is what all its worktrees share."""
+
+    top: Path
+    common: Path
+
+    @staticmethod
+    def of(cwd: Path) -> Repo:
+        """Git is asked once of each checkout, until somebody makes it another's."""
+        stamp = _stamp(cwd)
+        held = _KNOWN.get(cwd)
+        if held is not None and stamp and held[0] == stamp:
+            return held[1]
+        found = Repo._asked(cwd)
+        if stamp:
+            _KNOWN[cwd] = (stamp, found)
+        return found
+
+    @staticmethod
+    def _asked(cwd: Path) -> Repo:
+        words = ("--git-common-dir", "--is-bare-repository", "--show-toplevel")
+        asked = run_git(cwd, "rev-parse", "--path-format=absolute", *words)
+        common, _, rest = text_of(asked.raw).rstrip("\n").partition("\n")
+        if rest.startswith("true"):
+            return Repo(Path(common).resolve(), Path(common).resolve())
+        if asked.status and common:
+            raise Refused(f"{cwd} is inside a .git directory.", fix="cd to the checkout itself.")
+        if asked.status:
+            raise Refused(f"{cwd} is not in a git repository.", fix="git init, or use --in-place.")
+        top = rest.removeprefix("false\n")
+        return Repo(Path(top).resolve(), Path(common).resolve())
+
+    def git(self, *args: str, check: bool = True, mark: str = "") -> process.Done:
+        """Asked again while another git holds a lock."""
+        until = time.monotonic() + PATIENCE
+        done = run_git(self.top, *args, mark=mark)
+        while done.status and is_locked(done) and time.monotonic() < until:
+            time.sleep(0.05)
+            done = run_git(self.top, *args, mark=mark)
+        if check and done.status:
+            raise Refused(f"git {args[0]} {args[1]} failed: {done.words}")
+        return done
+
+    def has_branch(self, name: str) -> bool:
+        if git_refs.in_files(self.common):
+            return name in git_refs.names_around(self.common, name)
+        return self.has_ref(f"refs/heads/{name}")
+
+    def has_ref(self, ref: str) -> bool:
+        return self.git("show-ref", "--verify", "--quiet", ref, check=False).status == 0
+
+    def has_commit(self, name: str) -> bool:
+        return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
+
+    def commit(self, name: str) -> str:
+        if name == "HEAD" and (there := git_refs.head_commit(self.top, self.common)):
+            return there
+        found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
+        if found.status:
+            if name == "HEAD":
+                raise Refused(f"{self.top} has no commit yet.", fix="git commit --allow-empty")
+            raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
+        return found.out.strip()
+
+    def has_hook(self, name: str) -> bool:
+        """Where its hooks are is believed for some seconds: a setting may move them."""
+        at, folder = _HOOKS.get(self.common, (0.0, Path()))
+        if time.monotonic() - at > FRESH:
+            asked = self.git("rev-parse", "--path-format=absolute", "--git-path", "hooks")
+            at, folder = time.monotonic(), Path(text_of(asked.raw).rstrip("\n"))
+            _HOOKS[self.common] = at, folder
+        return (folder / name).exists()
+
+    def check_name(self, branch: str) -> bool:
+        """That git can have a branch of this name, beside those that it has; True: it is there."""
+        if not is_name(branch):
+            raise BadInput(f"'{branch[:80]}' is not a name for a branch.", fix="Try fix/login.")
+        if any(len(os.fsencode(part)) > LONGEST for part in branch.split("/")):
+            raise BadInput(
+                f"'{branch[:40]}…' is too long for a branch.",
+                fix=f"Use at most {LONGEST} bytes between slashes.",
+            )
+        found = self._around(branch)
+        if other := next((name for name in found if name != branch), ""):
+            raise Refused(
+                f"There is a branch {other}, so git cannot have {branch} too.",
+                fix=f"Choose another name, or: git branch -m {other} NEW",
+                code="branch_in_the_way",
+            )
+        return branch in found
+
+    def _around(self, branch: str) -> list[str]:
+        """Those of its name, above its path and below it."""
+        if git_refs.in_files(self.common):
+            return git_refs.names_around(self.common, branch)
+        parts = branch.split("/")
+        above = ["/".join(parts[:n]) for n in range(1, len(parts))]
+        patterns = (f"refs/heads/{name}" for name in (*above, branch))
+        told = text_of(self.git("for-each-ref", "--format=%(refname)", *patterns).raw)
+        found = (ref.removeprefix("refs/heads/") for ref in told.split("\n"))
+        ours = {*above, branch}
+        return [name for name in found if name in ours or name.startswith(f"{branch}/")]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing else of ours changes this repository's worktrees meanwhile."""
+        with (self.common / "fleet.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+_HOOKS: dict[Path, tuple[float, Path]] = {}
+_KNOWN: dict[Path, tuple[tuple[int, ...], Repo]] = {}
+
+
+def _stamp(cwd: Path) -> tuple[int, ...]:
+    """What tells one main checkout from another in its place; empty: this is none."""
+    try:
+        folder, config = (cwd / ".git").lstat(), (cwd / ".git" / "config").stat()
+    except OSError:
+        return ()
+    if not stat.S_ISDIR(folder.st_mode):
+        return ()
+    return (folder.st_dev, folder.st_ino, config.st_ino, config.st_mtime_ns)
+
+
+def is_name(branch: str) -> bool:
+    """As `git check-ref-format --branch` has it, without starting git for every name."""
+    if not branch or branch in {"@", "HEAD"} or branch.startswith("-") or branch.endswith("."):
+        return False
+    if _NOT_IN_NAMES.search(branch):
+        return False
+    parts = branch.split("/")
+    return all(p and not p.startswith(".") and not p.endswith(".lock") for p in parts)
+
+
+def run_git(
+    cwd: Path,
+    *args: str,
+    mark: str = "",
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float = DEADLINE,
+) -> process.Done:
+    """`env` is added to what git inherits."""
+    whole = {**git_env(), **(env or {})}
+    return process.run(
+        ["git", *args], cwd, env=whole, timeout=timeout, mark=mark, stdin=stdin, in_memory=True
+    )
+
+
+def is_locked(done: process.Done) -> bool:
+    return any(words in done.err for words in LOCKED)
+
+
+def git_env() -> dict[str, str]:
+    """Not that of a git hook which may have called us."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_PASSED)}
+    return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def identity(root: Path) -> list[str]:
+    """Somebody to commit as, where the user has named nobody."""
+    known = run_git(root, "var", "GIT_COMMITTER_IDENT").status == 0
+    return [] if known else ["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]
+
+
+def digest(text: str) -> str:
+    return digest_of(text.encode("utf-8", "surrogateescape"))[:8]
+
+
+def text_of(raw: bytes) -> str:
+    """As a path of ours would spell it."""
+    return os.fsdecode(raw)
+
+
+def names_of(raw: bytes) -> list[str]:
+    """Of a list that ends every name with a NUL."""
+    return [text_of(name) for name in raw.split(b"\0") if name]

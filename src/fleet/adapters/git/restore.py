@@ -1,0 +1,158 @@
+"""Kept work, brought back: as a branch, or as a worktree with what was uncommitted uncommitted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.repo import identity, run_git
+from fleet.adapters.git.snapshot import changed_entries, feed
+from fleet.adapters.git.tree import GITLINK, OURS, SLOW, Tree
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.adapters.git.kept import Kept
+    from fleet.adapters.git.repo import Repo
+    from fleet.adapters.git.tree import Entry
+
+LINK, EXECUTABLE = "120000", "100755"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    kept: str
+    branch: str
+    commit: str  # what the branch is at
+    path: str = ""  # its worktree
+
+
+def restore(repo: Repo, kept: Kept, *, branch: str = "", into: Path | None = None) -> Restored:
+    """On a new branch; its work stays kept.
+
+    Without `into` what was not committed is one commit on top. With it a worktree is made there:
+    its files, its index and its conflicts are what they were.
+    """
+    name = branch or _free(repo, kept)
+    repo.check_name(name)
+    if repo.has_branch(name):
+        raise Refused(f"There is a branch {name} already.", fix="Name another with --branch.")
+    if into is None:
+        commit = _committed(repo, kept)
+        repo.git("branch", "--no-track", name, commit)
+        return Restored(kept.id, name, commit)
+    if os.path.lexists(into) and (not into.is_dir() or any(into.iterdir())):
+        raise Refused(f"{into} is there already.", fix="Name a directory that is not.")
+    with repo.alone():
+        tree = _worktree(repo, kept, name, into)
+    return Restored(kept.id, name, kept.what.head, str(tree.root))
+
+
+def _free(repo: Repo, kept: Kept) -> str:
+    wanted = kept.what.branch or f"kept/{kept.task}"
+    name, tries = wanted, 0
+    while repo.has_branch(name):
+        tries += 1
+        name = f"{wanted}-restored" + (f"-{tries}" if tries > 1 else "")
+    return name
+
+
+def _committed(repo: Repo, kept: Kept) -> str:
+    if not kept.what.uncommitted and kept.what.head:
+        return kept.what.head
+    parents = ["-p", kept.what.head] if kept.what.head else []
+    words = (
+        "commit-tree",
+        *parents,
+        "-m",
+        f"Uncommitted work of {kept.task}",
+        f"{kept.commit}^{{tree}}",
+    )
+    done = run_git(repo.top, *identity(repo.top), *OURS, *words)
+    if done.status:
+        raise Refused(f"{kept.id} could not be restored: {done.words}")
+    return done.out.strip()
+
+
+def _worktree(repo: Repo, kept: Kept, branch: str, into: Path) -> Tree:
+    head = kept.what.head
+    how = ["-b", branch, "--no-track"] if head else ["--detach", "--no-checkout"]
+    repo.git(*OURS, "worktree", "add", "--quiet", *how, str(into), head or kept.commit)
+    try:
+        tree = _tree_at(into)
+        if not head:
+            tree.git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        _fill(tree, kept)
+    except BaseException:
+        repo.git("worktree", "remove", "--force", "--force", str(into), check=False)
+        if head:
+            repo.git("branch", "-D", branch, check=False)
+        raise
+    return tree
+
+
+def _tree_at(root: Path) -> Tree:
+    tree = Tree.at(root)
+    if tree is None:
+        raise Unavailable(f"git made no worktree at {root}.")
+    return tree
+
+
+def _fill(tree: Tree, kept: Kept) -> None:
+    """Byte for byte: no filter and no line ending of this checkout is applied."""
+    what = kept.what
+    raw = {e.path: e for e in changed_entries(tree, "", what.raw)} if what.raw else {}
+    entries = changed_entries(tree, what.head, kept.commit)
+    for entry in entries:
+        if entry.mode == "000000":
+            _remove(tree.root, entry.path)
+    there = [raw.get(e.path, e) for e in entries if e.mode != "000000"]
+    for entry in there:
+        _write(tree, entry)
+    tree.git("read-tree", what.index)
+    if what.stages:
+        _conflict(tree, what.stages)
+    tree.git("update-index", "-q", "--refresh", check=False)
+
+
+def _conflict(tree: Tree, stages: str) -> None:
+    found = []
+    for entry in changed_entries(tree, "", stages):
+        stage, _, path = entry.path.partition(b"/")
+        found.append((entry.mode, entry.sha, int(stage), path))
+    feed(tree, tree.gitdir / "index", found, clear=[path for *_, path in found])
+
+
+def _remove(root: Path, path: bytes) -> None:
+    where = root / os.fsdecode(path)
+    if where.is_dir() and not where.is_symlink():
+        shutil.rmtree(where, ignore_errors=True)
+    else:
+        where.unlink(missing_ok=True)
+    for above in where.parents:
+        if above == root or any(above.iterdir()):
+            return
+        above.rmdir()
+
+
+def _write(tree: Tree, entry: Entry) -> None:
+    where = tree.root / os.fsdecode(entry.path)
+    if os.path.lexists(where) and (where.is_symlink() or not where.is_dir()):
+        where.unlink()
+    elif where.is_dir() and entry.mode != GITLINK:
+        shutil.rmtree(where)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    if entry.mode == GITLINK:
+        where.mkdir(exist_ok=True)
+        return
+    content = tree.git("cat-file", "blob", entry.sha, timeout=SLOW).raw
+    if entry.mode == LINK:
+        where.symlink_to(os.fsdecode(content))
+        return
+    where.write_bytes(content)
+    if entry.mode == EXECUTABLE:
+        where.chmod(where.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

@@ -1,0 +1,138 @@
+"""What a new worktree needs besides its commit: private files, ports, commands."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.ports import Ports
+from fleet.adapters.git.repo import digest, names_of, run_git
+from fleet.adapters.processes import run as process
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fleet.adapters.git.repo import Repo
+    from fleet.domain.run import Workspace
+
+INCLUDE = ".worktreeinclude"
+TAIL = 10  # lines of a failed command's log, in its error
+
+
+def workspace_env(workspace: Workspace, ports: Path | None = None, size: int = 0) -> dict[str, str]:
+    """What its programs find in their environment; nothing in one that we did not make."""
+    if not workspace.made:
+        return {}
+    found = {
+        "FLEET_WORKSPACE": workspace.root,
+        "FLEET_BRANCH": workspace.branch,
+        "COMPOSE_PROJECT_NAME": compose_name(workspace),
+    }
+    if size > 0 and ports is not None:
+        block = Ports(ports).claim(workspace.root, size)
+        found |= {"FLEET_PORT_BASE": str(block.base), "FLEET_PORT_COUNT": str(size)}
+    return found
+
+
+def compose_name(workspace: Workspace) -> str:
+    """As docker compose takes it, and no other workspace's."""
+    words = re.sub(r"[^a-z0-9_-]+", "-", workspace.branch.lower()).strip("-_")[:40]
+    return f"fleet-{words}-{digest(workspace.root)}".replace("--", "-")
+
+
+def bring_files(repo: Repo, root: Path, names: Sequence[str], *, replace: bool) -> list[str]:
+    """Copy these files and those that `.worktreeinclude` names; the ones that came.
+
+    `replace`: also over a file that is there, for an earlier task may have changed it.
+    """
+    came = []
+    for name in dict.fromkeys((*names, *_included(repo))):
+        source, target = repo.top / name, root / name
+        if not source.is_file() or (os.path.lexists(target) and not replace):
+            continue
+        if not _within(target.parent, root):
+            continue  # a link in the repository leads out of the worktree
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        import shutil  # noqa: PLC0415  # start-up time
+
+        shutil.copy2(source, target)
+        came.append(name)
+    return came
+
+
+def _within(folder: Path, root: Path) -> bool:
+    return folder.resolve().is_relative_to(root.resolve())
+
+
+def _included(repo: Repo) -> list[str]:
+    """Files that git ignores and that the patterns in `.worktreeinclude` match."""
+    patterns = repo.top / INCLUDE
+    if not patterns.is_file():
+        return []
+    words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={patterns}")
+    matched = run_git(repo.top, *words).raw
+    if not matched:
+        return []
+    ignored = run_git(repo.top, "check-ignore", "-z", "--stdin", stdin=matched)
+    return names_of(ignored.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Shell commands run in a worktree, in order, each to its end or its deadline.
+
+    What they say is added to the log; a failure ends with the last lines of it.
+    """
+
+    root: Path
+    env: dict[str, str]
+    timeout: float
+    log: Path | None = None
+    mark: str = ""
+    title: str = "Set-up"
+
+    def run(self, commands: Sequence[str]) -> None:
+        for command in commands:
+            self.one(command)
+
+    def one(self, command: str) -> None:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | self.env
+        self._note(f"$ {command}\n")
+        argv = ["sh", "-c", command]
+        try:
+            done = process.run(argv, self.root, env=env, timeout=self.timeout, mark=self.mark)
+        except Unavailable as error:
+            self._note(f"(ended after {self.timeout:.0f} s)\n")
+            raise Refused(
+                f"{self.title} took more than {self.timeout:.0f} s: {command}", fix=self._fix()
+            ) from error
+        said = done.out + done.err
+        self._note(said if said.endswith("\n") or not said else f"{said}\n")
+        if done.status:
+            self._note(f"(status {done.status})\n")
+            raise Refused(
+                f"{self.title} failed ({done.status}): {command}: {self._tail(done)}",
+                fix=self._fix(),
+            )
+
+    def _tail(self, done: process.Done) -> str:
+        lines = (done.err.strip() or done.out.strip()).splitlines()
+        return "\n".join(lines[-TAIL:])[-2000:] or f"status {done.status}"
+
+    def _fix(self) -> str:
+        return f"All that it said is in {self.log}" if self.log else ""
+
+    def _note(self, text: str) -> None:
+        if self.log is None:
+            return
+        with suppress(OSError):  # a full disk is no reason to stop here
+            self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fd = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
+                file.write(text)

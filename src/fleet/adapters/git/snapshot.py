@@ -1,0 +1,286 @@
+"""All that is in a working tree and only there, as commits: made without its index, HEAD or stash.
+
+A snapshot is one commit. Its tree is the files as they are, also those that git does not track but
+not those that it ignores. Its parents are the commit of HEAD, a commit of the index, one of the
+sides of conflicts, one of the files whose bytes git would have changed, and whatever else only this
+tree knows. Its message says which is which.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.git.repo import identity, names_of
+from fleet.adapters.git.tree import GITLINK, SLOW, Entry, Tree
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+MARK = "Fleet-Kept: "
+EPOCH = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}  # the same again, alike
+BATCH = 200  # names on one command line
+_UNREADABLE = re.compile(r"""^error: (?:open|read|unable to \w+|short read)\W*["'(]*(.+?)["')]*:""")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the message of the commit holds. Names of commits are full, or empty."""
+
+    branch: str = ""
+    base: str = ""
+    root: str = ""
+    head: str = ""
+    index: str = ""
+    stages: str = ""  # a tree `1/…`, `2/…`, `3/…`: the sides of each conflict
+    raw: str = ""  # files as they are on the disk where git would have stored other bytes
+    uncommitted: bool = False
+    nested: tuple[tuple[str, str], ...] = ()  # (path, its own snapshot)
+    notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # files that could not be read
+
+    def message(self, title: str) -> str:
+        told = "".join(f"{note}\n" for note in self.notes)
+        return f"{title}\n\n{told}\n{MARK}{json.dumps(asdict(self))}\n"
+
+    @staticmethod
+    def of(message: str) -> Snapshot | None:
+        lines = reversed(message.splitlines())  # the last: a file's name may look like one
+        line = next((x for x in lines if x.startswith(MARK)), "")
+        try:
+            said: dict[str, Any] = json.loads(line.removeprefix(MARK))
+            said["nested"] = tuple((path, sha) for path, sha in said.get("nested", ()))
+            said["notes"] = tuple(said.get("notes", ()))
+            said["missing"] = tuple(said.get("missing", ()))
+            return Snapshot(**said)
+        except (ValueError, TypeError):
+            return None
+
+
+class Taking:
+    """One snapshot while it is taken. `inner`: a tree within a tree, whose branches go with it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        branch: str = "",
+        base: str = "",
+        root: str = "",
+        inner: bool = False,
+    ) -> None:
+        self._tree = tree
+        self._root = root
+        self._branch = branch
+        self._base = base
+        self._inner = inner
+        self._notes: list[str] = []
+        self._who = identity(tree.root)
+
+    def take(self) -> tuple[str, Snapshot, str] | None:
+        """(tree, what it is, its parents); None when there is nothing that is only here."""
+        tree = self._tree
+        head, doing = tree.commit("HEAD"), tree.in_progress()
+        changed = tree.changes()
+        nested = self._take_nested() if not changed else ()
+        tips = self._tips(head)
+        if not (changed or doing or nested or self._unsaved(tips)):
+            return None
+        if doing:
+            self._notes.append(f"There was {' and '.join(doing)} in progress.")
+        files, index, missing = self._files()
+        nested = nested or self._take_nested(files)
+        stages = self._stages()
+        raw = self._raw(head, files)
+        found = Snapshot(
+            branch=tree.head_branch() or self._branch, base=self._base, root=self._root,
+            head=head, index=index, stages=stages, raw=raw, uncommitted=bool(changed),
+            nested=nested, notes=tuple(self._notes), missing=missing,
+        )  # fmt: skip
+        inner = [sha for _, sha in nested]
+        parents = [head, index, stages, raw, *tips, *tree.pending_commits(), *inner]
+        return files, found, "\n".join(dict.fromkeys(p for p in parents if p))
+
+    def _tips(self, head: str) -> list[str]:
+        tree = self._tree
+        if not self._inner:
+            mine = tree.commit(f"refs/heads/{self._branch}") if self._branch else ""
+            return [tip for tip in dict.fromkeys((head, mine)) if tip]
+        refs = tree.git("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/stash").out
+        return [tip for tip in dict.fromkeys((head, *refs.split())) if tip]
+
+    def _unsaved(self, tips: Sequence[str]) -> bool:
+        """Whether a commit is in no other branch, tag or remote, nor in what it began at."""
+        if not tips:
+            return False
+        saved = ["--remotes"]
+        if not self._inner:
+            saved = [f"--exclude={_plain(self._branch)}", "--branches", "--tags"]
+            saved += ["--remotes", *([self._base] if self._tree.commit(self._base) else [])]
+        words = ("rev-list", "--max-count=1", *tips, "--not", *saved)
+        return bool(self._tree.git(*words).out.strip())
+
+    def _files(self) -> tuple[str, str, tuple[str, ...]]:
+        """The tree of the files, the commit of the index, and what could not be read."""
+        tree = self._tree
+        with tree.private_index() as mine:
+            index = self._commit(self._settled(mine), "The index")
+        with tree.private_index() as mine:
+            if flagged := tree.flagged():
+                tree.unflag(mine, flagged)
+            done = tree.git(
+                "add", "--all", "--ignore-errors", index=mine, check=False, timeout=SLOW
+            )
+            missing = _unread(done.err) if done.status else ()
+            if done.status and not missing:
+                raise Refused(f"git add failed in {tree.root}: {done.words}")
+            for name in missing:
+                self._notes.append(f"It could not be read, and is not here: {name}")
+            return tree.git("write-tree", index=mine).out.strip(), index, missing
+
+    def _settled(self, mine: Path) -> str:
+        """The tree of the index; of a conflict our side, else theirs, else what they began at."""
+        tree = self._tree
+        sides: dict[bytes, Entry] = {}
+        for entry in tree.entries(mine, unmerged=True):
+            best = {2: 0, 3: 1, 1: 2}
+            if entry.path not in sides or best[entry.stage] < best[sides[entry.path].stage]:
+                sides[entry.path] = entry
+        if sides:
+            self._notes.append(f"There were conflicts in {_some(sides)}.")
+            feed(
+                tree, mine, [(e.mode, e.sha, 0, e.path) for e in sides.values()], clear=list(sides)
+            )
+        return tree.git("write-tree", index=mine).out.strip()
+
+    def _stages(self) -> str:
+        tree = self._tree
+        found = tree.entries(unmerged=True)
+        if not found:
+            return ""
+        with tree.private_index(empty=True) as mine:
+            named = [(e.mode, e.sha, 0, b"%d/%s" % (e.stage, e.path)) for e in found]
+            feed(tree, mine, named)
+            return self._commit(tree.git("write-tree", index=mine).out.strip(), "Conflicts")
+
+    def _raw(self, head: str, files: str) -> str:
+        """Of the changed files, those whose stored bytes are not the ones on the disk."""
+        tree = self._tree
+        stored = {e.path: e for e in changed_entries(tree, head, files) if e.mode in _REGULAR}
+        found = []
+        for path, sha in _hashes(tree, list(stored)):
+            if sha != stored[path].sha:
+                found.append((stored[path].mode, sha, 0, path))
+        if not found:
+            return ""
+        with tree.private_index(empty=True) as mine:
+            feed(tree, mine, found)
+            return self._commit(tree.git("write-tree", index=mine).out.strip(), "Bytes")
+
+    def _take_nested(self, files: str = "") -> tuple[tuple[str, str], ...]:
+        """Snapshots of submodules and clones within, brought into this repository."""
+        tree, found = self._tree, []
+        for place in _nested(tree, files):
+            inner = Tree.at(place)
+            taken = Taking(inner, inner=True).take() if inner is not None else None
+            if inner is None or taken is None:
+                continue
+            name = os.fsdecode(os.path.relpath(place, tree.root))
+            sha = Taking(inner, inner=True).write(taken, f"Kept of {name}")
+            inner.git("update-ref", "refs/fleet/kept/inner", sha)
+            bring = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
+            here = (str(inner.gitdir), "refs/fleet/kept/inner")
+            tree.git(*bring, "--recurse-submodules=no", *here, timeout=SLOW)
+            state = "uncommitted changes" if taken[1].uncommitted else "commits of its own"
+            self._notes.append(f"{name} is a repository with {state}: {sha}")
+            found.append((name, sha))
+        return tuple(found)
+
+    def write(self, taken: tuple[str, Snapshot, str], title: str) -> str:
+        files, found, parents = taken
+        dates = EPOCH if self._inner else {}
+        return self._commit(files, found.message(title), parents.split(), dates)
+
+    def _commit(
+        self,
+        files: str,
+        message: str,
+        parents: Sequence[str] = (),
+        dates: dict[str, str] = EPOCH,  # never changed
+    ) -> str:
+        given = [word for parent in parents for word in ("-p", parent)]
+        words = (*self._who, "commit-tree", *given, files)
+        return self._tree.git(*words, env=dates, stdin=os.fsencode(message)).out.strip()
+
+
+_REGULAR = ("100644", "100755")
+
+
+def feed(
+    tree: Tree,
+    index: Path,
+    entries: Sequence[tuple[str, str, int, bytes]],
+    clear: Sequence[bytes] = (),
+) -> None:
+    """Put these into an index, after clearing all stages of some paths."""
+    lines = [b"0 %s\t%s" % (b"0" * 40, path) for path in clear]
+    lines += [b"%s %s %d\t%s" % (m.encode(), s.encode(), n, path) for m, s, n, path in entries]
+    tree.git("update-index", "-z", "--index-info", index=index, stdin=b"\0".join([*lines, b""]))
+
+
+def changed_entries(tree: Tree, old: str, new: str) -> list[Entry]:
+    """Of the newer tree, what differs; a path that it does not have has the mode 000000."""
+    old = old or tree.git("hash-object", "-t", "tree", "/dev/null").out.strip()
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", old, new)
+    parts = tree.git(*words).raw.split(b"\0")
+    found = []
+    for facts, path in zip(parts[::2], parts[1::2], strict=False):
+        _, mode, _, sha, _ = facts.decode("ascii").lstrip(":").split(" ")
+        found.append(Entry(mode, sha, 0, path))
+    return found
+
+
+def _hashes(tree: Tree, paths: list[bytes]) -> list[tuple[bytes, str]]:
+    """The names of the bytes on the disk, which are stored with it."""
+    found: list[tuple[bytes, str]] = []
+    for start in range(0, len(paths), BATCH):
+        some = paths[start : start + BATCH]
+        words = ("hash-object", "-w", "--no-filters", "--", *map(os.fsdecode, some))
+        done = tree.git(*words, check=False, timeout=SLOW)
+        if done.status == 0:
+            found += zip(some, done.out.split(), strict=True)
+            continue
+        for path in some:  # one of them has gone, or cannot be read
+            one = tree.git(*words[:4], os.fsdecode(path), check=False, timeout=SLOW)
+            if one.status == 0:
+                found.append((path, one.out.strip()))
+    return found
+
+
+def _nested(tree: Tree, files: str) -> list[Path]:
+    if not files:
+        return tree.nested()
+    listed = names_of(tree.git("ls-tree", "-r", "-z", files).raw)
+    paths = [tree.root / x.partition("\t")[2] for x in listed if x.startswith(GITLINK)]
+    return [path for path in paths if os.path.lexists(path / ".git")]
+
+
+def _unread(said: str) -> tuple[str, ...]:
+    found = (_UNREADABLE.match(line) for line in said.splitlines())
+    return tuple(dict.fromkeys(m[1] for m in found if m))
+
+
+def _some(paths: dict[bytes, Entry]) -> str:
+    names = [os.fsdecode(p) for p in list(paths)[:10]]
+    return ", ".join(names) + (f" and {len(paths) - 10} more" if len(paths) > 10 else "")
+
+
+def _plain(branch: str) -> str:
+    """As a pattern that matches this name alone."""
+    return re.sub(r"([*?\[\\])", r"\\\1", branch)

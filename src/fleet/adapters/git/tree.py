@@ -1,0 +1,158 @@
+"""One working tree, addressed by its files and its git directory: also where it has been moved."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.git.repo import DEADLINE, QUIET, run_git, text_of
+from fleet.domain.data import NamedTuple, dataclass
+from fleet.domain.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fleet.adapters.processes import run as process
+
+SLOW = 1800.0  # seconds: gigabytes of untracked files take their time to be read
+# The user's hooks are not run, and what is written is on the disk when git returns.
+OURS = (
+    *QUIET,
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
+    *("-c", "core.fsync=committed,reference", "-c", "core.fsyncMethod=batch"),
+    *("-c", "advice.addEmbeddedRepo=false", "-c", "core.safecrlf=false"),
+)
+GITLINK = "160000"
+IN_PROGRESS = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "BISECT_LOG": "a bisection",
+}
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class Entry(NamedTuple):
+    mode: str
+    sha: str
+    stage: int
+    path: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    root: Path
+    gitdir: Path
+
+    @staticmethod
+    def at(root: Path) -> Tree | None:
+        """None when no working tree of git begins at this directory."""
+        if not os.path.lexists(root / ".git"):
+            return None
+        asked = run_git(root, "rev-parse", "--path-format=absolute", "--git-dir")
+        gitdir = text_of(asked.raw).removesuffix("\n")
+        return Tree(root, Path(gitdir)) if asked.status == 0 else None
+
+    def git(
+        self,
+        *args: str,
+        index: Path | None = None,
+        check: bool = True,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout: float = DEADLINE,
+        mark: str = "",
+    ) -> process.Done:
+        place = {"GIT_DIR": str(self.gitdir), "GIT_WORK_TREE": str(self.root), **(env or {})}
+        if index is not None:
+            place["GIT_INDEX_FILE"] = str(index)
+        place["GIT_OPTIONAL_LOCKS"] = "0"
+        done = run_git(self.root, *OURS, *args, env=place, stdin=stdin, timeout=timeout, mark=mark)
+        if check and done.status:
+            raise Refused(f"git {args[0]} failed in {self.root}: {done.words}")
+        return done
+
+    def commit(self, name: str) -> str:
+        """Its full name, or the empty string."""
+        asked = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
+        return asked.out.strip() if asked.status == 0 else ""
+
+    def head_branch(self) -> str:
+        """Also one that has no commit yet; empty: detached."""
+        asked = self.git("symbolic-ref", "--quiet", "HEAD", check=False)
+        return text_of(asked.raw).strip().removeprefix("refs/heads/")
+
+    def changes(self, *, all_files: bool = True) -> bytes:
+        """What git says is not committed; empty when all is. Ignored files do not count.
+
+        `all_files`: also those that git was told not to look at, each by its name.
+        """
+        how = "--untracked-files=all" if all_files else "--untracked-files=normal"
+        words = ("status", "--porcelain", "-z", how, "--ignore-submodules=none")
+        if not all_files or not (flagged := self.flagged()):
+            return self.git(*words, timeout=SLOW).raw
+        with self.private_index() as mine:
+            self.unflag(mine, flagged)
+            return self.git(*words, index=mine, timeout=SLOW).raw
+
+    def flagged(self) -> list[bytes]:
+        """Files that git was told not to look at, though they are there."""
+        listed = self.git("ls-files", "-z", "-v").raw.split(b"\0")
+        paths = [x[2:] for x in listed if x and (x[:1] == b"S" or x[:1].islower())]
+        return [path for path in paths if os.path.lexists(self.root / os.fsdecode(path))]
+
+    def unflag(self, index: Path, paths: list[bytes]) -> None:
+        told = b"".join(path + b"\0" for path in paths)
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
+            self.git("update-index", flag, "-z", "--stdin", index=index, stdin=told)
+
+    def in_progress(self) -> list[str]:
+        return list(dict.fromkeys(w for f, w in IN_PROGRESS.items() if (self.gitdir / f).exists()))
+
+    def pending_commits(self) -> list[str]:
+        """Commits that only an operation in progress knows."""
+        names = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+        rebases = [f"{d}/{f}" for d in ("rebase-merge", "rebase-apply") for f in ("orig-head",)]
+        found: list[str] = []
+        for name in (*names, *rebases):
+            with suppress(OSError):
+                found += _SHA.findall((self.gitdir / name).read_text("ascii", "replace"))
+        return [sha for sha in found if self.commit(sha)]
+
+    def entries(self, index: Path | None = None, *, unmerged: bool = False) -> list[Entry]:
+        words = ("ls-files", "-z", "--unmerged" if unmerged else "--stage")
+        return [_entry(line) for line in self.git(*words, index=index).raw.split(b"\0") if line]
+
+    def nested(self, index: Path | None = None) -> list[Path]:
+        """Directories that are working trees of their own: submodules, clones."""
+        asked = self.git("ls-files", "-z", "--stage", index=index).raw
+        links = [_entry(x).path for x in asked.split(b"\0") if x.startswith(GITLINK.encode())]
+        found = [self.root / os.fsdecode(path) for path in links]
+        return [path for path in found if os.path.lexists(path / ".git")]
+
+    @contextmanager
+    def private_index(self, *, empty: bool = False) -> Iterator[Path]:
+        """A copy of the index, or an empty one; with its time, by which git knows what to reread."""
+        import shutil  # noqa: PLC0415  # start-up time
+        from tempfile import mkdtemp  # noqa: PLC0415
+
+        folder = Path(mkdtemp(prefix="fleet-index-", dir=self.gitdir))
+        mine = folder / "index"
+        try:
+            if not empty:
+                with suppress(FileNotFoundError):
+                    shutil.copy2(self.gitdir / "index", mine)
+            yield mine
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _entry(line: bytes) -> Entry:
+    facts, _, path = line.partition(b"\t")
+    mode, sha, stage = facts.decode("ascii").split(" ")
+    return Entry(mode, sha, int(stage), path)

@@ -1,0 +1,129 @@
+"""The home: one folder that holds a store, its runs, and who this host is."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from fleet.adapters.machine.digest import keyed_digest
+from fleet.base import machine
+from fleet.base.files import write_atomically
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+SERVING = "server/serving.json"  # where a server of this home says that it is there
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    @property
+    def worktrees(self) -> Path:
+        return self.path / "worktrees"
+
+    @property
+    def bell(self) -> Path:
+        return self.path / "bell"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def task_dir(self, task_id: str) -> Path:
+        folder = self.path / "tasks" / task_id
+        (folder / "artifacts").mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    def ensure(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise Unavailable(
+                f"{self.path} is not a directory.", fix="Name another home in FLEET_HOME."
+            ) from error
+
+    def host_id(self) -> str:
+        """Readable, random, and kept: `buildbox-3f2a9c`."""
+        name = os.uname().nodename.partition(".")[0].lower() or "host"
+        return self._kept("host", lambda: f"{name}-{os.urandom(3).hex()}")
+
+    def key(self) -> bytes:
+        """The secret that run tokens are made with."""
+        return self._kept("key", lambda: os.urandom(32).hex()).encode()
+
+    def _kept(self, name: str, make: Callable[[], str]) -> str:
+        file = self.path / name
+        with suppress(FileNotFoundError):
+            return file.read_text("utf-8").strip()
+        self.ensure()
+        mine = file.with_name(f".{name}.{os.getpid()}")
+        write_atomically(mine, make() + "\n")
+        with suppress(FileExistsError):
+            os.link(mine, file)  # of two that make it at once, one wins
+        mine.unlink()
+        return file.read_text("utf-8").strip()
+
+    def run_token(self, run_id: str) -> str:
+        return keyed_digest(self.key(), run_id.encode())
+
+    def is_token(self, run_id: str, token: str) -> bool:
+        import hmac  # noqa: PLC0415  # few commands check one
+
+        given = token.encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(self.run_token(run_id).encode(), given)
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Be the supervisor of this host, or learn that there is one."""
+        self.ensure()
+        fd = os.open(self.path / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not _locked(fd):
+                yield False
+                return
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+            yield True
+        finally:
+            os.close(fd)
+
+    def supervisor_pid(self) -> int:
+        """0 when none runs here: the lock is let go with the process that held it."""
+        try:
+            fd = os.open(self.path / "supervisor.lock", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return 0
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(os.pread(fd, 20, 0).strip() or -1)
+        finally:
+            os.close(fd)
+        return 0
+
+
+def _locked(fd: int) -> bool:
+    """Somebody who only looks whether there is a supervisor holds the lock for microseconds."""
+    for _ in range(10):
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def boot() -> str:
+    return machine.boot_id()

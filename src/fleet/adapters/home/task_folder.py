@@ -1,0 +1,171 @@
+"""The folder of a task, `tasks/<id>/`, and the supervisor's log of the day.
+
+People and agents read these, and nothing is decided by them but what a person edits in `task.json`.
+So a full disk is noted in `trouble`, and ends nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fleet.adapters.home.append import Limits
+from fleet.adapters.home.artifacts import Artifacts
+from fleet.adapters.home.event_log import DayLog, TaskLog, moment
+from fleet.adapters.home.stderr_log import StderrLog
+from fleet.adapters.home.task_json import TaskJson
+from fleet.domain.errors import FleetError, NotFound
+from fleet.domain.redaction import Redactor, secret_values
+from fleet.ports import NOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.adapters.home.artifacts import QaText
+    from fleet.adapters.home.transcript_log import SaidLog
+    from fleet.domain.event import Event
+    from fleet.domain.run import Run
+    from fleet.domain.task import Spec, Task
+    from fleet.domain.transcript import Said
+    from fleet.ports import Clock, Store
+
+TOLD = frozenset({"message.asked", "message.answered"})
+LATEST = 3
+SETTLED = ("task.",)  # of what begins so, the state of a task changes
+
+
+class FolderFiles:
+    """`home` is the folder of them all; `env` is where known secrets are taken from."""
+
+    def __init__(
+        self,
+        home: Path,
+        store: Store,
+        clock: Clock,
+        *,
+        coder: Callable[[str], object],
+        qa: QaText,
+        env: Mapping[str, str] = NOTHING,
+        limits: Limits = Limits(),  # noqa: B008  # a tuple of numbers
+    ) -> None:
+        self._limits = limits
+        self._home = home
+        self._store = store
+        self._clock = clock
+        self._coder = coder
+        self._qa = qa
+        self._redactor = Redactor(secret_values(env))
+        self._trouble: dict[str, str] = {}
+
+    def folder(self, task_id: str) -> Path:
+        return self._home / "tasks" / task_id
+
+    @property
+    def trouble(self) -> str:
+        """What could not be written, or the empty string."""
+        if not self._trouble:
+            return ""
+        first = next(iter(self._trouble.values()))
+        more = len(self._trouble) - 1
+        return f"{first} (and {more} more)" if more else first
+
+    @cached_property
+    def _said(self) -> SaidLog:
+        from fleet.adapters.home.transcript_log import SaidLog  # noqa: PLC0415  # `fleet add` needs none
+
+        return SaidLog(self.folder, self._redactor, self._moment, self._limits)
+
+    def _moment(self) -> str:
+        return moment(self._clock.now())
+
+    @cached_property
+    def _log(self) -> TaskLog:
+        return TaskLog(self.folder, self._store, self._redactor, self._limits)
+
+    @cached_property
+    def _days(self) -> DayLog:
+        logs, now = self._home / "logs", self._clock.now
+        return DayLog(logs, self._store, self._redactor, now, self._limits)
+
+    @cached_property
+    def _stderr(self) -> StderrLog:
+        return StderrLog(self.folder, self._home / "runs", self._redactor, self._limits)
+
+    @cached_property
+    def _json(self) -> TaskJson:
+        return TaskJson(self.folder, self._redactor, self._coder)
+
+    @cached_property
+    def _artifacts(self) -> Artifacts:
+        return Artifacts(self.folder, self._store, self._qa)
+
+    @contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, FleetError) as error:
+            self._trouble[what] = f"{what} could not be written: {error}"
+        else:
+            self._trouble.pop(what, None)
+
+    def begin(self, task: Task, run: Run) -> None:
+        del run
+        self._bring_up_to_date(task)
+
+    def refresh(self, task_id: str) -> None:
+        """Bring a task's folder up to date, for whoever wants to read it now."""
+        with self._noting(f"tasks/{task_id}"):
+            self._bring_up_to_date(self._store.task(task_id))
+        with self._noting(f"tasks/{task_id}/log.jsonl"):
+            self._log.catch_up(task_id)
+
+    def _bring_up_to_date(self, task: Task) -> None:
+        with self._noting(f"tasks/{task.id}/task.json"):
+            self._json.write(task)
+        with self._noting(f"tasks/{task.id}/artifacts"):
+            self._artifacts.begin(task.id)
+            self._artifacts.follow(task.id)
+        if task.tally.runs:
+            for run in self._store.runs(task.id)[-LATEST:]:
+                if not run.live:  # whoever ended it may have died before it was written down
+                    self.ended(run)
+
+    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
+        what = f"tasks/{run.task}/events.jsonl"
+        try:
+            self._said.said(run, heard)
+        except OSError as error:
+            self._trouble[what] = f"{what} could not be written: {error}"
+        else:
+            if self._trouble:
+                self._trouble.pop(what, None)
+
+    def note(self, event: Event) -> None:
+        with self._noting("logs"):
+            self._days.note(event)
+        if not event.task:
+            return
+        with self._noting(f"tasks/{event.task}/log.jsonl"):
+            self._log.note(event)
+        if event.type in TOLD:
+            with self._noting(f"tasks/{event.task}/artifacts"):
+                self._artifacts.follow(event.task)
+        elif event.type.startswith(SETTLED):
+            with self._noting(f"tasks/{event.task}/task.json"), suppress(NotFound):
+                self._json.write(self._store.task(event.task))
+
+    def warn(self, text: str) -> None:
+        """A line in the log of the day."""
+        with self._noting("logs"):
+            self._days.warn(text)
+
+    def ended(self, run: Run) -> None:
+        with self._noting(f"tasks/{run.task}/events.jsonl"):
+            self._said.ended(run)
+        with self._noting(f"tasks/{run.task}/log.stderr"):
+            self._stderr.ended(run)
+
+    def edited(self, task: Task) -> Spec:
+        return self._json.edited(task)

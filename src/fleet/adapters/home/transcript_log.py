@@ -1,0 +1,167 @@
+"""`events.jsonl` of a task: what its agents said, and how each run ended, once each."""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING
+
+from fleet.adapters.home.append import UNKNOWN, Limits, Lines, Stamp
+from fleet.domain.transcript import SaidKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from fleet.domain.redaction import Redactor
+    from fleet.domain.run import Run, Usage
+    from fleet.domain.transcript import Said
+
+NAME = "events.jsonl"
+ENDED = "run_ended"
+LONGEST = 4000  # characters of one text
+MARGIN = 300  # what is cut off could be the end of a secret, by which it is known
+MOST_UNREAD = 5000
+AFTER_ALL = 1 << 62
+
+
+class _Known:
+    """How far a run has been written down: its line, and which of the things said on it."""
+
+    __slots__ = ("index", "line", "path", "stamp", "unread", "usage", "waiting")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stamp: Stamp = UNKNOWN
+        self.line = -1
+        self.index = 0
+        self.usage: Usage | None = None
+        self.unread: list[tuple[int, Said]] = []  # said while the file could not be opened
+        self.waiting = b""  # made into lines, but the disk was full
+
+
+class SaidLog:
+    def __init__(
+        self,
+        folder: Callable[[str], Path],
+        redactor: Redactor,
+        stamp: Callable[[], str],
+        limits: Limits,
+    ) -> None:
+        self._limits = limits
+        self._folder = folder
+        self._redact = redactor.text
+        self._stamp = stamp
+        self._runs: dict[str, _Known] = {}
+
+    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
+        if not heard:
+            return
+        known = self._runs.get(run.id)
+        if known is None:
+            known = self._runs[run.id] = _Known(self._folder(run.task) / NAME)
+        known.unread = [*known.unread, *heard][-MOST_UNREAD:]
+        with Lines(known.path, known.stamp) as file:
+            self._catch_up(file, run.id, known)
+            text = self._lines(run.id, known.unread, known)
+            known.unread = []
+            self._add(file, run.id, known, text)
+
+    def ended(self, run: Run) -> None:
+        outcome = run.outcome
+        if outcome is None:
+            return
+        known = self._runs.get(run.id) or _Known(self._folder(run.task) / NAME)
+        with Lines(known.path, known.stamp) as file:
+            self._catch_up(file, run.id, known)
+            if known.line != AFTER_ALL:
+                line = {
+                    "ts": self._stamp(),
+                    "run": run.id,
+                    "kind": ENDED,
+                    "ending": str(outcome.ending),
+                    "detail": self._redact(outcome.detail)[:LONGEST],
+                    "exit_code": outcome.exit_code,
+                }
+                text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+                self._add(file, run.id, known, f"{self._rest(run.id, known)}{text}\n")
+        self._runs.pop(run.id, None)
+
+    def _rest(self, run_id: str, known: _Known) -> str:
+        return self._lines(run_id, known.unread, known) if known.unread else ""
+
+    def _catch_up(self, file: Lines, run_id: str, known: _Known) -> None:
+        """What is there already, when somebody else wrote last: another of us, before or beside."""
+        if known.stamp == file.stamp:
+            return
+        known.stamp = file.stamp
+        last = _place(file.last_with(f'"run":"{run_id}"'.encode()))
+        known.line, known.index = max((known.line, known.index), last)
+
+    def _add(self, file: Lines, run_id: str, known: _Known, text: str) -> None:
+        data = known.waiting + text.encode("utf-8", "replace")
+        if not data:
+            return
+        known.waiting = data if len(data) <= self._limits.waiting else self._gap(run_id, known)
+        file.add(data, most=self._limits.file)
+        known.waiting = b""
+        known.stamp = file.stamp
+
+    def _gap(self, run_id: str, known: _Known) -> bytes:
+        """What stands in the place of more than can wait."""
+        words = "What was said up to here could not be written down; the transcript has it."
+        head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":{known.line}'
+        return f'{head},"index":{known.index},"kind":"gap","text":"{words}"}}\n'.encode()
+
+    def _lines(self, run_id: str, heard: Sequence[tuple[int, Said]], known: _Known) -> str:
+        found: list[str] = []
+        head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":'
+        line, index, usage = -1, 0, known.usage
+        last = (known.line, known.index)
+        for number, said in heard:
+            index = index + 1 if number == line else 0
+            line = number
+            same_usage = said.usage is None or said.usage == usage
+            usage = said.usage or usage
+            if number < last[0] or (number == last[0] and index <= last[1]):
+                continue
+            if said.kind is SaidKind.REPLY or (said.kind is SaidKind.USAGE and same_usage):
+                continue
+            rest = "" if same_usage else _usage(said.usage)
+            found.append(f"{head}{number}{self._entry(said, index)}{rest}}}\n")
+            known.line, known.index = number, index
+        known.usage = usage
+        return "".join(found)
+
+    def _entry(self, said: Said, index: int) -> str:
+        parts = f',"index":{index}' if index else ""
+        parts += f',"kind":"{said.kind.value}"'
+        if said.name:
+            parts += f',"name":{encode_basestring(self._redact(said.name[:LONGEST]))}'
+        if said.text:
+            text = said.text if len(said.text) <= LONGEST else said.text[: LONGEST + MARGIN]
+            clean = self._redact(text)
+            if len(said.text) > LONGEST:
+                clean = clean[:LONGEST] + "…"
+            parts += f',"text":{encode_basestring(clean)}'
+        if said.failed:
+            parts += ',"failed":true'
+        if said.resume_at:
+            parts += f',"resume_at":{said.resume_at}'
+        return parts
+
+
+def _place(line: bytes) -> tuple[int, int]:
+    """Which line of the transcript this is about, and the how manieth thing on it."""
+    try:
+        entry = json.loads(line)
+        return (AFTER_ALL, 0) if entry["kind"] == ENDED else (entry["line"], entry.get("index", 0))
+    except (ValueError, KeyError, TypeError):  # nothing, or somebody wrote there by hand
+        return (-1, 0)
+
+
+def _usage(usage: Usage | None) -> str:
+    if usage is None:
+        return ""
+    counts = f'"input":{usage.input},"output":{usage.output},"cached":{usage.cached}'
+    return f',"usage":{{{counts},"context":{usage.context},"usd":{usage.usd:g}}}'

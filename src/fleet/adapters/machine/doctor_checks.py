@@ -1,0 +1,94 @@
+"""Looks at this machine for `fleet doctor`: programs, ports, and who may read our files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from fleet.domain.findings import BAD, OK, Finding, is_old
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+DEADLINE = 5.0
+PYTHON = "3.11"
+PROGRAMS = {  # how each is asked, the oldest that will do, and what of it we need
+    "git": (("--version",), "2.38", "merging without a checkout"),
+    "tmux": (("-V",), "3.2", "agents in terminals"),
+}
+VERSION = re.compile(r"\d+\.\d+[\w.]*")
+PRIVATE = ("gateway.key", "key", "fleet.db", "fleet.db-wal", "fleet.db-shm", "trusted.json")
+OTHERS = 0o077
+
+
+def programs(env: Mapping[str, str]) -> Iterator[Finding]:
+    ours = ".".join(map(str, sys.version_info[:3]))
+    if is_old(ours, PYTHON):
+        fix = f"Install Python {PYTHON} or newer, and Fleet with it."
+        yield Finding("programs", BAD, f"Python {ours} is too old.", fix)
+    else:
+        yield Finding("programs", OK, f"Python {ours}")
+    for name in PROGRAMS:
+        yield _program(name, env)
+
+
+def _program(name: str, env: Mapping[str, str]) -> Finding:
+    words, least, need = PROGRAMS[name]
+    path = shutil.which(name, path=env.get("PATH", ""))
+    fix = f"Install {name} {least} or newer."
+    if path is None:
+        return Finding("programs", BAD, f"{name} is not on PATH: {need} needs it.", fix)
+    try:
+        done = subprocess.run(
+            [path, *words], capture_output=True, text=True, timeout=DEADLINE, check=False,
+            env=dict(env), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("programs", BAD, f"{path} cannot be run: {error}", fix)
+    found = VERSION.search(done.stdout)
+    if found is None:
+        return Finding("programs", BAD, f"{path} does not say its version.", fix)
+    if is_old(found[0], least):
+        return Finding("programs", BAD, f"{name} {found[0]} is too old: {need} needs newer.", fix)
+    return Finding("programs", OK, f"{name} {found[0]}")
+
+
+def modes(home: Path) -> Iterator[Finding]:
+    """Nobody else may read a key, or what agents said."""
+    wrong = [path for path in (home, *(home / name for name in PRIVATE)) if _is_open(path)]
+    for path in wrong:
+        mode = "700" if path == home else "600"
+        yield Finding("files", BAD, f"Others may read {path}.", f"chmod {mode} {path}")
+    if not wrong:
+        yield Finding("files", OK, f"{home} is yours alone.")
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        held = path.stat()
+    except FileNotFoundError:
+        return False
+    return bool(stat.S_IMODE(held.st_mode) & OTHERS)
+
+
+def is_taken(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether somebody answers there."""
+    try:
+        socket.create_connection((host, port), timeout=DEADLINE).close()
+    except OSError:
+        return False
+    return True
+
+
+def free_pair(start: int) -> int:
+    """A port that nobody listens on, with a free one beside it; 0 when there is none near."""
+    for port in range(start, min(start + 1000, 65_000), 2):
+        if not is_taken(port) and not is_taken(port + 1):
+            return port
+    return 0

@@ -1,0 +1,150 @@
+"""Ways to tell a person: the desktop, and a webhook."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.processes import run as process
+from fleet.base.files import write_atomically
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEADLINE = 5.0
+FROM_ENV = "os.environ/"
+SHOW = (  # the words are arguments of the script, and never part of it
+    *("-e", "on run argv"),
+    *("-e", "display notification (item 2 of argv) with title (item 1 of argv)"),
+    *("-e", "end run"),
+)
+
+
+class Desktop:
+    """`notify-send` on Linux, `osascript` on macOS. The latter has not been run there."""
+
+    name = "desktop"
+
+    def __init__(self, env: Mapping[str, str], platform: str = sys.platform) -> None:
+        self._env = env
+        self._mac = platform == "darwin"
+
+    def send(self, notice: Mapping[str, Any]) -> None:
+        title = _plain(str(notice["title"]))
+        text = _plain(str(notice["text"])).removeprefix(f"{title}: ")
+        if self._mac:
+            argv = ["osascript", *SHOW, title, text]
+        else:  # the desktop reads the text as markup
+            argv = ["notify-send", "--app-name=fleet", "--", title, escape(text, quote=False)]
+        done = process.run(argv, Path("/"), env=self._env, timeout=DEADLINE)
+        if done.status != 0:
+            raise Unavailable(f"{argv[0]}: {done.words}")
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
+class Webhook:
+    """The address may be a secret, so no error shows more of it than its host."""
+
+    name = "webhook"
+
+    def __init__(self, address: str, env: Mapping[str, str]) -> None:
+        self._written = address
+        self._env = env
+
+    def send(self, notice: Mapping[str, Any]) -> None:
+        """In a thread: no server, however slowly it answers, keeps us longer than the deadline."""
+        address = self._address()
+        found: list[Exception | None] = []
+
+        def post() -> None:
+            try:
+                _post(address, dict(notice))
+            except Exception as error:  # noqa: BLE001  # raised below, where somebody waits
+                found.append(error)
+            else:
+                found.append(None)
+
+        thread = threading.Thread(target=post, daemon=True)
+        thread.start()
+        thread.join(DEADLINE)
+        why = f"no answer within {DEADLINE:.0f} s" if not found else _why(found[0])
+        if why:
+            raise Unavailable(f"{_host(address)}: {why}")
+
+    def _address(self) -> str:
+        name = self._written.removeprefix(FROM_ENV)
+        if name == self._written:
+            return self._written
+        address = self._env.get(name, "")
+        if not address.startswith(("http://", "https://")):
+            raise Unavailable(f"{name} holds no http or https address.")
+        return address
+
+
+def _post(address: str, body: dict[str, Any]) -> None:
+    from urllib import request  # noqa: PLC0415  # only where there is a webhook
+
+    class Stay(request.HTTPRedirectHandler):
+        """What we say is meant for this address and no other."""
+
+        def redirect_request(self, *_given: Any, **_more: Any) -> None:
+            return None
+
+    from fleet import __version__  # noqa: PLC0415  # likewise
+
+    headers = {"Content-Type": "application/json", "User-Agent": f"fleet/{__version__}"}
+    sent = request.Request(  # noqa: S310  # http or https: the settings take nothing else
+        address, json.dumps(body).encode(), headers, method="POST"
+    )
+    with request.build_opener(Stay).open(sent, timeout=DEADLINE):
+        pass
+
+
+def _why(error: Exception | None) -> str:
+    from urllib.error import HTTPError, URLError  # noqa: PLC0415  # likewise
+
+    match error:
+        case None:
+            return ""
+        case HTTPError():
+            error.close()
+            moved = (
+                " (it points elsewhere, which is not followed)" if error.code // 100 == 3 else ""
+            )
+            return f"answered {error.code}{moved}"
+        case URLError():
+            return str(error.reason)
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _host(address: str) -> str:
+    from urllib.parse import urlsplit  # noqa: PLC0415  # likewise
+
+    return urlsplit(address).hostname or "the address"
+
+
+class NumberFile:
+    """One number in a file, there whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> int | None:
+        try:
+            return int(self._path.read_text("utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def write(self, number: int | None) -> None:
+        if number is None:
+            self._path.unlink(missing_ok=True)
+        else:
+            write_atomically(self._path, f"{number}\n")

@@ -1,0 +1,227 @@
+"""How fast nodes are: nodes side by side, the models of one node one after the other.
+
+A machine with one slot must not be measured against itself.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.nodes.http import BAD, Asking, NoAnswer, OtherAnswer, error_words, refused_words
+from fleet.adapters.nodes.stream_timing import Reply
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Unavailable
+from fleet.domain.nodes.benchmark import Measured, summed
+from fleet.domain.nodes.inventory import holds, resident
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from fleet.domain.fleet import Node, Serving
+    from fleet.domain.nodes.benchmark import Sample
+    from fleet.domain.nodes.inventory import Resident
+    from fleet.ports import Backend
+
+LOOK = 5.0  # seconds to say what it has
+UNLOAD = 20.0
+EVERY = 0.1
+WAKE = "Reply with ok."
+EXACT = frozenset({"llamacpp", "vllm"})  # they can be told not to stop early
+TEMPLATE = 64  # tokens that a chat's own marks take, at most
+# Short and common: about one token each, whatever the tokenizer.
+WORDS = (
+    "the and not you all can had her was one our out day get has him his how man new now old see "
+    "two way who boy did its let put say she too use red cat dog sun sea sky tea pen map car bus"
+)
+
+
+class Size(NamedTuple):
+    prompt: int = 512
+    output: int = 64
+    repeat: int = 3
+    cold: bool = False  # unload it first, so that loading is measured
+
+
+class Step(NamedTuple):
+    """How far one serving is."""
+
+    row: Measured
+    state: str = "waiting"  # then `measuring`, and at last `ok` or `failed`
+    doing: str = ""
+
+
+class Meter:
+    """One node, asked as its clients ask it, with an eye on the clock."""
+
+    def __init__(
+        self, kind: str, endpoint: str, headers: Mapping[str, str], backend: Backend
+    ) -> None:
+        self.kind, self.backend = kind, backend
+        self.endpoint = endpoint.removesuffix("/v1")
+        self.headers = headers
+
+    def ask(self, serving: Serving, prompt: str, output: int) -> Sample:
+        """Raise `Unavailable` when the reply is not whole within the model's time limit."""
+        path, body = _request(self.kind, serving, prompt, output)
+        with _Streaming(self.endpoint, self.headers, within=serving.timeout) as asking:
+            reply = Reply(time.monotonic())
+            for line in asking.lines(path, body):
+                reply.hear(line, time.monotonic())
+        if reply.failed:
+            raise OtherAnswer(f"its reply ended with an error: {reply.failed}")
+        if not reply.done or reply.empty:
+            raise NoAnswer("its reply was empty" if reply.done else "its reply broke off")
+        return reply.sample(len(prompt.split()))
+
+    def unload(self, upstream: str) -> None:
+        """Only Ollama can be told to, and it takes a moment."""
+        if self.kind != "ollama":
+            return
+        with Asking(self.endpoint, self.headers, within=UNLOAD) as asking:
+            asking.json("/api/generate", {"model": upstream, "keep_alive": 0, "stream": False})
+            while resident(self.backend.look(within=asking.left), upstream) is not None:
+                time.sleep(EVERY)
+
+
+class _Streaming(Asking):
+    def lines(self, path: str, body: Mapping[str, Any]) -> Iterator[bytes]:
+        """A reply, line by line as it comes."""
+        connection = self._connect()
+        try:
+            headers = {**self._headers, "Content-Type": "application/json"}
+            where = self._parts.path.rstrip("/") + path
+            connection.request("POST", where, json.dumps(body).encode(), headers)
+            response = connection.getresponse()
+            if response.status >= BAD:
+                raise OtherAnswer(refused_words(response.status, _json(response.read(1 << 16))))
+            while line := response.readline():
+                yield line
+        except (OSError, HTTPException, ValueError) as error:
+            if self._cut or isinstance(error, TimeoutError):
+                raise NoAnswer(f"no whole answer within {self._within:g} s") from None
+            raise NoAnswer(error_words(error)) from None
+        finally:
+            connection.close()
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def words(count: int, chance: random.Random) -> str:
+    """About so many tokens, of which no cache holds the beginning."""
+    return " ".join(chance.choices(WORDS.split(), k=max(1, count - 12))) + (
+        "\nNow count upwards from one, in words, and do not stop."
+    )
+
+
+def _request(kind: str, serving: Serving, prompt: str, output: int) -> tuple[str, dict[str, Any]]:
+    messages = [{"role": "user", "content": prompt}]
+    body: dict[str, Any] = {"model": serving.upstream, "messages": messages, "stream": True}
+    if kind == "ollama":
+        # As all our requests are: another context would load it anew, a time would let it go.
+        options = {"num_ctx": serving.context, "num_predict": output, "temperature": 0}
+        return "/api/chat", body | {"keep_alive": -1, "options": options}
+    body |= {"max_tokens": output, "temperature": 0, "stream_options": {"include_usage": True}}
+    return "/v1/chat/completions", body | ({"ignore_eos": True} if kind in EXACT else {})
+
+
+class Measuring:
+    """Begun at once. `steps` is how far it is, in the order in which it was asked for."""
+
+    def __init__(
+        self,
+        wanted: Sequence[tuple[str, Serving]],
+        meter: Callable[[Node], Meter],
+        size: Size,
+    ) -> None:
+        self._wanted, self._meter, self._size = wanted, meter, size
+        self._chance = random.Random()  # noqa: S311  # words that differ, no secret
+        self._lock = threading.Lock()
+        self._steps = [Step(_row(model, serving)) for model, serving in wanted]
+        places = dict.fromkeys(serving.node.endpoint for _, serving in wanted)
+        self._threads = [
+            threading.Thread(target=self._place, args=(place,), daemon=True) for place in places
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def steps(self) -> list[Step]:
+        with self._lock:
+            return list(self._steps)
+
+    def wait(self, limit: float) -> bool:
+        """Whether all of it is over, at most so many seconds from now."""
+        until = time.monotonic() + limit
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _place(self, endpoint: str) -> None:
+        for number, (_, serving) in enumerate(self._wanted):
+            if serving.node.endpoint == endpoint:
+                self._serving(number, serving)
+
+    def _serving(self, number: int, serving: Serving) -> None:
+        try:
+            row = self._measured(number, serving)
+        except Unavailable as error:
+            row = self._steps[number].row._replace(why=error.message)
+        state = "failed" if row.why else "ok"
+        self._note(number, Step(row._replace(at=time.time_ns() // 1000), state))
+
+    def _measured(self, number: int, serving: Serving) -> Measured:
+        size, row = self._size, self._steps[number].row
+        if size.prompt + size.output + TEMPLATE > serving.context:
+            said = f"{size.prompt} and {size.output} tokens do not fit"
+            raise OtherAnswer(f"{said} into its context of {serving.context}")
+        self._note(number, Step(row, "measuring", "looking"))
+        meter = self._meter(serving.node)
+        row = row._replace(load=self._load(number, meter, serving))
+        fresh, again = [], []
+        for turn in range(1, size.repeat + 1):
+            self._note(number, Step(row, "measuring", f"{turn} of {size.repeat}"))
+            prompt = words(size.prompt, self._chance)
+            fresh.append(meter.ask(serving, prompt, size.output))
+            again.append(meter.ask(serving, prompt, size.output))
+        return summed(row, fresh, again)
+
+    def _load(self, number: int, meter: Meter, serving: Serving) -> float:
+        """Seconds; 0 when it was there already, or when its server never lets it go."""
+        found = meter.backend.look(within=LOOK)
+        if not holds(found, serving.upstream):
+            pull = f"; run `ollama pull {serving.upstream}` there" * (meter.kind == "ollama")
+            raise OtherAnswer(f"it does not have {serving.upstream}{pull}")
+        there = resident(found, serving.upstream)
+        if self._size.cold and there is not None:
+            self._note(number, Step(self._steps[number].row, "measuring", "unloading"))
+            meter.unload(serving.upstream)
+            there = there if meter.kind != "ollama" else None
+        self._note(number, Step(self._steps[number].row, "measuring", "loading"))
+        sample = meter.ask(serving, WAKE, 4)
+        if found.resident is None or _stays(there, serving, meter.kind):
+            return 0.0
+        return sample.timing.loading or sample.first
+
+    def _note(self, number: int, step: Step) -> None:
+        with self._lock:
+            self._steps[number] = step
+
+
+def _stays(there: Resident | None, serving: Serving, kind: str) -> bool:
+    """Whether a request finds it loaded; Ollama loads anew for another context."""
+    if there is None:
+        return False
+    return kind != "ollama" or there.context in {0, serving.context}
+
+
+def _row(model: str, serving: Serving) -> Measured:
+    return Measured(serving.node.name, serving.node.endpoint, model, serving.upstream)

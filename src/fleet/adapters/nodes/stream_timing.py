@@ -1,0 +1,83 @@
+"""A streamed reply, heard line by line with the time of each: how long reading and writing took."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fleet.adapters.nodes.loose_json import mapping, mappings, whole, word
+from fleet.domain.nodes.benchmark import Sample
+from fleet.domain.nodes.speed import Timing
+
+PIECES = ("content", "thinking", "reasoning_content", "reasoning")
+NS, MS = 1e9, 1e3
+
+
+class Reply:
+    """`begun` is when it was asked for. Lines of JSON as Ollama sends them, or OpenAI's events."""
+
+    def __init__(self, begun: float) -> None:
+        self.done = False
+        self.failed = ""
+        self._begun = begun
+        self._times: list[float] = []  # of every piece, said or thought
+        self._end: dict[str, Any] = {}  # Ollama's last line
+        self._usage: dict[str, Any] = {}
+        self._timings: dict[str, Any] = {}  # llama.cpp's
+
+    @property
+    def empty(self) -> bool:
+        return not self._times
+
+    def hear(self, line: bytes, at: float) -> None:
+        text = line.removeprefix(b"data:").strip()
+        if text == b"[DONE]":
+            self.done = True
+            return
+        try:
+            said = mapping(json.loads(text)) if text else {}
+        except (ValueError, RecursionError):
+            return  # an event's name, or a ping
+        if error := said.get("error"):
+            self.failed = word(error) or word(mapping(error).get("message")) or "it failed"
+        if said.get("done") is True:
+            self.done, self._end = True, said
+        self._usage |= mapping(said.get("usage"))
+        self._timings |= mapping(said.get("timings"))
+        choices = mappings(said.get("choices")) or [{}]
+        part = mapping(said.get("message")) or mapping(choices[0].get("delta"))
+        if any(part.get(name) for name in PIECES):
+            self._times.append(at)
+
+    def sample(self, asked: int) -> Sample:
+        """The node's own figures where it gives them; `asked` tokens if it does not count them."""
+        first = self._times[0] - self._begun
+        return Sample(self._timing(first, self._times[-1] - self._times[0], asked), first)
+
+    def _timing(self, first: float, rest: float, asked: int) -> Timing:
+        if self._end:
+            said = self._end
+            return Timing(
+                whole(said.get("prompt_eval_count")),
+                whole(said.get("prompt_eval_duration")) / NS,
+                whole(said.get("eval_count")),
+                whole(said.get("eval_duration")) / NS,
+                whole(said.get("load_duration")) / NS,
+            )
+        if self._timings:
+            said = self._timings
+            return Timing(
+                whole(said.get("prompt_n")),
+                _number(said.get("prompt_ms")) / MS,
+                whole(said.get("predicted_n")),
+                _number(said.get("predicted_ms")) / MS,
+            )
+        details = mapping(self._usage.get("prompt_tokens_details"))
+        prompt = whole(self._usage.get("prompt_tokens")) or asked
+        output = whole(self._usage.get("completion_tokens")) or len(self._times)
+        read = max(0, prompt - whole(details.get("cached_tokens")))
+        return Timing(read, first, max(0, output - 1), rest)  # the first ends the reading
+
+
+def _number(said: Any) -> float:
+    return float(said) if isinstance(said, (int, float)) else 0.0

@@ -1,0 +1,118 @@
+"""A look at all nodes, side by side: the slowest decides how long, the deadline how long at most."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fleet.adapters.nodes.http import CONNECT, Asking, OtherAnswer
+from fleet.adapters.nodes.key import key_of
+from fleet.adapters.nodes.loose_json import mapping, mappings, word
+from fleet.adapters.nodes.ollama import Ollama
+from fleet.adapters.nodes.openai import OpenAIShaped
+from fleet.adapters.nodes.profiles import HOSTS, OWNERS, PROFILES
+from fleet.domain.errors import Unavailable
+from fleet.domain.nodes.inventory import Inventory, Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.domain.fleet import Node
+    from fleet.ports import Backend
+
+GRACE = 0.2  # for a look to say itself what went wrong
+ELSEWHERE = "a hosted API, whose address the gateway knows"
+
+
+class Prober:
+    """`unsaid`: the nodes whose kind nobody wrote down, so that what answers decides."""
+
+    def __init__(self, env: Mapping[str, str], base: Path, unsaid: Collection[str] = ()) -> None:
+        self._env, self._base, self._unsaid = env, base, unsaid
+
+    def backend(self, node: Node, kind: str = "") -> Backend:
+        """Raise `Unavailable` when its key cannot be had."""
+        key = key_of(node.api_key, self._env, self._base)
+        return make_backend(kind or node.kind, node.endpoint, key)
+
+    def speaking(self, node: Node) -> Backend:
+        """As the kind that is written down, or else as the one that answers."""
+        if node.name not in self._unsaid:
+            return self.backend(node)
+        return self.backend(node, detect(node.endpoint, within=CONNECT) or node.kind)
+
+    def survey(self, nodes: Sequence[Node], *, within: float) -> list[Seen]:
+        """One for each node, in their order."""
+        asked = [n for n in nodes if n.endpoint]
+        acts = {n.name: _look(self, n, within) for n in asked}
+        late = f"no answer within {within:g} s"
+        found = side_by_side(acts, within=within + GRACE)
+        seen = {n.name: found.get(n.name, Seen(n.name, up=False, why=late)) for n in asked}
+        return [seen.get(n.name, Seen(n.name, None, ELSEWHERE)) for n in nodes]
+
+    def look(self, node: Node, *, within: float) -> Seen:
+        try:
+            return Seen(node.name, up=True, inventory=self._inventory(node, within))
+        except Unavailable as error:
+            return Seen(node.name, up=False, why=error.message)
+
+    def _inventory(self, node: Node, within: float) -> Inventory:
+        until = time.monotonic() + within
+        try:
+            return self.backend(node).look(within=within)
+        except OtherAnswer:
+            kind = detect(node.endpoint, within=until - time.monotonic())
+            if kind in {"", node.kind}:
+                raise
+            if node.name not in self._unsaid:
+                raise OtherAnswer(f"it answers as {kind} does, not as {node.kind}") from None
+            return self.backend(node, kind).look(within=until - time.monotonic())
+
+
+def _look(prober: Prober, node: Node, within: float) -> Callable[[], Seen]:
+    return lambda: prober.look(node, within=within)
+
+
+def make_backend(kind: str, endpoint: str, key: str = "") -> Backend:
+    if kind == "ollama":
+        return Ollama(endpoint, key)
+    return OpenAIShaped(kind if kind in PROFILES else "openai", endpoint, key)
+
+
+def detect(endpoint: str, *, within: float) -> str:
+    """What answers there, or nothing when it is no server of models that we know. No key is sent."""
+    host = urlsplit(endpoint).hostname or ""
+    if host in HOSTS:
+        return HOSTS[host]
+    with Asking(endpoint.removesuffix("/v1"), {}, within=within) as asking:
+        with suppress(OtherAnswer):
+            if word(mapping(asking.json("/api/version")).get("version")):
+                return "ollama"
+        with suppress(OtherAnswer):
+            if "data" in mapping(asking.json("/api/v0/models")):
+                return "lmstudio"
+        with suppress(OtherAnswer):
+            said = mapping(asking.json("/v1/models"))
+            owners = {word(each.get("owned_by")) for each in mappings(said.get("data"))}
+            known = [OWNERS[owner] for owner in owners if owner in OWNERS]
+            return known[0] if known else "openai" if "data" in said else ""
+    return ""
+
+
+def side_by_side(acts: Mapping[str, Callable[[], Seen]], *, within: float) -> dict[str, Seen]:
+    """What each came to; those that are not done in time are left to themselves."""
+    found: dict[str, Seen] = {}
+    threads = [
+        threading.Thread(target=lambda n=name, a=act: found.update({n: a()}), daemon=True)
+        for name, act in acts.items()
+    ]
+    until = time.monotonic() + within
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(found)

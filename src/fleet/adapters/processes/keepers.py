@@ -1,0 +1,359 @@
+"""Coders under keepers: started, looked at, spoken to, ended. See `fleet.keeper`."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet.base import machine
+from fleet.base.files import write_atomically, write_once
+from fleet.domain.errors import Unavailable
+from fleet.keeper import FORMAT
+from fleet.ports import Chunk, Launch, Look, Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fleet.adapters.tmux.terminals import Terminals
+
+IN_PANE = 0.5  # seconds for a keeper to come up in its pane
+ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
+BOOT = "import sys; sys.path.insert(0, {root!r}); from fleet import keeper; keeper.main()"
+# What goes wrong with a keeper is for its log; the pane is its coder's.
+BOOT_IN_PANE = "import os; os.dup2(os.open({log!r}, os.O_WRONLY | os.O_APPEND), 2); "
+NO_INPUT = "{} is in a terminal, and has no other input."
+
+
+class Keepers:
+    """`runs` is the folder of run folders; `bell` whom a keeper wakes when its coder has ended.
+
+    `root` is where keepers load their code from, `terminals` where some of them run.
+    """
+
+    def __init__(
+        self,
+        runs: Path,
+        *,
+        bell: Path | None = None,
+        root: Path | None = None,
+        terminals: Terminals | None = None,
+    ) -> None:
+        self._boot = BOOT.format(root=str(root or ROOT))
+        self._runs = runs
+        self._bell = bell
+        self._terminals = terminals
+        self._spawned: dict[str, subprocess.Popen[bytes]] = {}
+        self._paned: dict[str, float] = {}  # when a terminal was last asked to start one
+
+    def folder(self, run_id: str) -> Path:
+        return self._runs / run_id
+
+    def launch(self, run_id: str, launch: Launch) -> None:
+        folder = self.folder(run_id)
+        if (folder / "keeper.json").exists() or self._starting(run_id):
+            return
+        if run_id in self._spawned:
+            raise self._cannot_start(run_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark = os.urandom(16).hex()
+        if not (folder / "launch.json").exists():  # what was written first is what is started
+            records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
+            write_once(str(folder / "input"), records)
+            write_once(str(folder / "launch.json"), json.dumps(self._order(launch, mark, run_id)))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        with os.fdopen(os.open(folder / "keeper.log", flags, 0o600), "ab") as log:
+            if session := self._session(run_id):
+                self._start_in_pane(run_id, session, launch.cwd)
+                return
+            self._spawned[run_id] = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-B", "-c", self._boot, str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+                cwd="/",
+            )
+
+    def _start_in_pane(self, run_id: str, session: str, cwd: str) -> None:
+        """Whoever comes first makes the session; the others find it, or its keeper."""
+        now, last = time.monotonic(), self._paned.get(run_id)
+        if last is not None and now - last < IN_PANE:
+            return  # it is on its way, and tmux need not be asked about it at every step
+        if last is not None and self._panes().has_ended(session) and not self._is_kept(run_id):
+            raise self._cannot_start(run_id)
+        self._paned[run_id] = now
+        folder = self.folder(run_id)
+        boot = BOOT_IN_PANE.format(log=str(folder / "keeper.log")) + self._boot
+        argv = [sys.executable, "-I", "-S", "-B", "-c", boot, str(folder)]
+        self._panes().start(run_id, session, argv, cwd=cwd)
+
+    def _is_kept(self, run_id: str) -> bool:
+        return (self.folder(run_id) / "keeper.json").exists()
+
+    def _cannot_start(self, run_id: str) -> Unavailable:
+        why = " ".join(_tail(self.folder(run_id) / "keeper.log", 500).split())
+        return Unavailable(f"The keeper of {run_id} could not start: {why}")
+
+    def _panes(self) -> Terminals:
+        if self._terminals is None:
+            from fleet.adapters.tmux.terminals import Terminals  # noqa: PLC0415  # few runs have one
+            from fleet.adapters.tmux.tmux import Tmux  # noqa: PLC0415
+
+            self._terminals = Terminals(self._runs, Tmux(self._runs.parent))
+        return self._terminals
+
+    def _session(self, run_id: str) -> str:
+        """The name of its tmux session; empty when it is not in a terminal."""
+        try:
+            launch = _json(self.folder(run_id) / "launch.json") or {}
+        except ValueError:
+            return ""  # what cannot be read starts nothing either
+        return str(launch.get("session", ""))
+
+    def _order(self, launch: Launch, mark: str, run_id: str = "") -> dict[str, Any]:
+        in_terminal: dict[str, Any] = {}
+        env = {**launch.env, machine.MARK: mark}
+        if launch.terminal:
+            session = self._panes().tmux.name(run_id, launch.title)
+            in_terminal = {"terminal": True, "session": session}
+            env["FLEET_RUN_DIR"] = str(self.folder(run_id))
+        return in_terminal | {
+            "format": FORMAT,
+            "argv": list(launch.argv),
+            "cwd": launch.cwd,
+            "env": env,
+            "input": not launch.terminal and (launch.stdin is not None or launch.keep_stdin),
+            "mark": mark,
+            "bell": str(self._bell or ""),
+            "opening": launch.opening,
+        }
+
+    def _starting(self, run_id: str) -> bool:
+        spawned = self._spawned.get(run_id)
+        return spawned is not None and spawned.poll() is None
+
+    def look(self, run_id: str) -> Look:
+        folder = self.folder(run_id)
+        try:
+            if found := self._ended(folder):
+                self._starting(run_id)  # waits for our own keeper, so that no zombie is left
+                return found
+            keeper = _json(folder / "keeper.json")
+            if keeper is None:
+                return Look(Presence.NEVER)
+            if keeper.get("never"):
+                return Look(Presence.GONE)
+            if machine.is_another_boot(keeper["boot"]):
+                return Look(Presence.GONE)
+            if self._locked(folder):
+                return Look(Presence.ALIVE, began=keeper.get("began"))
+            return self._ended(folder) or Look(Presence.GONE, stderr=self.stderr(run_id))
+        except (OSError, ValueError, TypeError, KeyError):
+            return Look(Presence.UNKNOWN)
+
+    def _ended(self, folder: Path) -> Look | None:
+        ended = _json(folder / "exit.json")
+        if ended is None:
+            return None
+        return Look(Presence.EXITED, code=ended["code"], stderr=_tail(folder / "stderr", 4096))
+
+    def _locked(self, folder: Path) -> bool:
+        """Whether a keeper holds its lock, which the kernel takes from the dead."""
+        fd = os.open(folder / "keeper.lock", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def tell(self, run_id: str, text: str, *, key: str) -> None:
+        if self._session(run_id):
+            raise Unavailable(NO_INPUT.format(run_id), fix=f"Send it: fleet prompt {run_id} TEXT")
+        self._append(run_id, {"text": text}, key=key)
+
+    def told(self, run_id: str) -> list[str]:
+        try:
+            held = (self.folder(run_id) / "input").read_bytes()
+        except FileNotFoundError:
+            return []
+        whole = held[: held.rfind(b"\n") + 1].splitlines()
+        keys = (_key(line) for line in whole)
+        return [key for key in keys if key]
+
+    def close(self, run_id: str) -> None:
+        if self._session(run_id):
+            raise Unavailable(NO_INPUT.format(run_id), fix=f"End it: fleet kill {run_id}")
+        self._append(run_id, {"close": True}, key="close")
+
+    def stop(self, run_id: str, *, grace: float) -> None:
+        try:
+            self._append(run_id, {"stop": grace})
+        except OSError:  # a full disk must not keep a coder going
+            self._stop_by_signal(self.folder(run_id))
+
+    def _stop_by_signal(self, folder: Path) -> None:
+        """The keeper knows what a SIGTERM means. While it holds its lock, its number is its own."""
+        if pid := (_json(folder / "keeper.json") or {}).get("pid"):
+            machine.send_signal_if(pid, signal.SIGTERM, lambda: self._locked(folder))
+
+    def opening(self, run_id: str) -> str:
+        launch = _json(self.folder(run_id) / "launch.json") or {}
+        return str(launch.get("opening", ""))
+
+    def first(self, run_id: str) -> str:
+        try:
+            with (self.folder(run_id) / "input").open("rb") as file:
+                record = json.loads(file.readline() or b"{}")
+        except (FileNotFoundError, ValueError):
+            return ""
+        return str(record.get("text", "")) if record.get("n") == 1 else ""
+
+    def _append(self, run_id: str, record: dict[str, Any], *, key: str = "") -> None:
+        folder = self.folder(run_id)
+        with _open_alone(folder / "input") as fd:
+            held, _, torn = (folder / "input").read_bytes().rpartition(b"\n")
+            if key and json.dumps({"key": key})[1:-1].encode() in held:
+                return
+            count = len(held.splitlines()) + bool(torn)
+            numbered = {"n": count + 1, **({"key": key} if key else {}), **record}
+            line = (b"\n" if torn else b"") + json.dumps(numbered).encode() + b"\n"
+            if os.write(fd, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder / "input"))
+        self._ring(folder)
+
+    def _ring(self, folder: Path) -> None:
+        with suppress(OSError):
+            fd = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.write(fd, b"!")
+            os.close(fd)
+
+    def end(self, run_id: str) -> bool:
+        gone = self._end(run_id)
+        if gone and self._session(run_id):
+            with suppress(Unavailable):  # its processes are gone; the picture of them may stay
+                self._panes().kill(run_id)
+        return gone
+
+    def _end(self, run_id: str) -> bool:
+        folder = self.folder(run_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._forbid(folder):
+            return True
+        look = self.look(run_id)
+        if look.presence is Presence.ALIVE:
+            self.stop(run_id, grace=0)
+            return False
+        if look.presence is Presence.UNKNOWN:
+            return False
+        keeper = _json(folder / "keeper.json") or {}
+        if keeper.get("never") or machine.is_another_boot(keeper.get("boot", "")):
+            return True
+        if look.presence is Presence.EXITED and not machine.can_prove():
+            return True  # by the keeper's word, who ended what was left before it wrote that
+        return _end_all(keeper.get("mark", ""), session=keeper.get("pid", 0))
+
+    def _forbid(self, folder: Path) -> bool:
+        """Take the place of a keeper, so that none starts later. False: one was first."""
+        word = {"format": FORMAT, "never": True}
+        return write_once(str(folder / "keeper.json"), json.dumps(word))
+
+    def renew(self, run_ids: Sequence[str], *, until: float) -> None:
+        for run_id in run_ids:
+            folder = self.folder(run_id)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(folder / "lease", f"{until:.3f}")
+
+    def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
+        try:
+            with (self.folder(run_id) / "transcript").open("rb") as file:
+                file.seek(offset)
+                data = file.read(limit)
+                if data and b"\n" not in data:
+                    data += file.readline()  # one line longer than the limit is still one line
+                at_end = not file.peek(1)
+        except FileNotFoundError:
+            return Chunk((), offset)
+        whole = data if final and at_end else data[: data.rfind(b"\n") + 1]
+        lines = whole.decode("utf-8", "replace").split("\n")
+        return Chunk(tuple(lines if lines[-1] else lines[:-1]), offset + len(whole))
+
+    def stderr(self, run_id: str, *, tail: int = 4096) -> str:
+        return _tail(self.folder(run_id) / "stderr", tail)
+
+
+def _first_input(launch: Launch) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    if launch.stdin is not None:
+        records.append({"n": 1, "text": launch.stdin})
+    if not launch.keep_stdin:
+        records.append({"n": len(records) + 1, "close": True})
+    return records
+
+
+@contextmanager
+def _open_alone(path: Path) -> Iterator[int]:
+    """For appending whole records, one writer at a time."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise Unavailable(f"{path.parent.name} never started here.") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _end_all(mark: str, *, session: int) -> bool:
+    """Of a dead keeper, what carries its mark. True when twice in a row there was nothing left.
+
+    What is left of its session without the mark is not provably ours, and not provably gone.
+    """
+    for pid in machine.marked(mark):
+        machine.send_signal(pid, signal.SIGKILL, mark=mark)
+    if not machine.can_prove():
+        return False
+    return not any(machine.marked(mark) or _orphans(session) for _ in range(2))
+
+
+def _orphans(session: int) -> set[int]:
+    """A number that somebody has again, as its leader, was free: nothing of the old one is left."""
+    found = machine.in_session(session) if session else set()
+    return set() if session in found else found
+
+
+def _key(record: bytes) -> str:
+    """A torn record, which a later one was put behind, has none."""
+    try:
+        return str(json.loads(record).get("key", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    return dict(found)
+
+
+def _tail(path: Path, size: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - size))
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""

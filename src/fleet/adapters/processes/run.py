@@ -1,0 +1,145 @@
+"""A foreign program, run to its end or to its deadline."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING
+
+from fleet.base import machine
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+PATIENCE = 10.0  # for killed processes to be gone
+LONGEST = 2**31 - 1  # milliseconds that a system can wait: 24 days
+
+
+class Missing(Unavailable):
+    """There is no such program here."""
+
+
+class TooLate(Unavailable):
+    """It did not end in time, and was ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    status: int
+    out: str
+    err: str
+    raw: bytes = b""  # what it wrote, as it was: a file may have any name
+
+    @property
+    def words(self) -> str:
+        """The end of what it said, on one line."""
+        return " ".join((self.err or self.out).split())[-300:] or f"status {self.status}"
+
+
+def run(
+    argv: Sequence[str],
+    cwd: Path,
+    *,
+    env: Mapping[str, str],
+    timeout: float,
+    mark: str = "",
+    stdin: bytes = b"",
+    in_memory: bool = False,
+    ends_with_us: bool = False,
+) -> Done:
+    """In a session of its own, so that a Ctrl-C meant for us does not reach it.
+
+    Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
+    `in_memory`: it leaves nothing behind that could write there for ever. `ends_with_us`: when we
+    are interrupted it must not go on.
+    """
+    marked = {**env, machine.MARK: mark} if mark else env
+    scratch = _in_memory if in_memory else _on_disk
+    with scratch() as out, scratch() as err, scratch() as given:
+        given.write(stdin)
+        given.seek(0)
+        try:
+            process = subprocess.Popen(
+                argv, cwd=cwd, env=marked, stdin=given, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            if not cwd.is_dir():
+                raise Unavailable(f"{cwd} is not there.") from error
+            raise Missing(f"{argv[0]} was not found.", fix=f"Install {argv[0]}.") from error
+        try:
+            status = _wait(process, timeout)
+        except subprocess.TimeoutExpired as error:
+            _kill(process)
+            what = " ".join(argv[:2])
+            raise TooLate(f"{what} took more than {timeout:.0f} s.") from error
+        except BaseException:
+            if ends_with_us:
+                _kill(process)
+            raise
+        raw = _bytes(out)
+        return Done(status, raw.decode("utf-8", "replace"), _text(err), raw)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> int:
+    """Woken by its end; `Popen.wait` sleeps, for ever longer, and looks again."""
+    try:
+        end = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not on Linux, or no descriptor left
+        return process.wait(timeout)
+    try:
+        poll = select.poll()
+        poll.register(end, select.POLLIN)
+        ended = poll.poll(min(max(0, timeout) * 1000, LONGEST))
+    finally:
+        os.close(end)
+    return process.wait(None if ended else 0)
+
+
+def _in_memory() -> IO[bytes]:
+    try:
+        return os.fdopen(os.memfd_create("fleet"), "w+b")
+    except (AttributeError, OSError):  # not on Linux, or not allowed
+        return _on_disk()
+
+
+def _on_disk() -> IO[bytes]:
+    from tempfile import TemporaryFile  # noqa: PLC0415  # start-up time
+
+    return TemporaryFile()
+
+
+def _bytes(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _text(file: IO[bytes]) -> str:
+    return _bytes(file).decode("utf-8", "replace")
+
+
+def end_marked(mark: str) -> bool:
+    """End what was run with this mark and goes on, though whoever ran it is gone."""
+    until, quiet = time.monotonic() + PATIENCE, 0
+    while quiet < 3:  # one that is just becoming another program shows no environment
+        found = machine.marked(mark)
+        for pid in found:
+            machine.send_signal(pid, signal.SIGKILL, mark=mark)
+        quiet = 0 if found else quiet + 1
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True

@@ -1,0 +1,239 @@
+"""The supervisor as a process: started apart from any terminal, found by its lock, told to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet import __version__
+from fleet.base import machine
+from fleet.base.files import write_atomically
+from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fleet.adapters.home.home import Home
+
+PACKAGE = Path(__file__).parents[2]
+BOOT = (
+    "import sys; {root!r} in sys.path or sys.path.insert(0, {root!r}); "
+    "from fleet.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+KEEPER = (  # all of the package that a keeper loads
+    *("__init__.py", "keeper.py"),
+    *("base/__init__.py", "base/files.py", "base/machine.py", "base/lean.py"),
+)
+BIG = 5 << 20  # bytes of log, from which a new one is begun
+GLANCE = 0.02
+LAST = 3.0  # seconds for a process that has done all to be gone
+
+
+class Standing(NamedTuple):
+    """What a supervisor says of itself, in `supervisor.json`. It informs; the lock decides."""
+
+    pid: int
+    born: str = ""  # when, as the kernel counts: with the pid, which process it is
+    started_at: int = 0
+    version: str = ""
+    code: str = ""  # the fingerprint of what it runs
+    host: str = ""
+    detached: bool = False
+    coder: str = ""
+    most: int = 0
+    config: str = ""
+    cwd: str = ""
+    supervising: bool = False  # its host is in the store
+    complaints: Mapping[str, str] = {}  # by project; never changed
+    error: str = ""
+    error_at: int = 0
+
+
+class Daemon:
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._file = home.path / "supervisor.json"
+        self.log = home.logs / "supervisor.log"
+
+    def last(self) -> Standing | None:
+        """Of the newest supervisor, whether or not it runs."""
+        try:
+            found = json.loads(self._file.read_bytes())
+            return Standing(**{k: v for k, v in found.items() if k in Standing._fields})
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None
+
+    def running(self) -> Standing | None:
+        """Of the one that runs now. A command that sees to a run also holds the lock, for a while."""
+        last = self.last()
+        if last is None or last.pid != self._home.supervisor_pid():
+            return None
+        return last if born(last.pid) == last.born else None
+
+    def standing(self, *, detached: bool, coder: str, most: int, config: str, cwd: str) -> Standing:
+        """Of this process."""
+        pid = os.getpid()
+        return Standing(
+            pid=pid,
+            born=born(pid),
+            started_at=time.time_ns() // 1000,
+            version=__version__,
+            code=self.fingerprint(),
+            host=self._home.host_id(),
+            detached=detached,
+            coder=coder,
+            most=most,
+            config=config,
+            cwd=cwd,
+        )
+
+    def note(self, standing: Standing) -> None:
+        write_atomically(self._file, json.dumps(standing._asdict(), indent=1) + "\n")
+
+    def start(self, words: Sequence[str], *, cwd: str) -> subprocess.Popen[bytes]:
+        """`fleet WORDS` in a session of its own, without a terminal; what it says goes to the log.
+
+        It keeps our umask: its agents' files are made as this person's are.
+        """
+        argv = [sys.executable, "-P", "-c", BOOT.format(root=str(PACKAGE.parent)), *words]
+        with os.fdopen(self._open_log(), "ab") as log:
+            return subprocess.Popen(
+                argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def _open_log(self) -> int:
+        self._home.ensure()
+        self.log.parent.mkdir(exist_ok=True, mode=0o700)
+        if self.log.exists() and self.log.stat().st_size > BIG:
+            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.open(self.log, flags, 0o600)
+
+    def wait_for(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+        """Whether it supervises. False: it has ended, or did not come so far in time."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            ended = process.poll() is not None
+            found = self.running()
+            if found and found.pid == process.pid and found.supervising:
+                return True
+            if ended:
+                return False
+            time.sleep(GLANCE)
+        return False
+
+    def stop(self, standing: Standing, seconds: float) -> bool:
+        """Ask that very process to end. True once it has let go of the lock, and is gone."""
+        machine.send_signal_if(standing.pid, signal.SIGTERM, lambda: self._is(standing))
+        if not _within(seconds, lambda: not self._is(standing)):
+            return False
+        _within(LAST, lambda: not standing.born or not _lives(standing))
+        return True
+
+    def _is(self, standing: Standing) -> bool:
+        now = self.running()
+        return now is not None and (now.pid, now.born) == (standing.pid, standing.born)
+
+    def words(self, since: int, most: int = 12) -> str:
+        """The last lines of the log, from this size on."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(since)
+                lines = file.read()[-(1 << 14) :].decode("utf-8", "replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(lines[-most:])
+
+    def log_size(self) -> int:
+        try:
+            size = self.log.stat().st_size
+        except OSError:
+            return 0
+        return 0 if size > BIG else size
+
+    @staticmethod
+    def fingerprint() -> str:
+        """Of the package as it is on disk now."""
+        found = (f for kind in ("py", "sql", "md") for f in PACKAGE.rglob(f"*.{kind}"))
+        return _hash(PACKAGE, sorted(str(f.relative_to(PACKAGE)) for f in found))
+
+    def keep_code(self) -> Path:
+        """A copy of what a keeper loads, so that one starts while the package is being replaced.
+
+        With no room for it, the package itself: what runs already is to be looked after.
+        """
+        kept = self._home.path / "keeper"
+        into = kept / _hash(PACKAGE, KEEPER)
+        try:
+            _copy(into)
+        except OSError:
+            return PACKAGE.parent
+        for other in set(kept.iterdir()) - {into}:
+            import shutil  # noqa: PLC0415  # start-up time
+
+            shutil.rmtree(other, ignore_errors=True)
+        return into
+
+
+def _copy(into: Path) -> None:
+    if (into / "whole").exists():
+        return
+    for name in KEEPER:
+        target = into / "fleet" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, (PACKAGE / name).read_text("utf-8"))
+        _compile(target)
+    write_atomically(into / "whole", "")
+
+
+def _compile(file: Path) -> None:
+    """Here, and not by keepers: on a full disk Python leaves half a file, which none could load."""
+    import importlib.util  # noqa: PLC0415  # once in a version's life
+    import marshal  # noqa: PLC0415
+
+    source = file.read_bytes()
+    code = compile(source, str(file), "exec", dont_inherit=True)
+    unchecked = (1).to_bytes(4, "little")  # it counts whatever the times of the files are
+    head = importlib.util.MAGIC_NUMBER + unchecked + importlib.util.source_hash(source)
+    target = Path(importlib.util.cache_from_source(str(file)))
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(head + marshal.dumps(code))
+
+
+def _within(seconds: float, seen: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not seen():
+        if time.monotonic() > until:
+            return False
+        time.sleep(GLANCE)
+    return True
+
+
+def _lives(standing: Standing) -> bool:
+    return born(standing.pid) == standing.born and not machine.is_zombie(standing.pid)
+
+
+def _hash(root: Path, names: Sequence[str]) -> str:
+    import hashlib  # noqa: PLC0415  # few commands need one
+
+    digest = hashlib.sha256()
+    for name in names:
+        body = (root / name).read_bytes()
+        digest.update(f"{name}\0{len(body)}\0".encode() + body)
+    return digest.hexdigest()[:16]
+
+
+def born(pid: int) -> str:
+    """When a process began, in the kernel's ticks; empty where that cannot be told."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return ""
+    return stat.rpartition(b")")[2].split()[19].decode()

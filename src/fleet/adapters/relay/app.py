@@ -1,0 +1,165 @@
+"""The relay's door: which requests come in, and what it says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from fleet.adapters.relay.connections import Outside, Watch
+from fleet.adapters.relay.forward import Forward, begun_trace
+from fleet.adapters.relay.line import Line
+from fleet.adapters.relay.nodes import World
+from fleet.adapters.relay.reply import Left, Reply
+from fleet.adapters.relay.request import asked
+from fleet.adapters.relay.small_requests import Aside
+from fleet.adapters.relay.trace_log import TraceLog
+from fleet.adapters.relay.wires import ASIDE, OPENAI, WIRES, Wire
+
+if TYPE_CHECKING:
+    from fleet.adapters.relay.plan import Plan
+    from fleet.adapters.relay.request import Asked
+
+LARGEST = 256 << 20  # of a request; pictures are in them
+LOCAL = {"127.0.0.1", "localhost", "::1"}
+PLAIN = Wire("plain", OPENAI)
+
+
+class Relay:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.world = World()
+        self.line = Line(self.world)
+        self.active: set[asyncio.Task[Any]] = set()
+        self._since = time.time()
+        self._served = 0
+        self._closing = False
+        self.traces = TraceLog(None)
+        self.outside: Outside
+        self._watch: asyncio.Task[None]
+
+    async def open(self) -> None:
+        self.outside = Outside(self.plan.settings)
+        self.adopt(self.plan)
+        self._watch = asyncio.create_task(Watch(self.world, self.line, self.outside).run())
+
+    async def close(self) -> None:
+        self._watch.cancel()
+        self.traces.flush()
+        await self.outside.close()
+
+    def adopt(self, plan: Plan) -> None:
+        """Those who are being answered go on; those who wait are judged by the new plan."""
+        self.plan = plan
+        self.outside.settings = plan.settings
+        self.line.priorities = plan.settings.priorities
+        path = Path(plan.settings.traces) if plan.settings.traces else None
+        if path != self.traces.path:
+            self.traces.flush()
+            self.traces = TraceLog(path)
+        self.world.adopt(plan.fleet, plan.settings.speeds)
+        self.line.move()
+
+    async def drain(self, grace: float) -> None:
+        """Let what is under way end, but not for ever."""
+        self._closing = True
+        if self.active:
+            await asyncio.wait(self.active, timeout=grace)
+
+    def app(self) -> web.Application:
+        made = web.Application(client_max_size=LARGEST, middlewares=[self._guard])
+        made.router.add_get("/relay/health", self._health)
+        made.router.add_get("/relay/status", self._status)
+        made.router.add_route("*", "/m/{rest:.+}", self._model)
+        made.router.add_route("*", "/a/{agent}/m/{rest:.+}", self._model)
+        return made
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """A page in a browser must not reach the nodes through us."""
+        host = request.host.rsplit(":", 1)[0].strip("[]")
+        if host not in LOCAL | {self.plan.settings.host} or "origin" in request.headers:
+            return _error(403, "The relay answers programs on this machine only.")
+        return await handler(request)  # type: ignore[no-any-return]  # aiohttp says Any
+
+    async def _health(self, _request: web.Request) -> web.Response:
+        return web.json_response({"ok": not self._closing})
+
+    async def _status(self, _request: web.Request) -> web.Response:
+        models, nodes = self.line.shown()
+        shown = self.world.shown()
+        for name, node in shown.items():
+            node["waiting"] = nodes[name]
+        held = {"since": int(self._since * 1e6), "served": self._served, "nodes": shown}
+        return web.json_response(held | {"waiting": dict(models), "active": len(self.active)})
+
+    async def _model(self, request: web.Request) -> web.StreamResponse:
+        agent, model, path = _address(request.raw_path)
+        wire = WIRES.get(path) or ASIDE.get(path)
+        if wire is None:
+            return _error(404, f"The relay does not know {path}.")
+        if model not in self.world.models:
+            known = ", ".join(sorted(self.world.models)) or "none"
+            return _error(404, f"There is no model '{model}'. Models: {known}.", wire)
+        if self._closing:
+            return _error(503, "The relay is stopping.", wire, {"retry-after": "2"})
+        body = await _body(request)
+        if body is None:
+            return _error(400, "The request is not a JSON object.", wire)
+        task = asyncio.current_task()
+        assert task is not None
+        self.active.add(task)
+        try:
+            if path in ASIDE:
+                return await Aside(self.world, self.outside).answer(
+                    model, path, wire, body, request
+                )
+            said = asked(model, path, wire, body, request.headers, agent)
+            return await self._forward(request, said)
+        finally:
+            self.active.discard(task)
+
+    async def _forward(self, request: web.Request, held: Asked) -> web.StreamResponse:
+        began = time.monotonic()
+        reply = Reply(request, held, self.plan.settings.heartbeat)
+        trace = begun_trace(held)
+        self._served += 1
+        try:
+            forward = Forward(self.world, self.line, self.outside, held, reply, trace, began)
+            return await forward.answer()
+        except (asyncio.CancelledError, Left):
+            trace.outcome, trace.status = "cancelled", reply.status
+            raise asyncio.CancelledError from None
+        finally:
+            await reply.quiet()
+            trace.total = time.monotonic() - began
+            self.traces.add(trace)
+
+
+def _address(raw: str) -> tuple[str, str, str]:
+    """Agent, model and the path at the node, of `[/a/AGENT]/m/MODEL/PATH`."""
+    parts = raw.partition("?")[0].split("/")[1:]
+    agent = ""
+    if parts[0] == "a":
+        agent, parts = parts[1], parts[2:]
+    return unquote(agent), unquote(parts[1]), "/" + "/".join(parts[2:])
+
+
+async def _body(request: web.Request) -> dict[str, Any] | None:
+    raw = await request.read()
+    try:
+        body = json.loads(raw) if raw else {}
+    except (ValueError, RecursionError):  # the second: thousands of brackets, one in another
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _error(
+    status: int, message: str, wire: Wire = PLAIN, headers: dict[str, str] | None = None
+) -> web.Response:
+    return web.json_response(wire.error(message, status), status=status, headers=headers)

@@ -1,0 +1,180 @@
+"""The relay's connections to nodes, and its looks at them, which never load a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from fleet.adapters.nodes.key import key_of
+from fleet.domain.errors import Unavailable
+from fleet.domain.nodes import breaker as breakers
+from fleet.domain.nodes.breaker import Result
+
+if TYPE_CHECKING:
+    from fleet.adapters.relay.line import Line
+    from fleet.adapters.relay.nodes import NodeState, World
+    from fleet.adapters.relay.plan import Settings
+    from fleet.domain.fleet import Node
+
+ROUND = 0.2  # seconds between rounds of the watch
+STOCK = 15.0  # seconds between looks at what is loaded
+MISSES = 2  # looks in a row without an answer
+QUICK = {"ollama": "/api/version", "vllm": "/health", "llamacpp": "/health"}
+HEADERS = {"accept-encoding": "identity", "user-agent": "fleet-relay"}
+IDLE = 30.0
+
+
+class NotANode(aiohttp.ClientError):
+    """Something else has its address."""
+
+
+class Outside:
+    """`kept` uses connections again, `fresh` never does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.kept = _session(aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE))
+        self.fresh = _session(aiohttp.TCPConnector(limit=0, force_close=True))
+
+    async def close(self) -> None:
+        await self.kept.close()
+        await self.fresh.close()
+
+    def patience(self, silence: float) -> aiohttp.ClientTimeout:
+        """A long reply may take its time, a silent node may not."""
+        return aiohttp.ClientTimeout(sock_connect=self.settings.connect, sock_read=silence)
+
+    def headers(self, node: Node) -> dict[str, str]:
+        """Raise `Unavailable` when the key that the node needs is not there."""
+        key = key_of(node.api_key, os.environ, Path(self.settings.base or "."))
+        found = {"content-type": "application/json"}
+        if not key:
+            return found
+        if node.kind == "anthropic":
+            return found | {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        return found | {"authorization": f"Bearer {key}"}
+
+    async def get(self, node: Node, path: str) -> tuple[int, object]:
+        """Its status and its JSON, if it is that. Raise `NotANode` when it is none."""
+        url = node.endpoint.rstrip("/").removesuffix("/v1") + path
+        limit = aiohttp.ClientTimeout(
+            total=2 * self.settings.connect, sock_connect=self.settings.connect
+        )
+        async with self.fresh.get(
+            url, headers=self.headers(node), timeout=limit, allow_redirects=False
+        ) as answer:
+            if 300 <= answer.status < 400:
+                raise NotANode(elsewhere(answer))
+            if answer.status == 200 and answer.content_type == "text/html":
+                raise NotANode("it answers with a web page")
+            body = await answer.read()
+            try:
+                return answer.status, json.loads(body)
+            except (ValueError, RecursionError):
+                return answer.status, None
+
+
+class Watch:
+    """Looks at nodes that are shut off, at those that work in silence, and at what is loaded."""
+
+    def __init__(self, world: World, line: Line, outside: Outside) -> None:
+        self._world, self._line, self._outside = world, line, outside
+        self._looks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        while True:
+            now = time.monotonic()
+            for state in self._world.nodes.values():
+                if not state.looking and self._due(state, now):
+                    state.looking = True
+                    look = asyncio.create_task(self._look(state))
+                    self._looks.add(look)
+                    look.add_done_callback(self._looks.discard)
+            await asyncio.sleep(ROUND)
+
+    def _due(self, state: NodeState, now: float) -> bool:
+        if not state.up:
+            return breakers.probe_due(state.breaker, now)
+        if not state.looked:
+            return True
+        pause = self._outside.settings.look
+        silent = any(now - work.heard > pause for work in state.work)
+        stock = state.node.kind == "ollama" and now - state.looked > STOCK
+        return stock or (silent and now - state.looked > pause)
+
+    async def _look(self, state: NodeState) -> None:
+        try:
+            why, sure = await self._finding(state)
+        finally:
+            state.looking = False
+            state.looked = time.monotonic()
+        now = time.monotonic()
+        if not state.up:
+            state.breaker = breakers.probed(state.breaker, up=not why, now=now, why=why)
+            self._line.move()
+            return
+        state.misses = state.misses + 1 if why else 0
+        if why and (sure or state.misses >= MISSES):
+            state.note(Result.UNREACHABLE, why)
+            for work in list(state.work):
+                if now - work.heard > self._outside.settings.connect:
+                    work.abort(now)
+            self._line.move()
+
+    async def _finding(self, state: NodeState) -> tuple[str, bool]:
+        """Why it is down, or nothing; and whether that is sure."""
+        node = state.node
+        try:
+            status, _ = await self._outside.get(node, QUICK.get(node.kind, "/v1/models"))
+            if status >= 500:
+                return f"it answers with status {status}", False
+            if node.kind == "ollama":
+                await self._stock(state)
+        except (
+            aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, NotANode
+        ) as error:  # fmt: skip
+            return why_of(error), True
+        except Unavailable as error:
+            return str(error), False
+        except TimeoutError:
+            return "it accepts connections and says nothing", False
+        except (aiohttp.ClientError, OSError) as error:
+            return why_of(error), False
+        return "", True
+
+    async def _stock(self, state: NodeState) -> None:
+        status, said = await self._outside.get(state.node, "/api/ps")
+        if status == 200 and isinstance(said, dict) and isinstance(said.get("models"), list):
+            state.resident = {
+                str(each.get("model") or each.get("name")): _whole(each.get("context_length"))
+                for each in said["models"]
+                if isinstance(each, dict)
+            }
+
+
+def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(connector=connector, headers=HEADERS, trust_env=False)
+
+
+def _whole(said: object) -> int:
+    return said if isinstance(said, int) else 0
+
+
+def elsewhere(answer: aiohttp.ClientResponse) -> str:
+    """In words, of an answer that is none: we go nowhere that the configuration does not name."""
+    to = answer.headers.get("location", "")[:200]
+    return f"it sends elsewhere, to {to}" if to else f"it answers with status {answer.status}"
+
+
+def why_of(error: BaseException) -> str:
+    """In the words of the operating system, if it has any."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "nobody answers at its address"
+    number = getattr(getattr(error, "os_error", None) or error, "errno", None)
+    return os.strerror(number).lower() if number else str(error) or type(error).__name__

@@ -1,0 +1,140 @@
+"""One request: a slot, a node, its reply; another node as long as nothing of a reply was passed on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fleet.adapters.relay.line import NoNode
+from fleet.adapters.relay.talk import Ended, Kept, Talk
+from fleet.adapters.relay.trace_log import Trace
+from fleet.adapters.relay.wires import cost, tokens
+from fleet.domain.nodes.breaker import Result
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from fleet.adapters.relay.connections import Outside
+    from fleet.adapters.relay.line import Grant, Line
+    from fleet.adapters.relay.nodes import World
+    from fleet.adapters.relay.reply import Reply
+    from fleet.adapters.relay.request import Asked
+
+
+@dataclass(slots=True)
+class Forward:
+    """`answer` is the whole of it; the trace says what came of it."""
+
+    world: World
+    line: Line
+    outside: Outside
+    asked: Asked
+    reply: Reply
+    trace: Trace
+    began: float
+    _kept: Kept | None = None  # the last answer that was no good, if nobody has a better
+    _route: str = ""
+
+    async def answer(self) -> web.StreamResponse:
+        tried: set[str] = set()
+        while True:
+            waiting = time.monotonic()
+            try:
+                grant = await self.line.enter(self.asked, tried)
+            except NoNode as error:
+                return await self._refused(error)
+            finally:
+                self.trace.wait += time.monotonic() - waiting
+            self._chosen(grant)
+            ended = await self._attempt(grant)
+            if ended.response is not None:
+                return ended.response
+            self.trace.retries += 1
+            self.trace.why.setdefault("failed", []).append(
+                f"{grant.serving.node.name}: {ended.why}"
+            )
+            self._kept = ended.kept or self._kept
+            if ended.result is not Result.BUSY or self._patience_over(grant):
+                tried.add(grant.serving.node.name)
+
+    def _patience_over(self, grant: Grant) -> bool:
+        return time.monotonic() - self.began > grant.serving.timeout
+
+    async def _attempt(self, grant: Grant) -> Ended:
+        talk = Talk(self.outside, self.asked, grant, self.reply, self._headers(grant))
+        try:
+            ended = await talk.have()
+            self._learn(talk, grant, ended)
+        finally:
+            self.line.leave(grant.work)  # first: a slot that is not given back is lost for ever
+            self._count(talk)
+        return ended
+
+    def _learn(self, talk: Talk, grant: Grant, ended: Ended) -> None:
+        """What fails at every node is blamed on the first alone: it may be the request."""
+        blamed = ended.result is not Result.FAILED or not self.trace.retries
+        if ended.result is not None and blamed:
+            grant.work.serving.node.note(ended.result, ended.why, ended.rest)
+        if ended.result is Result.GOOD:
+            grant.work.serving.learn(self.asked, talk.ear, talk.clock, grant.work)
+            self.world.answered(self.asked, grant.serving.node.name, talk.ear)
+        self._outcome(ended)
+
+    def _outcome(self, ended: Ended) -> None:
+        if ended.response is None:
+            return
+        self.trace.status = self.reply.status
+        good = ended.result is Result.GOOD and not ended.why
+        self.trace.outcome = "ok" if good else "failed"
+        if not good:
+            self.trace.why["error"] = ended.why
+
+    def _chosen(self, grant: Grant) -> None:
+        self._route = grant.route.explained
+        self.trace.node = grant.serving.node.name
+        self.trace.upstream = grant.serving.upstream
+        self.trace.why["estimates"] = [
+            {
+                "node": e.node, "wait": round(e.wait, 3), "load": round(e.load, 3),
+                "prefill": round(e.prefill, 3), "decode": round(e.decode, 3), "cached": e.cached,
+            }
+            for e in grant.route.estimates
+        ]  # fmt: skip
+
+    def _headers(self, grant: Grant) -> dict[str, str]:
+        return {"x-fleet-node": grant.serving.node.name, "x-fleet-route": _plain(self._route)}
+
+    def _count(self, talk: Talk) -> None:
+        count = tokens(talk.ear.counts)
+        self.trace.prompt_tokens = count.prompt or self.asked.prompt_tokens
+        self.trace.output_tokens = count.output
+        self.trace.cached_tokens = count.cached
+        self.trace.cost = cost(talk.ear.counts)
+        if talk.first:
+            self.trace.ttft = talk.first - self.began
+
+    async def _refused(self, error: NoNode) -> web.StreamResponse:
+        """With what a node said, if one said anything; else that there is none."""
+        self.trace.why["error"] = str(error)
+        if self._kept is not None:
+            kept = self._kept
+            self.trace.outcome, self.trace.status = "failed", kept.status
+            headers = {"x-fleet-node": self.trace.node, "x-fleet-route": _plain(self._route)}
+            return await self.reply.whole(kept.status, kept.body, kept.content_type, headers)
+        self.trace.outcome, self.trace.status = "refused", 503
+        failed = self.trace.why.get("failed", ())[-3:]
+        more = [each for each in failed if each.partition(": ")[2] not in str(error)]
+        why = "; ".join([str(error), *more])
+        message = f"No node can answer for '{self.asked.model}': {why}."
+        return await self.reply.refuse(503, message, {}, max(error.after, 1.0))
+
+
+def begun_trace(asked: Asked) -> Trace:
+    at = time.time_ns() // 1000
+    return Trace(at, asked.agent, asked.session, asked.model, asked.wire.name)
+
+
+def _plain(text: str) -> str:
+    """As a header can hold it."""
+    return text.encode("ascii", "replace").decode().replace("\r", " ").replace("\n", " ")[:2000]

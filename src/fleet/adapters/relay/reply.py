@@ -1,0 +1,132 @@
+"""The client's side of a request: heartbeats until the first byte, and an end that is never silent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from fleet.adapters.relay.request import Asked
+
+GONE = (aiohttp.ClientConnectionResetError, ConnectionResetError)
+EVENTS, LINES = "text/event-stream", "application/x-ndjson"
+
+
+class Left(Exception):
+    """The client is gone."""
+
+
+class Reply:
+    """`begun`: the status is sent, and an error can only be said within the reply."""
+
+    def __init__(self, request: web.Request, asked: Asked, heartbeat: float) -> None:
+        self._request = request
+        self._asked = asked
+        self._pause = heartbeat
+        self._stream: web.StreamResponse | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self.status = 0
+        if heartbeat > 0 and asked.stream:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(heartbeat, self._beat)
+
+    @property
+    def begun(self) -> bool:
+        return self._stream is not None
+
+    async def begin(self, headers: dict[str, str]) -> web.StreamResponse:
+        await self.quiet()
+        if self._stream is None:
+            self._stream = await self._prepared(headers)
+        return self._stream
+
+    async def write(self, data: bytes) -> None:
+        """Raise `Left` when nobody reads it any more."""
+        assert self._stream is not None
+        try:
+            await self._stream.write(data)
+        except GONE as error:
+            raise Left from error
+
+    async def end(self) -> web.StreamResponse:
+        assert self._stream is not None
+        try:
+            await self._stream.write_eof()
+        except GONE as error:
+            raise Left from error
+        return self._stream
+
+    async def quiet(self) -> None:
+        """No heartbeat from now on."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        beating, self._beating = self._beating, None
+        if beating is not None:
+            beating.cancel()
+            with suppress(asyncio.CancelledError, *GONE):
+                await beating
+
+    async def whole(
+        self, status: int, body: bytes, content_type: str, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        await self.quiet()
+        if self._stream is not None:
+            return await self._late(status, body)
+        self.status = status
+        return web.Response(
+            status=status, body=body, headers=headers | {"content-type": content_type}
+        )
+
+    async def refuse(
+        self, status: int, message: str, headers: dict[str, str], after: float = 0.0
+    ) -> web.StreamResponse:
+        """In the shape in which this wire says errors."""
+        if after > 0:
+            headers = headers | {"retry-after": str(max(1, math.ceil(after)))}
+        body = json.dumps(self._asked.wire.error(message, status)).encode()
+        return await self.whole(status, body, "application/json", headers)
+
+    async def broken(self, message: str) -> web.StreamResponse:
+        """Say so, and leave the reply without its proper end, so that every client notices."""
+        stream = await self.begin({})
+        await self.write(self._asked.wire.broken(message, self._asked.model))
+        if self._request.transport is not None:
+            self._request.transport.close()
+        return stream
+
+    async def _late(self, status: int, body: bytes) -> web.StreamResponse:
+        text = body.decode("utf-8", "replace")
+        try:
+            error = json.loads(text).get("error", text)
+            text = error.get("message", text) if isinstance(error, dict) else str(error)
+        except (ValueError, AttributeError):
+            pass
+        self.status = status
+        return await self.broken(text[:2000])
+
+    async def _prepared(self, headers: dict[str, str]) -> web.StreamResponse:
+        kind = LINES if self._asked.wire.lines else EVENTS
+        more = {"content-type": kind, "cache-control": "no-cache"}
+        stream = web.StreamResponse(status=200, headers=headers | more)
+        self.status = 200
+        await stream.prepare(self._request)
+        return stream
+
+    def _beat(self) -> None:
+        self._timer = None
+        self._beating = asyncio.create_task(self._beats())
+
+    async def _beats(self) -> None:
+        ping = self._asked.wire.ping(self._asked.model)
+        self._stream = await self._prepared({})
+        while True:
+            await self._stream.write(ping)
+            await asyncio.sleep(self._pause)

@@ -1,0 +1,190 @@
+"""One talk with one node about one request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from fleet.adapters.relay.connections import elsewhere, why_of
+from fleet.adapters.relay.request import address, said_to
+from fleet.adapters.relay.wires import Clock, Ear
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Unavailable
+from fleet.domain.nodes.breaker import Result
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiohttp import web
+
+    from fleet.adapters.relay.connections import Outside
+    from fleet.adapters.relay.line import Grant
+    from fleet.adapters.relay.reply import Reply
+    from fleet.adapters.relay.request import Asked
+
+BUSY_WORDS = ("busy", "pending requests", "overloaded", "queue", "loading model", "capacity")
+UNFIT = {401, 403, 404}  # this node cannot, another may
+MOST_WHOLE = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer of a node, to be passed on if there will be no better."""
+
+    status: int
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`response` None: nothing was passed on. `result` None: the node is not to blame."""
+
+    response: web.StreamResponse | None
+    result: Result | None
+    why: str = ""
+    kept: Kept | None = None
+    rest: float = 0.0
+
+
+class _Lost(Exception):
+    """The node went away before its first byte."""
+
+
+class Talk:
+    def __init__(
+        self, outside: Outside, asked: Asked, grant: Grant, reply: Reply, headers: dict[str, str]
+    ) -> None:
+        self._outside, self._asked, self._grant = outside, asked, grant
+        self._reply, self._headers = reply, headers
+        self._name = grant.serving.node.name
+        self.ear = Ear(asked.wire)
+        self.began = time.monotonic()
+        self.first = 0.0  # when its first byte came
+        self.last = 0.0
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.first - self.began, self.last - self.first)
+
+    async def have(self) -> Ended:
+        try:
+            return await self._once(fresh=False)
+        except _Lost as lost:
+            # A kept connection may have been closed at the other end meanwhile.
+            if not isinstance(
+                lost.__cause__, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError
+            ):
+                return Ended(None, Result.FAILED, str(lost))
+        try:
+            return await self._once(fresh=True)
+        except _Lost as lost:
+            return Ended(None, Result.FAILED, str(lost))
+
+    async def _once(self, *, fresh: bool) -> Ended:
+        try:
+            async with self._asking(fresh=fresh) as answer:
+                return await self._heard(answer)
+        except Unavailable as error:
+            return Ended(None, None, str(error))
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            return Ended(None, Result.UNREACHABLE, why_of(error))
+        except TimeoutError:
+            silent = f"it said nothing for {time.monotonic() - self._grant.work.heard:.0f} s"
+            return Ended(None, Result.FAILED, silent)
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise _Lost(why_of(error)) from error
+
+    @asynccontextmanager
+    async def _asking(self, *, fresh: bool) -> AsyncIterator[aiohttp.ClientResponse]:
+        serving, work = self._grant.serving, self._grant.work
+        session = self._outside.fresh if fresh else self._outside.kept
+        self.began = time.monotonic()
+        async with asyncio.timeout(None) as work.lever, session.post(
+            address(serving, self._asked.path),
+            data=said_to(serving, self._asked),
+            headers=self._asked.headers | self._outside.headers(serving.node),
+            timeout=self._outside.patience(serving.timeout),
+            allow_redirects=False,  # a prompt and a key are for this node and for no other
+        ) as answer:  # fmt: skip
+            yield answer
+
+    async def _heard(self, answer: aiohttp.ClientResponse) -> Ended:
+        if answer.status != 200:
+            return await self._bad(answer)
+        if answer.content_type == "text/html":
+            return Ended(None, Result.FAILED, "it answered with a page of HTML")
+        if self._asked.stream and self._asked.wire.ends:
+            return await self._stream(answer)
+        body = await answer.content.read(MOST_WHOLE)
+        body += await answer.read()
+        self._saw()
+        self.ear.whole(body)
+        if self.ear.failed:
+            return Ended(None, Result.FAILED, self.ear.failed)
+        response = await self._reply.whole(200, body, _type(answer), self._headers)
+        return Ended(response, Result.GOOD)
+
+    async def _bad(self, answer: aiohttp.ClientResponse) -> Ended:
+        if answer.status < 400:
+            return Ended(None, Result.FAILED, elsewhere(answer))
+        body = await answer.read()
+        kept = Kept(answer.status, body, _type(answer))
+        text = body[:400].decode("utf-8", "replace")
+        why = f"it answered with status {answer.status}: {text[:200]}"
+        rest = answer.headers.get("retry-after", "")
+        if answer.status in {429, 529} or (answer.status == 503 and (rest or _is_busy(text))):
+            seconds = float(rest) if rest.replace(".", "", 1).isdigit() else 0.0
+            return Ended(None, Result.BUSY, why, kept, seconds)
+        if answer.status >= 500:
+            return Ended(None, Result.FAILED, why, kept)
+        if answer.status in UNFIT:
+            return Ended(None, None, why, kept)
+        response = await self._reply.whole(answer.status, body, kept.content_type, self._headers)
+        return Ended(response, Result.GOOD, why)  # the node is well, the request is not
+
+    async def _stream(self, answer: aiohttp.ClientResponse) -> Ended:
+        """From the first byte on there is no other node."""
+        chunk = await answer.content.readany()
+        self._saw()
+        self.ear.hear(chunk)
+        if not chunk:
+            raise _Lost("it closed the connection without a reply")
+        if self.ear.failed:
+            return Ended(None, Result.FAILED, self.ear.failed)
+        await self._reply.begin(self._headers)
+        why = "it ended its reply before the end"
+        try:
+            while chunk:
+                await self._reply.write(chunk)
+                chunk = await answer.content.readany()
+                self._saw()
+                self.ear.hear(chunk)
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            why = why_of(error)
+        self.ear.over()
+        return await self._over(why)
+
+    async def _over(self, why: str) -> Ended:
+        if self.ear.done:
+            return Ended(await self._reply.end(), Result.GOOD)
+        if self.ear.failed:
+            return Ended(await self._reply.end(), Result.FAILED, self.ear.failed)
+        message = f"The node '{self._name}' broke off in the middle of its reply: {why}."
+        return Ended(await self._reply.broken(message), Result.FAILED, why)
+
+    def _saw(self) -> None:
+        self.last = self._grant.work.heard = time.monotonic()
+        self.first = self.first or self.last
+
+
+def _type(answer: aiohttp.ClientResponse) -> str:
+    return answer.headers.get("content-type", "application/json")
+
+
+def _is_busy(text: str) -> bool:
+    return any(word in text.lower() for word in BUSY_WORDS)

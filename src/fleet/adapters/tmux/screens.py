@@ -1,0 +1,95 @@
+"""What a program's screen says, by rules that are data (`screen_rules`), tested on real screens."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fleet.adapters.tmux.screen_rules import PROGRAMS
+from fleet.domain.data import NamedTuple
+from fleet.ports import ScreenState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleet.adapters.tmux.screen_rules import Seen
+
+
+class Rule(NamedTuple):
+    """It matches when each pattern is found in its region, and the cursor is right behind `at`."""
+
+    name: str
+    state: ScreenState
+    region: int  # lines, counted from the last that is not empty
+    patterns: tuple[re.Pattern[str], ...]
+    at: re.Pattern[str] | None = None  # what the line of the cursor begins with
+
+
+class Editor(NamedTuple):
+    """The key that has a program's editor write the prompt, and what a paste of it would lose."""
+
+    key: str
+    loses: re.Pattern[str]
+
+
+class Sheet(NamedTuple):
+    """One program's rules; the first that matches wins."""
+
+    rules: tuple[Rule, ...]
+    pasted: re.Pattern[str] | None = None  # what stands in the place of a long paste
+    editor: Editor | None = None
+
+
+def read_screen(
+    program: str, text: str, cursor: tuple[int, int] = (0, 0)
+) -> tuple[ScreenState, str]:
+    """What the screen of this program says, and the rule that says so."""
+    sheet = sheet_of(program)
+    lines = text.rstrip().split("\n")
+    for rule in sheet.rules if sheet else ():
+        region = "\n".join(lines[-rule.region :])
+        if all(p.search(region) for p in rule.patterns) and _is_at(rule.at, lines, cursor):
+            return rule.state, rule.name
+    return ScreenState.UNKNOWN, ""
+
+
+def _is_at(at: re.Pattern[str] | None, lines: list[str], cursor: tuple[int, int]) -> bool:
+    if at is None:
+        return True
+    column, number = cursor
+    line = lines[number] if number < len(lines) else ""
+    found = at.match(line.ljust(column))
+    return found is not None and found.end() == column
+
+
+def program_of(argv: Iterable[str]) -> str:
+    """The program that these words start, also through a wrapper; empty when it is not known."""
+    for name in [word.rpartition("/")[2] for word in argv]:
+        for program, told in PROGRAMS.items():
+            if name in told.argv:
+                return program
+    return ""
+
+
+@cache
+def sheet_of(program: str) -> Sheet | None:
+    """Compiled when it is needed: the patterns of one program are enough for most commands."""
+    told = PROGRAMS.get(program)
+    if told is None:
+        return None
+    return Sheet(
+        tuple(_rule(program, seen) for seen in told.rules),
+        re.compile(told.pasted) if told.pasted else None,
+        Editor(told.editor[0], re.compile(told.editor[1])) if told.editor else None,
+    )
+
+
+def _rule(program: str, seen: Seen) -> Rule:
+    return Rule(
+        f"{program}.{seen.name}",
+        ScreenState(seen.state),
+        seen.region,
+        tuple(re.compile(pattern, re.MULTILINE) for pattern in seen.patterns),
+        re.compile(seen.at) if seen.at else None,
+    )

@@ -1,0 +1,334 @@
+"""The terminals of runs: each is a pane whose command is the run's keeper.
+
+A pane is a run's own when it is the one that the keeper named, and runs that very keeper.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.machine.digest import digest_of
+from fleet.adapters.tmux.prompt_box import holds
+from fleet.adapters.tmux.screens import program_of, read_screen, sheet_of
+from fleet.adapters.tmux.tmux import KEYS, Tmux
+from fleet.base.files import write_atomically
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, Refused, Unavailable
+from fleet.ports import Screen, ScreenState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.adapters.tmux.tmux import Pane
+
+LIMIT = 1_000_000  # bytes of one prompt
+END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
+SHOWN = 0.5  # seconds until what was pasted shows; some programs wait before they draw
+JUST = 0.05  # seconds
+PAUSE = 0.01
+ERASING = 2.0  # seconds to empty a prompt box, line by line
+ERASE_EVERY = 0.1  # what was just sent may still be shown there for a moment
+EDITING = 5.0  # seconds for the program's editor, which is a few lines of `sh`
+EDITOR = "FLEET_EDITOR"  # the person's own, in the environment of a program whose editor is ours
+TURN = 30.0  # seconds that somebody else's text may take
+
+
+class Held(NamedTuple):
+    """What the folder of a run says of its terminal."""
+
+    session: str
+    program: str
+    pid: int  # of its keeper; 0: it has not started
+    pane: str
+    editor: bool = False  # its editor is ours
+
+
+class Sight(NamedTuple):
+    at: float  # by a clock that only goes on
+    screen: Screen
+
+
+class Terminals:
+    """`runs` is the folder of run folders."""
+
+    def __init__(self, runs: Path, tmux: Tmux) -> None:
+        self._runs = runs
+        self.tmux = tmux
+        self._ready: dict[str, Sight] = {}  # those found ready, until they are typed to
+
+    def start(self, run_id: str, session: str, argv: Sequence[str], *, cwd: str) -> None:
+        """Start a keeper as a session's command; nothing happens when it has been."""
+        log = self._runs / run_id / "screen"
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        self.tmux.start(session, argv, run=run_id, cwd=cwd, log=str(log))
+
+    def has_ended(self, session: str) -> bool | None:
+        """Whether the command of this session has; None when there is no such session."""
+        pane = self._named(session)
+        return None if pane is None else pane.dead
+
+    def kill(self, run_id: str) -> None:
+        """End what is left of its session, having kept the text of its screen."""
+        self._ready.pop(run_id, None)
+        held = self._held(run_id)
+        pane = self._named(held.session) if held.session else None
+        if pane is None:
+            return
+        if (found := self.tmux.capture(pane.id, history=10_000)) is not None:
+            write_atomically(self._runs / run_id / "screen.txt", found[1] + "\n")
+        self.tmux.kill(pane.session_id)
+
+    def _named(self, session: str) -> Pane | None:
+        return next((pane for pane in self.tmux.panes() if pane.session == session), None)
+
+    def screen(self, run_id: str, *, history: int = 0) -> Screen:
+        held = self._held(run_id)
+        found = self.tmux.capture(held.pane, history=history) if held.pane else None
+        if found is None or found[0].pid != held.pid:
+            raise _no_terminal(run_id)
+        return self._screen(run_id, held, *found, history=history)
+
+    def screens(self, run_ids: Iterable[str]) -> dict[str, Screen]:
+        """Of those that have a terminal now: many at once cost hardly more than one."""
+        held = {run_id: self._held(run_id) for run_id in run_ids}
+        seen = self.tmux.captures([h.pane for h in held.values() if h.pane])
+        return {
+            run_id: self._screen(run_id, h, *seen[h.pane])
+            for run_id, h in held.items()
+            if h.pane in seen and seen[h.pane][0].pid == h.pid
+        }
+
+    def _screen(
+        self, run_id: str, held: Held, pane: Pane, text: str, *, history: int = 0
+    ) -> Screen:
+        # The keeper's word first: tmux 3.3 may not notice an end while it still pipes to a file.
+        ended = _json(self._runs / run_id / "exit.json")
+        alive = not (ended or pane.dead)
+        seen = (ScreenState.UNKNOWN, "")
+        if alive and not history:
+            seen = read_screen(held.program, text, pane.cursor)
+        return Screen(
+            text, pane.cursor, alive, ended.get("code", pane.status), *seen, pane.attached
+        )
+
+    def is_ready(self, run_id: str) -> bool:
+        self._ready.pop(run_id, None)
+        try:
+            screen = self.screen(run_id)
+        except Unavailable:
+            return False
+        if not self._held(run_id).program:  # there are no rules for it: it has drawn something
+            return screen.alive and bool(screen.text.strip())
+        left = screen.state is ScreenState.TYPING and not screen.watchers
+        if screen.alive and screen.state is ScreenState.READY:
+            self._ready[run_id] = Sight(time.monotonic(), screen)
+        return screen.alive and (left or screen.state is ScreenState.READY)
+
+    def paste(self, run_id: str, text: str) -> None:
+        data = _typed(text)
+        held = self._held(run_id)
+        if not held.pane:
+            raise _no_terminal(run_id)
+        with self._alone(run_id):
+            screen = self._just_seen(run_id) or self._fit(run_id)
+            if not self._is_there(run_id, held, text, screen):
+                self._enter(run_id, held, text, data, screen)
+            self._press(run_id, held.pane, "Enter")
+
+    def _just_seen(self, run_id: str) -> Screen | None:
+        """What `is_ready` saw, unless somebody could have done something since."""
+        sight = self._ready.pop(run_id, None)
+        return sight.screen if sight and time.monotonic() - sight.at < JUST else None
+
+    def _is_there(self, run_id: str, held: Held, text: str, screen: Screen) -> bool:
+        """It was pasted before, and only its Enter came to nothing."""
+        if screen.state is not ScreenState.TYPING or screen.watchers:
+            return False
+        same = self._mark(run_id).is_file() and self._mark(run_id).read_text() == _digest(text)
+        return holds(held.program, screen, text, pasted=same)
+
+    def _mark(self, run_id: str) -> Path:
+        return self._runs / run_id / "typed"
+
+    def _enter(self, run_id: str, held: Held, text: str, data: bytes, screen: Screen) -> None:
+        before = self._cleared(run_id, screen)
+        write_atomically(self._mark(run_id), _digest(text))
+        if self._by_editor(run_id, held, text):
+            return
+        seen = self.tmux.paste(held.pane, data)
+        if seen is None:
+            raise _ended(run_id)
+        self._until_shown(run_id, before, self._screen(run_id, held, *seen))
+
+    def _by_editor(self, run_id: str, held: Held, text: str) -> bool:
+        """What a paste would change is written by the program's editor, which is ours."""
+        sheet = sheet_of(held.program)
+        if sheet is None or sheet.editor is None or not held.editor:
+            return False
+        if not sheet.editor.loses.search(text):
+            return False
+        file = self._runs / run_id / "typed.text"
+        write_atomically(file, text)
+        self._press(run_id, held.pane, sheet.editor.key)
+        _until(lambda: not file.exists(), EDITING)
+        taken = not file.exists()
+        file.unlink(missing_ok=True)
+        states = {ScreenState.TYPING} if taken else {ScreenState.TYPING, ScreenState.READY}
+        if not _until(lambda: self._fit(run_id).state in states, EDITING):
+            raise Refused(
+                f"{run_id} has another editor open than ours.",
+                fix=f"Leave it: fleet attach {run_id}",
+                code="typing",
+            )
+        return taken
+
+    def press(self, run_id: str, key: str) -> None:
+        if key not in KEYS:
+            raise BadInput(f"'{key}' is not a key.", fix=f"One of: {', '.join(KEYS)}.")
+        if not self.screen(run_id).alive:
+            raise _ended(run_id)
+        self._press(run_id, self._held(run_id).pane, key)
+
+    def attach_argv(self, run_id: str, env: Mapping[str, str]) -> list[str]:
+        """What to become, to look at this run's terminal. Raise `Unavailable` when it has none."""
+        self.screen(run_id)
+        return self.tmux.attach_argv(self._held(run_id).session, env)
+
+    def _press(self, run_id: str, pane: str, key: str) -> None:
+        if not self.tmux.press(pane, key):
+            raise _ended(run_id)
+
+    def _cleared(self, run_id: str, screen: Screen) -> Screen:
+        """Its screen, on which one may type, with nobody's words in the prompt box.
+
+        Some programs put a prompt that was interrupted back there. When nobody is attached nobody
+        is typing either, so such words are erased; else they are respected.
+        """
+        begun, presses = time.monotonic(), 0
+        while screen.state is ScreenState.TYPING:
+            passed = time.monotonic() - begun
+            if not screen.watchers and passed > ERASE_EVERY * (presses + 1):
+                self._press(run_id, self._held(run_id).pane, "C-u")
+                presses += 1
+            if passed > (SHOWN if screen.watchers else ERASING):
+                raise Refused(
+                    f"There are words in the prompt box of {run_id} that nobody has sent.",
+                    fix=f"Send or erase them: fleet attach {run_id}",
+                    code="typing",
+                )
+            time.sleep(PAUSE)
+            screen = self._fit(run_id)
+        return screen
+
+    def _fit(self, run_id: str) -> Screen:
+        """Its screen, on which one may type."""
+        return _fit_to_type(run_id, self.screen(run_id))
+
+    def _until_shown(self, run_id: str, before: Screen, now: Screen) -> None:
+        """An Enter that comes with the text can be taken for a part of it.
+
+        A dialog that came up meanwhile gets no Enter either: the text stays in the prompt box.
+        """
+        until = time.monotonic() + SHOWN
+        _fit_to_type(run_id, now)
+        while now.text == before.text and now.cursor == before.cursor:
+            if time.monotonic() > until:
+                return
+            time.sleep(PAUSE)
+            now = self._fit(run_id)
+
+    @contextmanager
+    def _alone(self, run_id: str) -> Iterator[None]:
+        path = self._runs / run_id / "terminal.lock"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(fd, run_id)
+            yield
+        finally:
+            os.close(fd)
+
+    def _held(self, run_id: str) -> Held:
+        launch = _json(self._runs / run_id / "launch.json")
+        keeper = _json(self._runs / run_id / "keeper.json")
+        session = str(launch.get("session", ""))
+        program = program_of(launch["argv"]) if session else ""
+        editor = EDITOR in launch.get("env", {})
+        return Held(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")), editor)
+
+
+def _fit_to_type(run_id: str, screen: Screen) -> Screen:
+    if not screen.alive:
+        raise _ended(run_id)
+    if screen.state is ScreenState.WANTS:
+        raise Refused(
+            f"{run_id} asks for permission, and what is typed would answer it.",
+            fix=f"Answer it: fleet attach {run_id}",
+            code="wants_permission",
+        )
+    return screen
+
+
+def _typed(text: str) -> bytes:
+    """Raise `BadInput` when it cannot be pasted whole."""
+    data = text.encode("utf-8", "surrogateescape")
+    if not data.strip():
+        raise BadInput("There is nothing to send.")
+    if b"\0" in data or END_OF_PASTE in data:
+        what = "a NUL" if b"\0" in data else "the sequence that ends a paste"
+        raise BadInput(f"The text holds {what}, which no terminal takes as text.")
+    if len(data) > LIMIT:
+        raise BadInput(
+            f"The text has {len(data):,} bytes; at most {LIMIT:,} can be sent.",
+            fix="Put it into a file of the workspace, and name the file.",
+        )
+    return data
+
+
+def _digest(text: str) -> str:
+    return digest_of(text.encode("utf-8", "surrogateescape"))
+
+
+def _until(so: Callable[[], bool], seconds: float) -> bool:
+    """Whether it came to be so in that time."""
+    end = time.monotonic() + seconds
+    while not so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def _no_terminal(run_id: str) -> Unavailable:
+    return Unavailable(f"{run_id} has no terminal.", fix=f"See how it is: fleet show {run_id}")
+
+
+def _ended(run_id: str) -> Refused:
+    return Refused(
+        f"The program of {run_id} has ended.", fix=f"See how: fleet show {run_id}", code="exited"
+    )
+
+
+def _lock(fd: int, run_id: str) -> None:
+    until = time.monotonic() + TURN
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise Unavailable(f"Somebody else is typing to {run_id}.") from None
+            time.sleep(PAUSE)
+        else:
+            return
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return {}

@@ -1,0 +1,288 @@
+"""tmux: a server of our own for each home, so that nobody's own sessions are ever touched.
+
+The server keeps the environment of whoever started it, so it is given nearly none: what a run needs
+comes from its keeper. Sessions are found by the window that carries a run's id, and panes are
+addressed by tmux's own number for them (`%3`), never by a name that could match another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.machine.digest import digest_of
+from fleet.adapters.processes import run as process
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path("/")
+DEADLINE = 10.0  # seconds for one answer of a local server
+PREFIX = "fleet_"
+SIZE = (200, 50)
+HISTORY = 50_000  # lines
+READABLE = 40  # characters of a branch in the name of its session
+RUN = "@fleet_run"  # an option on the window of a run, which holds its id
+RECORDED = 4 << 20  # bytes of what a screen was sent; as much again from before
+# `dd` writes what it reads at once. The size is looked at now and then; the same as before: the end.
+RECORD = """umask 077; f={log}; o=-1
+while dd bs=16384 count=512 >>"$f" 2>/dev/null; n=$(($(wc -c <"$f"))); [ "$n" -ne "$o" ]
+do o=$n; [ "$n" -lt {most} ] || {{ mv -f "$f" "$f.1"; o=-1; }}; done"""
+INSTALL = "Install tmux 3.2 or newer."
+AGAIN = ("server exited", "no server running", "lost server", "error connecting")
+DRAWN = "0.005"  # seconds in which most programs show what was pasted
+KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g")
+PANE = (
+    "#{pane_id} #{session_id} #{pane_pid} #{pane_dead} x#{pane_dead_status} x#{pane_dead_signal} "
+    "#{cursor_x} #{cursor_y} #{session_attached} x#{@fleet_run} #{session_name}"
+)
+OPTIONS: tuple[tuple[str, ...], ...] = (
+    ("set-option", "-s", "escape-time", "20"),  # else a person's Escape key hangs for half a second
+    ("set-option", "-g", "default-terminal", "screen-256color"),
+    ("set-option", "-g", "history-limit", str(HISTORY)),
+    ("set-option", "-g", "status-interval", "0"),
+    ("set-option", "-g", "status-left-length", "80"),
+    ("set-option", "-g", "status-left", " #{session_name} "),
+    ("set-option", "-g", "status-right", " C-b d leaves it running "),
+    ("set-option", "-g", "window-status-format", ""),
+    ("set-option", "-g", "window-status-current-format", ""),
+)
+
+
+class Pane(NamedTuple):
+    """One pane of ours, as it is now."""
+
+    id: str
+    session_id: str
+    pid: int
+    dead: bool
+    status: int | None  # of its command, if tmux knows it; negative: the signal that ended it
+    cursor: tuple[int, int]  # column and line, from the upper left
+    attached: int  # how many people look at it
+    run: str
+    session: str
+
+
+class Tmux:
+    def __init__(self, home: Path, *, prefix: str = PREFIX) -> None:
+        where = os.path.realpath(home).encode("utf-8", "surrogateescape")
+        self.socket = f"fleet-{digest_of(where)[:10]}"
+        self._prefix = _legal(prefix)
+        self._version = ""
+
+    def name(self, run_id: str, readable: str = "") -> str:
+        """Of the session of a run. Its id makes it unlike every other, the rest is for people."""
+        words = _legal(readable)[:READABLE].strip("-_")
+        return self._prefix + "_".join(word for word in (_legal(run_id), words) if word)
+
+    def version(self) -> str:
+        """As tmux writes it: `3.3a`. Raise `Unavailable` when there is none."""
+        self._version = self._version or self._run(["-V"]).strip().partition(" ")[2]
+        return self._version
+
+    def start(self, session: str, argv: Sequence[str], *, run: str, cwd: str, log: str) -> None:
+        """Start a program in a session of that name, unless there is one."""
+        target = f"={session}:"
+        pipe = RECORD.format(log=shlex.quote(log), most=RECORDED).replace("%", "%%")
+        columns, lines = map(str, SIZE)
+        create = ["new-session", "-d", "-s", session, "-x", columns, "-y", lines]
+        commands = [
+            ["start-server"],
+            *OPTIONS,
+            [*create, "-c", _plain(cwd), "--", *argv],
+            ["set-option", "-w", "-t", target, "remain-on-exit", "on"],
+            ["set-option", "-w", "-t", target, "allow-rename", "off"],
+            ["set-option", "-w", "-t", target, RUN, run],
+            ["pipe-pane", "-t", target, "-o", _plain(pipe)],
+        ]
+        try:
+            self._ask(_chain(commands), tries=20)
+        except _NoSuchError as error:
+            if "duplicate session" not in str(error):
+                raise Unavailable(f"tmux started no session for {run}: {error}") from None
+
+    def panes(self) -> list[Pane]:
+        """All that hold a run, in one call; none when there is no server."""
+        try:
+            told = self._ask(["list-panes", "-a", "-F", PANE])
+        except _NoSuchError:
+            return []
+        found = [_pane(line) for line in told.splitlines()]
+        return [pane for pane in found if pane.run]
+
+    def look(self, pane: str) -> Pane | None:
+        """None when there is no such pane."""
+        try:
+            return _pane(self._ask(["display-message", "-p", "-t", pane, PANE]))
+        except _NoSuchError:
+            return None
+
+    def capture(self, pane: str, *, history: int = 0) -> tuple[Pane, str] | None:
+        """A pane and its text; with so many lines from before, wrapped lines are joined."""
+        back = ["-J", "-S", str(-history)] if history else []
+        words = ["display-message", "-p", "-t", pane, f"#{{version}} {PANE}", ";"]
+        try:
+            told = self._ask([*words, "capture-pane", "-p", "-t", pane, *back])
+        except _NoSuchError:
+            return None
+        first, _, text = told.partition("\n")
+        self._version, _, facts = first.partition(" ")
+        return _pane(facts), _trimmed(text)
+
+    def captures(self, panes: Sequence[str]) -> dict[str, tuple[Pane, str]]:
+        """Many at once, in one call; of those that are gone meanwhile, nothing."""
+        there = {pane.id for pane in self.panes()} if panes else set()
+        wanted = [pane for pane in panes if pane in there]
+        if not wanted:
+            return {}
+        mark = f"fleet-{os.getpid()}-{time.monotonic_ns()} "  # a line that no screen shows
+        looks = [["display-message", "-p", "-t", p, mark + PANE] for p in wanted]
+        texts = [["capture-pane", "-p", "-t", p] for p in wanted]
+        try:
+            told = self._ask(_chain([c for both in zip(looks, texts, strict=True) for c in both]))
+        except _NoSuchError:
+            return {}
+        found = {}
+        for part in told.split(mark)[1:]:
+            first, _, text = part.partition("\n")
+            pane = _pane(first)
+            found[pane.id] = pane, _trimmed(text)
+        return found
+
+    def paste(self, pane: str, data: bytes) -> tuple[Pane, str] | None:
+        """Byte for byte, in brackets where its program asked for them. None: it is dead.
+
+        The pane and its text a moment later, when most programs have drawn it. The server itself must ask whether the pane is dead: tmux 3.3 crashes, with every session,
+        when something is pasted into one that is.
+        """
+        name = f"fleet-{os.getpid()}-{time.monotonic_ns()}"
+        flags = "-p -r -d -S" if _at_least(self.version(), 3, 7) else "-p -r -d"
+        dead = f"delete-buffer -b {name} ; display-message -p dead"
+        alive = f"paste-buffer {flags} -b {name} -t {pane}"
+        commands = [
+            ["load-buffer", "-b", name, "-"],
+            ["if-shell", "-F", "-t", pane, "#{pane_dead}", dead, alive],
+            ["run-shell", "-d", DRAWN],
+            ["display-message", "-p", "-t", pane, PANE],
+            ["capture-pane", "-p", "-t", pane],
+        ]
+        try:
+            told = self._ask(_chain(commands), data=data)
+        except _NoSuchError:
+            return None
+        first, _, text = told.partition("\n")
+        return None if first == "dead" else (_pane(first), _trimmed(text))
+
+    def press(self, pane: str, key: str) -> bool:
+        """One of `KEYS`; somebody who scrolled back is brought to the end. False: it is dead."""
+        mode = ["if-shell", "-F", "-t", pane, "#{pane_in_mode}", f"send-keys -t {pane} -X cancel"]
+        sending = f"send-keys -t {pane} {KEYS[KEYS.index(key)]}"
+        sent = ["if-shell", "-F", "-t", pane, "#{pane_dead}", "display-message -p dead", sending]
+        try:
+            return not self._ask([*mode, ";", *sent])
+        except _NoSuchError:
+            return False
+
+    def kill(self, session: str) -> None:
+        """End a session by its id (`$3`) or its whole name; nothing happens when there is none."""
+        target = session if session.startswith("$") else f"={session}"
+        try:
+            self._ask(["kill-session", "-t", target])
+        except _NoSuchError:
+            return
+
+    def attach_argv(self, session: str, env: Mapping[str, str]) -> list[str]:
+        """What to become, to look at this session from a terminal with this environment."""
+        inside = os.path.basename(env.get("TMUX", "").partition(",")[0])  # noqa: PTH119  # a string
+        verb = "switch-client" if inside == self.socket else "attach-session"
+        hide = [f"-u{name}" for name in ("TMUX", "TMUX_TMPDIR") if env.get(name)]
+        front = ["env", *hide] if hide and verb == "attach-session" else []
+        return [*front, "tmux", "-u", "-L", self.socket, verb, "-t", f"={session}"]
+
+    def line(self, *words: str) -> str:
+        """A command that a person can type."""
+        front = "TMUX_TMPDIR= " if os.environ.get("TMUX_TMPDIR") else ""
+        return front + shlex.join(["tmux", "-L", self.socket, *words])
+
+    def _ask(self, words: Sequence[str], *, data: bytes = b"", tries: int = 3) -> str:
+        """A server that just ends as its last session does is asked again, then started anew."""
+        for left in reversed(range(tries)):
+            try:
+                return self._run(["-u", "-L", self.socket, "-f", os.devnull, *words], data=data)
+            except _NoSuchError as error:
+                starts = "start-server" in words
+                if not left or not starts or not str(error).startswith(AGAIN):
+                    raise
+                time.sleep(0.02 * (tries - left))
+        raise AssertionError
+
+    def _run(self, words: Sequence[str], *, data: bytes = b"") -> str:
+        try:
+            done = process.run(
+                ["tmux", *words], ROOT, env=_environment(), timeout=DEADLINE, stdin=data,
+                in_memory=True, ends_with_us=True,
+            )  # fmt: skip
+        except process.Missing:
+            raise Unavailable("There is no tmux here.", fix=INSTALL, code="no_tmux") from None
+        except process.TooLate:
+            raise Unavailable(
+                f"tmux did not answer within {DEADLINE:.0f} s.",
+                fix=f"Look at it: {self.line('list-sessions')}",
+            ) from None
+        if done.status:
+            raise _NoSuchError(done.err.strip())
+        return done.out
+
+
+class _NoSuchError(Exception):
+    """tmux said no: in its words."""
+
+
+def _environment() -> dict[str, str]:
+    """Of the server and of what it starts: no secrets, and no mark of a run that started it."""
+    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
+    path = os.environ.get("PATH", os.defpath)
+    return {**kept, "PATH": path, "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8", "TERM": "screen"}
+
+
+def _legal(text: str) -> str:
+    """Letters, digits, `_` and `-`: tmux changes dots and colons, and reads the rest as a target."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9_]+", "-", plain)
+
+
+def _plain(text: str) -> str:
+    """Some arguments have their `#{…}` expanded."""
+    return text.replace("#", "##")
+
+
+def _chain(commands: Sequence[Sequence[str]]) -> list[str]:
+    """One call. A word that ends in `;` would end its command, so that one is escaped."""
+    words: list[str] = []
+    for command in commands:
+        words += [";"] if words else []
+        words += [f"{word[:-1]}\\;" if word.endswith(";") else word for word in command]
+    return words
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n")
+
+
+def _at_least(version: str, *wanted: int) -> bool:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) >= wanted
+
+
+def _pane(line: str) -> Pane:
+    pane, sid, pid, dead, code, killed, x, y, attached, run, name = line.rstrip("\n").split(" ", 10)
+    status = int(code[1:]) if code[1:] else (-int(killed[1:]) if killed[1:].isdigit() else None)
+    return Pane(
+        pane, sid, int(pid), dead == "1", status, (int(x), int(y)), int(attached), run[1:], name
+    )

@@ -1,0 +1,396 @@
+"""The only package that chooses adapters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.home.home import Home
+from fleet.app.coders import CODERS, make_coder, preload, probe_programs
+from fleet.app.stores import open_store
+from fleet.app.worlds import Worlds
+from fleet.domain.access import Actor, Role
+from fleet.domain.errors import BadInput, Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet.adapters.git.checkout import GitCheckout
+    from fleet.adapters.home.bell import Bell
+    from fleet.adapters.home.task_folder import FolderFiles
+    from fleet.adapters.machine.installation import Installation
+    from fleet.adapters.processes.keepers import Keepers
+    from fleet.adapters.processes.supervisor_process import Daemon
+    from fleet.adapters.tmux.terminals import Terminals
+    from fleet.app.workspaces.manage import Workspaces
+    from fleet.app.workspaces.operations import HostTrees
+    from fleet.config import Loaded
+    from fleet.domain.fleet import Gateway
+    from fleet.domain.run import Workspace
+    from fleet.operations.catalogue import Context
+    from fleet.ports import Coder, Store
+    from fleet.supervisor.beads.exchange import Beads
+    from fleet.supervisor.notices import Notices, Notifier
+    from fleet.supervisor.supervisor import Supervisor
+
+__all__ = ["CODERS", "App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
+
+# Of an outer agent, or of a git hook that called us; a coder drops its own marks itself.
+NOT_INHERITED = (
+    "FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
+    "JWT_SECRET",  # an agent that prints its environment would give away every token
+)  # fmt: skip
+
+
+@dataclass
+class App:
+    """One process's view of one home. Everything is made when it is first used."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    config_file: Path | None = None
+    flags: Mapping[str, object] = field(default_factory=dict)
+    listening: bool = False  # it is the one that the bell wakes
+
+    @cached_property
+    def home(self) -> Home:
+        from fleet.config import home
+
+        return Home(home(self.env))
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """The settings as they are for whoever typed the command, in its directory."""
+        from fleet.config import load
+
+        return load(
+            self.cwd, home=self.home.path, env=self.env, flags=self.flags,
+            config_file=self.config_file,
+        )  # fmt: skip
+
+    @cached_property
+    def worlds(self) -> Worlds:
+        return Worlds(self)
+
+    @cached_property
+    def bell(self) -> Bell:
+        from fleet.adapters.home.bell import Bell
+
+        bell = Bell(self.home.bell)
+        if self.listening:
+            self.home.ensure()
+            bell.listen()
+        return bell
+
+    @cached_property
+    def store(self) -> Store:
+        return self.another_store()
+
+    def another_store(self) -> Store:
+        """A connection of its own, for the thread that asks.
+
+        A store that was deleted must not give a task the id of a run that is still here.
+        """
+        runs = str(self.home.runs)
+        url = self.loaded.settings.store.url
+        return open_store(url, self.bell, taken=lambda name: os.path.exists(f"{runs}/{name}.1"))  # noqa: PTH110  # asked for every id
+
+    @cached_property
+    def keepers(self) -> Keepers:
+        from fleet.adapters.processes.keepers import Keepers
+
+        root = self.daemon.keep_code() if self.listening else None
+        return Keepers(self.home.runs, bell=self.home.bell, root=root, terminals=self.terminals)
+
+    @cached_property
+    def terminals(self) -> Terminals:
+        from fleet.adapters.tmux.terminals import Terminals
+        from fleet.adapters.tmux.tmux import Tmux
+
+        tmux = Tmux(self.home.path, prefix=self.loaded.settings.tmux.prefix)
+        return Terminals(self.home.runs, tmux)
+
+    def attach_argv(self, run_id: str) -> list[str]:
+        """What to become, to sit at this run's terminal; raise `Unavailable` when it has none."""
+        return self.terminals.attach_argv(run_id, self.env)
+
+    def close_terminals(self, task_id: str) -> None:
+        """What is left of the sessions of its runs, which have ended; their screens are kept."""
+        for run in self.store.runs(task_id):
+            self.terminals.kill(run.id)
+
+    @cached_property
+    def daemon(self) -> Daemon:
+        from fleet.adapters.processes.supervisor_process import Daemon
+
+        return Daemon(self.home)
+
+    @cached_property
+    def files(self) -> FolderFiles:
+        from fleet.adapters.home.task_folder import FolderFiles
+        from fleet.adapters.processes.clock import SystemClock
+        from fleet.operations.messages import qa_file
+
+        return FolderFiles(
+            self.home.path, self.store, SystemClock(), coder=make_coder, qa=qa_file, env=self.env
+        )
+
+    @property
+    def shared(self) -> bool:
+        """Other hosts may use this store, so that keepers have leases."""
+        return self.loaded.settings.store.url.startswith("postgres")
+
+    def arrive(self) -> None:
+        """Before a supervisor starts here, for a while or for good."""
+        if self.shared:
+            from fleet.adapters.processes.clock import SystemClock
+            from fleet.supervisor.leases import shorten
+
+            shorten(self.store, self.keepers, SystemClock(), self.home.host_id())
+        if not self.listening:
+            self.bell.listen()
+
+    def leave(self) -> None:
+        """After it has: agents go on."""
+        if not self.listening:
+            self.bell.close()
+        if self.shared:
+            from fleet.adapters.processes.clock import SystemClock
+            from fleet.supervisor.leases import extend
+
+            extend(self.store, self.keepers, SystemClock(), self.home.host_id())
+
+    def notifiers(self) -> list[Notifier]:
+        """As the settings are now."""
+        from fleet.adapters.machine.notify import Desktop, Webhook
+
+        said = self.worlds("").settings.notify
+        found: list[Notifier] = [Desktop(self.env)] if said.desktop else []
+        return [*found, Webhook(said.webhook, self.env)] if said.webhook else found
+
+    def notices(self, warn: Callable[[str], None]) -> Notices:
+        from fleet.adapters.machine.notify import NumberFile
+        from fleet.domain.redaction import Redactor, secret_values
+        from fleet.supervisor.notices import Notices
+
+        return Notices(
+            self.store,
+            host=self.home.host_id(),
+            settings=lambda: self.worlds("").settings,
+            notifiers=self.notifiers,
+            mark=NumberFile(self.home.path / "notified"),
+            warn=warn,
+            clean=Redactor(secret_values(self.env)).text,
+        )
+
+    def beads(self, warn: Callable[[str], None]) -> Beads:
+        """For `queue: beads`; it does nothing while that is not set."""
+        from fleet.adapters.beads import BdProgram
+        from fleet.adapters.machine.notify import NumberFile
+        from fleet.adapters.processes.threads import ThreadJobs
+        from fleet.config import checkout_top, find_project
+        from fleet.operations.catalogue import perform
+        from fleet.supervisor.beads.exchange import Beads
+
+        name = f"fleet-{self.home.host_id()}"
+        actor = Actor(name, Role.COORDINATOR, self.loaded.settings.team)
+        context = self.context._replace(actor=actor)
+
+        def places(cwd: Path) -> dict[str, str]:
+            top = str(checkout_top(cwd) or "")
+            return {"project": str(find_project(cwd) or cwd), "checkout": top}
+
+        return Beads(
+            self.store,
+            BdProgram(self.home.path, self.env, actor=name, places=places),
+            name=name,
+            call=lambda request: perform(context, request),
+            jobs=ThreadJobs(self.bell),
+            mark=NumberFile(self.home.path / "beads-told"),
+            room=lambda: self.worlds("").settings.max_concurrent,
+            warn=warn,
+        )
+
+    def installation(self) -> Installation:
+        from fleet.adapters.machine.installation import installation
+
+        return installation()
+
+    def newest_release(self) -> str:
+        """Raise `Unavailable` when the index cannot be asked."""
+        from fleet.adapters.machine.installation import newest
+
+        return newest(self.env)
+
+    def is_newer(self, one: str, other: str) -> bool:
+        from fleet.adapters.machine.installation import order
+
+        return order(one) > order(other)
+
+    @cached_property
+    def actor(self) -> Actor:
+        """Inside a run the run, else the person."""
+        run = self.env.get("FLEET_RUN_ID", "")
+        team = self.loaded.settings.team
+        if not run:
+            from fleet.app.identity import person
+
+            return person(self.env, team)
+        if not self.home.is_token(run, self.env.get("FLEET_RUN_TOKEN", "")):
+            raise Forbidden(
+                f"FLEET_RUN_ID is {run}, but its token is not.",
+                fix="Unset FLEET_RUN_ID, or run this inside the agent's own shell.",
+                code="bad_token",
+            )
+        from fleet.app.run_identity import actor_of
+
+        return actor_of(self, run)
+
+    @cached_property
+    def context(self) -> Context:
+        from fleet.operations.catalogue import Context
+
+        project = str(self.loaded.project or "")
+        return Context(
+            self.actor,
+            self.store,
+            lambda: self.keepers,
+            self.worlds,
+            project=project,
+            edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is asked
+            sign=self._sign,
+            trees=self._trees,
+        )
+
+    def _trees(self) -> HostTrees:
+        from fleet.app.workspaces.operations import HostTrees
+
+        return HostTrees(self)
+
+    def _sign(self, claims: dict[str, Any]) -> str:
+        from fleet.app.server_process import signed
+
+        return signed(self.home.path, claims, self.env.get("JWT_SECRET", ""))
+
+    def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
+        """All that a coder starts with: ours, less what an outer agent left in it."""
+        from fleet.adapters.home.bd_program import bd_folder
+        from fleet.app.run_identity import server_env
+
+        folder = self.home.task_dir(task_id)
+        env = {k: v for k, v in self.env.items() if not k.startswith(NOT_INHERITED)}
+        ours = (bd_folder(self.home.path), Path(sys.executable).parent)
+        path = os.pathsep.join([*map(str, ours), env.get("PATH", os.defpath)])
+        return env | {
+            "PATH": path,
+            "FLEET_HOME": str(self.home.path),
+            "FLEET_TASK_ID": task_id,
+            "FLEET_TASK_DIR": str(folder),
+            "FLEET_ARTIFACT_DIR": str(folder / "artifacts"),
+            "FLEET_RUN_ID": run_id,
+            "FLEET_RUN_TOKEN": self.home.run_token(run_id),
+            **server_env(self, run_id),
+        }
+
+    def coder(self, name: str, project: str = "") -> Coder:
+        """As this project declares it, if it is none of ours."""
+        return make_coder(name, None if name in CODERS else self.worlds(project).fleet)
+
+    def checkout(self, project: str) -> GitCheckout:
+        from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
+
+        said = self.worlds(project).settings.workspace
+        rules = WorkspaceRules(
+            root=str(said.root),
+            branch_prefix=said.branch_prefix,
+            credential_files=said.credential_files,
+            setup=() if said.quick else said.setup,
+            setup_timeout=said.setup_timeout,
+            branch_pattern=said.branch_pattern,
+            teardown=said.teardown,
+            ports=said.ports,
+            pool=said.pool,
+            pool_ignored=said.pool_ignored,
+        )
+        home = self.home
+        return GitCheckout(
+            home.worktrees,
+            rules,
+            ports=home.path / "ports.json",
+            log=lambda task: home.path / "tasks" / task / "setup.log",
+        )
+
+    def check_start(self, cwd: str, project: str, branch: str, base: str) -> None:
+        """That a workspace can be had as asked, before anything is queued; raise what is wrong."""
+        from fleet.adapters.git.repo import Repo
+
+        repo = Repo.of(Path(cwd))
+        self.checkout(project).check_branch(repo, branch)
+        if base and not repo.has_commit(base):
+            raise BadInput(
+                f"There is no commit '{base}' in {repo.top} to start from.",
+                fix="Name a branch, a tag or a commit: `git branch --all` lists branches.",
+            )
+        repo.commit(base or "HEAD")
+
+    def workspace_env(self, project: str, workspace: Workspace) -> dict[str, str]:
+        """What a workspace adds to the environment of its coder and of its gate."""
+        return self.checkout(project).env(workspace)
+
+    def gateway_key(self, gateway: Gateway) -> str:
+        """The environment's, else the one that was made for it; empty when there is none yet."""
+        from fleet.adapters.gateway.key import key_of
+
+        return key_of(gateway, self.home.path, self.env)
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """What is done with workspaces besides making them."""
+        from fleet.app.workspaces.manage import Workspaces
+
+        return Workspaces(self)
+
+    def supervisor(self, *, coder: str = "", max_concurrent: int = 0) -> Supervisor:
+        import random
+
+        from fleet.adapters.home.home import boot
+        from fleet.adapters.nodes.pulse import NodePulses
+        from fleet.adapters.processes.clock import SystemClock
+        from fleet.adapters.processes.threads import ThreadJobs
+        from fleet.supervisor.parts import Here, Parts
+        from fleet.supervisor.supervisor import Supervisor
+
+        host = self.home.host_id()
+        parts = Parts(
+            store=self.store,
+            launcher=self.keepers,
+            transcripts=self.keepers,
+            clock=SystemClock(),
+            jobs=ThreadJobs(self.bell),
+            quick=ThreadJobs(self.bell),
+            coder=self.coder,
+            world=self.worlds,
+            checkout=self.checkout,
+            task_dir=self.home.task_dir,
+            env=self.coder_env,
+            place_env=self.workspace_env,
+            gateway_key=self.gateway_key,
+            jitter=random.random,
+            files=self.files,
+            nodes=NodePulses(self.bell.ring_self),
+            terminal=self.terminals,
+        )
+        here = Here(
+            host=host,
+            name=host.rpartition("-")[0],
+            boot=boot(),
+            holder=os.urandom(8).hex(),
+            coder=coder,
+            max_concurrent=max_concurrent,
+            shared=self.shared,
+        )
+        return Supervisor(parts, here)

@@ -1,0 +1,60 @@
+"""The nodes of a fleet, measured, and what was found of them kept."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fleet.adapters.nodes.benchmark import Measuring, Meter, Size, Step
+from fleet.adapters.nodes.key import key_of
+from fleet.adapters.nodes.measurements import Measurements
+from fleet.adapters.nodes.profiles import PROFILES
+from fleet.adapters.nodes.survey import detect, make_backend
+from fleet.app.compute.nodes import Compute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fleet.app import App
+    from fleet.domain.fleet import Node, Serving
+
+__all__ = ["Benchmarks", "Measuring", "Size", "Step", "costs_money"]
+
+DETECT = 2.0  # seconds
+
+
+class Benchmarks:
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.compute = Compute(app)
+
+    @cached_property
+    def saved(self) -> Measurements:
+        return Measurements(self._app.home.path)
+
+    @property
+    def base(self) -> Path:
+        """What the file of a key is relative to."""
+        file = self._app.loaded.project_file
+        return file.parent if file is not None else self._app.home.path
+
+    def measure(self, wanted: Sequence[tuple[str, Serving]], size: Size) -> Measuring:
+        return Measuring(wanted, self.meter, size)
+
+    def meter(self, node: Node) -> Meter:
+        """Raise `Unavailable` when its key cannot be had."""
+        kind = node.kind
+        if node.name in self.compute.unsaid:
+            kind = detect(node.endpoint, within=DETECT) or kind
+        key = key_of(node.api_key, self._app.env, self.base)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return Meter(kind, node.endpoint, headers, make_backend(kind, node.endpoint, key))
+
+
+def costs_money(node: Node) -> bool:
+    """Somebody else's machine, who sends a bill."""
+    known = PROFILES.get(node.kind)
+    host = urlsplit(node.endpoint).hostname or ""
+    return not node.endpoint or (known is not None and known.hosted) or host == "api.openai.com"

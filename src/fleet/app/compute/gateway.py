@@ -1,0 +1,278 @@
+"""The gateway and the relay behind it, as two services of one home and port."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from fleet.adapters.gateway.install import OWN, Environment
+from fleet.adapters.gateway.key import ensure_key, key_of
+from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
+from fleet.adapters.home.home import Home
+from fleet.adapters.machine.doctor_checks import free_pair, is_taken
+from fleet.adapters.nodes.measurements import Measurements
+from fleet.adapters.processes.service import Service, Standing, within
+from fleet.adapters.relay.plan import relay_config, speed_key
+from fleet.base.files import write_atomically
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.findings import BAD, exposed_gateway
+from fleet.domain.fleet import url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fleet.domain.fleet import Fleet
+
+READY = 180.0  # seconds: LiteLLM loads for half a minute on a small machine
+RELAY_READY = 20.0
+GRACE = 30.0
+ASK = 2.0
+HERE = "127.0.0.1"
+
+
+def environment(home: Path) -> Environment:
+    """Where LiteLLM is: ours, or the one that the person named."""
+    return Environment(home, os.environ.get(OWN, ""))
+
+
+class Answer(NamedTuple):
+    name: str
+    standing: Standing | None
+    port: int
+    answers: bool
+    log: Path
+
+
+class Services:
+    def __init__(self, fleet: Fleet, home: Path, base: Path) -> None:
+        self.fleet, self.home, self.base = fleet, home, base
+        gateway = fleet.gateway
+        self.port, self.relay_port = gateway.port, relay_port(gateway)
+        self.place = home / "gateway" / str(gateway.port)
+        self.litellm_config = self.place / "litellm_config.yaml"
+        self.relay_config = self.place / "relay.config.json"
+        logs = home / "logs"
+        self.gateway = Service("gateway", self.place, logs / f"gateway-{self.port}.log")
+        self.relay = Service("relay", self.place, logs / f"relay-{self.port}.log")
+        self.environment = environment(home)
+
+    def start(self, say: Callable[[str], None]) -> list[Answer]:
+        """The relay, then LiteLLM; those that run are left, but told what is new."""
+        self._check_exposure()
+        version = self.environment.checked()
+        Home(self.home).ensure()  # before a folder in it would bring it along, open to all
+        with self.gateway.alone():
+            self._check_free()
+            self._check_whose()
+            self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            started = self._start_relay(say)
+            try:
+                self._start_gateway(version, say)
+            except BaseException:
+                if started:
+                    self.relay.stop(GRACE)
+                raise
+        return self.look()
+
+    def stop(self) -> list[str]:
+        """Those that ran, and have ended."""
+        if not self.place.exists():
+            return []
+        with self.gateway.alone():
+            both = (self.gateway, self.relay)
+            return [service.name for service in both if service.stop(GRACE)]
+
+    def taken(self) -> list[int]:
+        """The ports that another program has, where ours should be."""
+        places = ((self.gateway, self._host, self.port), (self.relay, HERE, self.relay_port))
+        return [port for held, host, port in places if not held.running() and is_taken(port, host)]
+
+    def look(self) -> list[Answer]:
+        gateway, relay = self.gateway, self.relay
+        return [
+            Answer("gateway", gateway.running(), self.port, self.ready(), gateway.log),
+            Answer("relay", relay.running(), self.relay_port, self.relay_ready(), relay.log),
+        ]
+
+    def ready(self) -> bool:
+        return answers(self.port, "/health/liveliness", self._host)
+
+    @property
+    def _host(self) -> str:
+        """Where this machine reaches the gateway."""
+        return urlsplit(self.url()).hostname or HERE
+
+    def relay_ready(self) -> bool:
+        return answers(self.relay_port, "/relay/health")
+
+    @property
+    def traces(self) -> Path:
+        return self.home / "logs" / "traces.jsonl"
+
+    def _check_free(self) -> None:
+        for port in self.taken():
+            what = "the gateway" if port == self.port else "the relay"
+            raise Refused(
+                f"Port {port}, where {what} should be, is taken by another program.",
+                fix="End that program, or choose another port: "
+                f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
+            )
+
+    def stale(self) -> bool:
+        """Whether one runs that was told of another fleet than the one that is declared now."""
+        if not (self.gateway.running() or self.relay.running()):
+            return False
+        told = self._told()
+        if not _holds(self.litellm_config, told[self.litellm_config]):
+            return True
+        return _without_speeds(self._relay_told()) != _without_speeds(
+            json.loads(told[self.relay_config])
+        )
+
+    def _relay_told(self) -> dict[str, Any]:
+        """What the relay was told when it was last told anything."""
+        try:
+            held = json.loads(self.relay_config.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return held if isinstance(held, dict) else {}
+
+    def _check_whose(self) -> None:
+        """Two projects of one home may have one port by chance, and one would undo the other."""
+        if not (self.gateway.running() or self.relay.running()):
+            return
+        other = Path(self._relay_told().get("settings", {}).get("base") or self.base)
+        if other != self.base and other.is_dir():
+            raise Refused(
+                f"The gateway on port {self.port} serves the fleet of {other}.",
+                fix="End it (`fleet gateway stop`), or choose another port here: "
+                f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
+            )
+
+    def _told(self) -> dict[Path, str]:
+        told = relay_config(
+            self.fleet,
+            port=self.relay_port,
+            traces=str(self.traces),
+            base=str(self.base),
+            heartbeat=0,  # LiteLLM has its own, and lets none of ours through
+            speeds=self._speeds(),
+            priorities={a.name: a.priority for a in self.fleet.agents.values()},
+        )
+        return {
+            self.litellm_config: litellm_text(self.fleet, "fleet.yaml"),
+            self.relay_config: json.dumps(told, indent=1) + "\n",
+        }
+
+    def _speeds(self) -> dict[str, dict[str, float]]:
+        """What `fleet benchmark` found: until the relay has seen for itself."""
+        rows = Measurements(self.home).read().values()
+        return {speed_key(row.url, row.upstream): asdict(row.pace) for row in rows}
+
+    def _start_relay(self, say: Callable[[str], None]) -> bool:
+        """False when it ran already; then it reads anew what is written."""
+        write_atomically(self.relay_config, self._told()[self.relay_config])
+        if self.relay.running() and self.relay_ready():
+            return False
+        self.relay.stop(GRACE)
+        say(f"Starting the relay on port {self.relay_port}")
+        config = str(self.relay_config)
+        argv = [sys.executable, "-m", "fleet.adapters.relay.process", config]
+        with _ended_unless_up(self.relay):
+            process = self.relay.start(argv, env=os.environ, port=self.relay_port)
+            within(RELAY_READY, lambda: self.relay_ready() or process.poll() is not None)
+            if process.poll() is not None or not self.relay_ready():
+                raise _not_up("relay", self.relay)
+        return True
+
+    def _start_gateway(self, version: str, say: Callable[[str], None]) -> None:
+        """LiteLLM reads once: what it was told is what is in the file while it runs."""
+        text = self._told()[self.litellm_config]
+        if self.gateway.running() and self.ready() and _holds(self.litellm_config, text):
+            return
+        self.gateway.stop(GRACE)
+        write_atomically(self.litellm_config, text)
+        say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
+        config = str(self.litellm_config)
+        argv = [
+            *(str(self.environment.python), "-c", "from litellm import run_server; run_server()"),
+            *("--config", config, "--host", self.fleet.gateway.host, "--port", str(self.port)),
+        ]
+        with _ended_unless_up(self.gateway):
+            process = self.gateway.start(argv, env=self._env(), port=self.port, version=version)
+            within(READY, lambda: self.ready() or process.poll() is not None)
+            if process.poll() is not None or not self.ready():
+                raise _not_up("gateway", self.gateway)
+
+    def _env(self) -> dict[str, str]:
+        """It looks for prices and updates on the Internet unless it is told not to."""
+        ensure_key(self.home)
+        quiet = {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "LITELLM_TELEMETRY": "False",
+            "NO_DOCS": "True",
+            "PYTHONUNBUFFERED": "1",
+        }
+        key = {self.fleet.gateway.master_key_env: self.key()}
+        return {**os.environ, **quiet, **key}
+
+    def key(self) -> str:
+        return key_of(self.fleet.gateway, self.home, os.environ)
+
+    def url(self) -> str:
+        return url_of(self.fleet.gateway)
+
+    def _check_exposure(self) -> None:
+        gateway = self.fleet.gateway
+        found = exposed_gateway(gateway, os.environ.get(gateway.master_key_env, ""))
+        if found.state == BAD:
+            raise Refused(found.said, fix=f"{found.fix}: a key is made for you.")
+
+
+@contextmanager
+def _ended_unless_up(service: Service) -> Iterator[None]:
+    """Also when a person has lost patience: half of a gateway is of no use."""
+    try:
+        yield
+    except BaseException:
+        service.stop(1.0)
+        raise
+
+
+def answers(port: int, path: str, host: str = HERE) -> bool:
+    """Whether something there says 200, quickly."""
+    connection = http.client.HTTPConnection(host, port, timeout=ASK)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _without_speeds(told: dict[str, Any]) -> dict[str, Any]:
+    """A benchmark that was run meanwhile changes no fleet."""
+    return told | {"settings": told.get("settings", {}) | {"speeds": {}}}
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_text("utf-8") == text
+    except OSError:
+        return False
+
+
+def _not_up(name: str, service: Service) -> Unavailable:
+    return Unavailable(
+        f"The {name} did not come up: {' '.join(service.words(6).splitlines())}",
+        fix=f"`fleet gateway logs{' --relay' if name == 'relay' else ''}` shows all it printed.",
+    )

@@ -1,0 +1,84 @@
+"""The nodes of a fleet, asked: what they have, how the relay finds them, and how to warm them."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fleet.config.keys.table import DEFAULT
+from fleet.domain.errors import NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.adapters.nodes.survey import Prober
+    from fleet.adapters.nodes.warm_up import Warming
+    from fleet.app import App
+    from fleet.domain.fleet import Fleet, Serving
+    from fleet.domain.nodes.inventory import Seen
+
+RELAY = 1.0  # seconds; it is on this machine
+
+
+class Compute:
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def fleet(self) -> Fleet:
+        """Raise `NotFound` when it has no nodes."""
+        found = self._app.loaded.fleet
+        if not found.nodes:
+            raise NotFound(
+                "No nodes are declared here.",
+                fix="`fleet init` writes a fleet.yaml with one; `nodes:` is where they go.",
+            )
+        return found
+
+    @cached_property
+    def unsaid(self) -> frozenset[str]:
+        """The nodes whose kind nobody wrote down."""
+        origins = self._app.loaded.origins
+        return frozenset(
+            name
+            for name in self._app.loaded.fleet.nodes
+            if origins[f"nodes.{name}.kind"].layer == DEFAULT
+            and f"nodes.{name}.provider" not in origins
+        )
+
+    @cached_property
+    def prober(self) -> Prober:
+        from fleet.adapters.nodes.survey import Prober
+
+        file = self._app.loaded.project_file
+        base = file.parent if file is not None else self._app.home.path
+        return Prober(self._app.env, base, self.unsaid)
+
+    def survey(self, *, within: float) -> list[Seen]:
+        return self.prober.survey(list(self.fleet.nodes.values()), within=within)
+
+    def look_around(self, *, within: float) -> tuple[list[Seen], dict[str, Any] | None]:
+        """The survey, and meanwhile what the relay says, if it runs."""
+        found: list[dict[str, Any]] = []
+        asking = threading.Thread(target=lambda: found.extend(self.relay()), daemon=True)
+        asking.start()
+        seen = self.survey(within=within)
+        asking.join(RELAY)
+        return seen, found[0] if found else None
+
+    def relay(self) -> list[dict[str, Any]]:
+        """What the relay says of itself; nothing when none runs."""
+        from fleet.adapters.nodes.http import Asking
+
+        port = self.fleet.gateway.port + 1
+        with suppress(Unavailable), Asking(f"http://127.0.0.1:{port}", {}, within=RELAY) as asking:
+            said = asking.json("/relay/status")
+            return [said] if isinstance(said, dict) else []
+        return []
+
+    def warm(self, wanted: Sequence[tuple[str, Serving]]) -> Warming:
+        from fleet.adapters.nodes.warm_up import Warming
+
+        return Warming(wanted, self.prober.speaking)

@@ -1,0 +1,244 @@
+"""What a recommendation is made of: what nodes say, what was measured, and what the file says."""
+
+from __future__ import annotations
+
+import re
+import threading
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.nodes.http import Asking
+from fleet.adapters.nodes.loose_json import mapping
+from fleet.config.advice import ANSWER, FIRST_REQUEST
+from fleet.config.keys import table
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Unavailable
+from fleet.domain.fleet import wire_of
+from fleet.domain.nodes.inventory import (
+    SPARE,
+    Inventory,
+    Shape,
+    holds,
+    learned,
+    memory,
+    resident,
+    same_name,
+    shape_of,
+)
+from fleet.domain.nodes.speed import Pace
+from fleet.domain.placement.candidates import Advice, Machine, Spot, Stock, Wish
+from fleet.domain.placement.recommend import recommend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from fleet.app import App
+    from fleet.app.compute.benchmark import Benchmarks
+    from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
+    from fleet.domain.nodes.benchmark import Key, Measured
+    from fleet.domain.nodes.inventory import Seen
+
+LOOK = 3.0  # seconds for all nodes together, and once more for their models
+PER_BILLION = 0.6e9  # bytes on a disk, of the usual four bits and a half
+WITHOUT_TOOLS = frozenset({"aider", "command", "scripted"})
+
+
+class Build(NamedTuple):
+    """What a node tells of one model. `tools`: whether it can call them."""
+
+    shape: Shape | None = None
+    tools: bool | None = None
+
+
+class Advising:
+    """Where a model stands is only changed if the file that would be written says it."""
+
+    def __init__(self, app: App, made: Benchmarks) -> None:
+        self._app, self._made = app, made
+        self.fleet = made.compute.fleet
+        file = app.loaded.project_file
+        self.file: Path = file if file is not None else app.loaded.user_file
+        self.layer = table.PROJECT if file is not None else table.USER
+
+    def advise(self) -> Advice:
+        seen = self._made.compute.survey(within=LOOK)
+        facts = Facts(self.fleet, seen, self._builds(seen), self._made.saved.read())
+        machines = {node.name: facts.machine(node) for node in self.fleet.nodes.values()}
+        models = [
+            self._written(facts.stock(model))
+            for model in dict.fromkeys(self.fleet.models.values())
+            if all(serving.node.endpoint for serving in model.servings)
+        ]
+        local = {model.name for model in models}
+        wishes = [
+            _wish(agent, agent.model)
+            for agent in self.fleet.agents.values()
+            if agent.model is not None
+            and agent.model.name in local
+            and self._ours(f"agents.{agent.name}.model")
+        ]
+        return recommend(machines, models, wishes)
+
+    def _ours(self, path: str) -> bool:
+        origin = self._app.loaded.origins.get(path)
+        return origin is not None and origin.layer == self.layer
+
+    def _written(self, stock: Stock) -> Stock:
+        """With how the file declares it."""
+        name, values, origins = stock.name, self._app.loaded.values, self._app.loaded.origins
+        rest = [
+            (what, values[path])
+            for what in ("timeout", "max_parallel")
+            if origins[path := f"models.{name}.{what}"].layer != table.DEFAULT
+        ]
+        keys = stock.keys if all(self._ours(f"models.{key}.node") for key in stock.keys) else ()
+        listed = all(self._ours(f"models.{name}.servings.{node}") for node in stock.nodes)
+        return stock._replace(keys=keys, rest=tuple(rest), fixed=not keys and not listed)
+
+    def _builds(self, seen: Iterable[Seen]) -> dict[tuple[str, str], Build]:
+        """By node and upstream name, all asked at once."""
+        found: dict[tuple[str, str], Build] = {}
+        upstreams = dict.fromkeys(
+            s.upstream for m in self.fleet.models.values() for s in m.servings
+        )
+        threads = [
+            threading.Thread(target=self._ask, args=(each.node, upstream, found), daemon=True)
+            for each in seen
+            for upstream in upstreams
+            if each.inventory is not None
+            and each.inventory.kind == "ollama"
+            and holds(each.inventory, upstream)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LOOK + 0.5)
+        return dict(found)
+
+    def _ask(self, node: str, upstream: str, found: dict[tuple[str, str], Build]) -> None:
+        """What it does not tell is not known."""
+        try:
+            meter = self._made.meter(self.fleet.nodes[node])
+            with Asking(meter.endpoint, meter.headers, within=LOOK) as asking:
+                said = mapping(asking.json("/api/show", {"model": upstream}))
+        except Unavailable:
+            return
+        can = said.get("capabilities")
+        tools = "tools" in can if isinstance(can, list) else None
+        found[node, upstream] = Build(shape_of(mapping(said.get("model_info"))), tools)
+
+
+class Facts:
+    def __init__(
+        self,
+        fleet: Fleet,
+        seen: Iterable[Seen],
+        builds: Mapping[tuple[str, str], Build],
+        measured: Mapping[Key, Measured],
+    ) -> None:
+        self._fleet, self._builds, self._measured = fleet, builds, measured
+        self._seen: dict[str, Inventory] = {
+            each.node: each.inventory for each in seen if each.inventory is not None
+        }
+
+    def machine(self, node: Node) -> Machine:
+        found = self._seen.get(node.name)
+        kind = found.kind if found else node.kind
+        wire = "ollama" if kind == "ollama" else wire_of(node)
+        return Machine(node.name, node.memory, found is not None, kind == "ollama", wire)
+
+    def stock(self, model: Model) -> Stock:
+        first = model.servings[0]
+        keys = [model.name, *model.also]
+        return Stock(
+            model.name,
+            tuple(serving.node.name for serving in model.servings),
+            tuple(keys) if len(keys) == len(model.servings) else (),
+            first.upstream,
+            model.alias,
+            first.context,
+            MappingProxyType({n.name: self._spot(n, model) for n in self._fleet.nodes.values()}),
+            self._needs(first),
+            self._billions(first.upstream),
+            next((b.tools for b in self._of(first.upstream) if b.tools is not None), None),
+            tuple(other.name for other in model.fallbacks),
+        )
+
+    def _of(self, upstream: str) -> list[Build]:
+        return [build for (_, name), build in self._builds.items() if same_name(name, upstream)]
+
+    def _weights(self, upstream: str) -> int:
+        sizes = (
+            held.size
+            for found in self._seen.values()
+            for held in found.held
+            if same_name(held.name, upstream)
+        )
+        return max(sizes, default=0)
+
+    def _billions(self, upstream: str) -> float:
+        """Its name tells it, else its size on a disk."""
+        named = re.search(r"(?i)(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", upstream)
+        return float(named[1]) if named else self._weights(upstream) / PER_BILLION
+
+    def _needs(self, serving: Serving) -> Callable[[int], int] | None:
+        """What was seen in a node's memory counts more than what is computed."""
+        upstream, weights = serving.upstream, self._weights(serving.upstream)
+        if not weights:
+            return None
+        each = self._learned(upstream)
+        if each is not None:
+            return lambda context: int(weights + each * context) + SPARE
+        shape = next((b.shape for b in self._of(upstream) if b.shape is not None), None)
+        if shape is None:
+            return None
+        return lambda context: memory(weights, shape, context, parallel=serving.slots).total
+
+    def _learned(self, upstream: str) -> float | None:
+        for found in self._seen.values():
+            loaded = resident(found, upstream)
+            held = next((h for h in found.held if same_name(h.name, upstream)), None)
+            if loaded is not None and held is not None and (each := learned(held, loaded)):
+                return each
+        return None
+
+    def _spot(self, node: Node, model: Model) -> Spot:
+        own = next((s.upstream for s in model.servings if s.node == node), None)
+        upstream = own or model.servings[0].upstream
+        found = self._seen.get(node.name)
+        held = found is not None and holds(found, upstream)
+        row = self._measured.get((node.endpoint, upstream))
+        if row is not None:
+            return Spot(row.pace, held)
+        return Spot(self._guess(node, upstream), held, guessed=True)
+
+    def _guess(self, node: Node, upstream: str) -> Pace:
+        """A node is as much slower as a model is larger: reading it from memory takes the time."""
+        size = self._weights(upstream)
+        rows = [(self._weights(u), row) for (url, u), row in self._measured.items()
+                if url == node.endpoint]  # fmt: skip
+        known = [(weights, row) for weights, row in rows if weights and size]
+        if not known:
+            return Pace()
+        weights, row = min(known, key=lambda pair: abs(pair[0] - size))
+        return Pace(row.prefill * weights / size, row.decode * weights / size)
+
+
+def _wish(agent: Agent, model: Model) -> Wish:
+    first, _ = FIRST_REQUEST.get(agent.coder, (0, ""))
+    least = first + ANSWER if first else 0
+    return Wish(agent.name, model.name, agent.coder not in WITHOUT_TOOLS, least)
+
+
+def changes_of(advice: Advice) -> list[Any]:
+    """As `fleet.config.commands.set` takes them."""
+    from fleet.config.commands.set import Change
+    from fleet.config.keys.lookup import by_path
+
+    found = []
+    for line in advice.lines:
+        section, _, *rest = line.path
+        path = ".".join([section, "*", *(["servings", "*"] if len(rest) > 1 else rest)])
+        found.append(Change(by_path()[path], line.path, line.value))
+    return found

@@ -1,0 +1,82 @@
+"""The traces of a home, and any log, as lines that come."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from fleet.domain.nodes.trace import Trace, Wanted, chosen, since
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fleet.adapters.home.tail import Tail
+
+FILE = "traces.jsonl"
+TORN = 100  # lines that may be no trace
+
+
+def traces_of(home: Path) -> Path:
+    return home / "logs" / FILE
+
+
+def wanted(agent: str, node: str, moment: str) -> Wanted:
+    """Raise `BadInput` when the moment is none."""
+    now = datetime.now(UTC).astimezone()
+    return Wanted(agent, node, since(moment, now) if moment else 0)
+
+
+def last_traces(path: Path, wanted: Wanted, most: int) -> list[Trace]:
+    from fleet.adapters.home.tail import Tail
+
+    tail = Tail(path)
+    try:
+        return list(_last(tail, wanted, most))
+    finally:
+        tail.close()
+
+
+def coming_traces(path: Path, wanted: Wanted, most: int) -> Iterator[Trace]:
+    """The last of them, then those that come, for ever."""
+    from fleet.adapters.home.tail import Tail
+
+    tail = Tail(path)
+    try:
+        yield from _last(tail, wanted, most)
+        yield from chosen(tail.follow(), wanted)
+    finally:
+        tail.close()
+
+
+def _last(tail: Tail, wanted: Wanted, most: int) -> deque[Trace]:
+    lines = tail.past()
+    if wanted == Wanted():  # then only the end of a long file is taken apart
+        lines = iter(deque(lines, maxlen=most + TORN))
+    return deque(chosen(lines, wanted), maxlen=most)
+
+
+def last_lines(path: Path, most: int) -> list[str]:
+    from fleet.adapters.home.tail import Tail
+
+    tail = Tail(path)
+    try:
+        return [_text(line) for line in deque(tail.past(), maxlen=most)]
+    finally:
+        tail.close()
+
+
+def coming_lines(path: Path, most: int) -> Iterator[str]:
+    from fleet.adapters.home.tail import Tail
+
+    tail = Tail(path)
+    try:
+        yield from (_text(line) for line in deque(tail.past(), maxlen=most))
+        yield from map(_text, tail.follow())
+    finally:
+        tail.close()
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")

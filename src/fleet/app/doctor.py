@@ -1,0 +1,287 @@
+"""The checks of `fleet doctor`: each looks at one thing, and all of them look at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fleet.adapters.machine import doctor_checks as checks
+from fleet.domain.errors import BadConfig, FleetError
+from fleet.domain.findings import (
+    BAD,
+    OK,
+    SKIPPED,
+    WARNING,
+    Finding,
+    exposed_gateway,
+    exposed_nodes,
+    judged_contexts,
+    judged_nodes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from fleet.adapters.gateway.round_trip import Trip
+    from fleet.app import App
+    from fleet.app.compute.gateway import Services
+    from fleet.domain.fleet import Fleet, Model
+
+    Check: TypeAlias = Callable[[], Iterator[Finding]]
+
+LOOK = 3.0  # seconds for all nodes together
+GRACE = 2.0  # for a check to say itself that it ran out of time
+NO_FLEET = Finding("fleet", SKIPPED, "There is no fleet.yaml here.", "fleet init")
+READ = 0.5  # of a long prompt, that must have reached the model; tokens are only estimated
+
+
+class Checkup:
+    """`within`: seconds for all of it; a round trip takes what the model takes."""
+
+    def __init__(self, app: App, *, within: float) -> None:
+        self._app, self._within = app, within
+
+    def run(self) -> list[Finding]:
+        """In the order of the checks, whichever ends first."""
+        first = self._settings()
+        acts: dict[str, Check] = {"programs": self._programs, "files": self._files}
+        if first.state == OK:
+            acts |= {"coders": self._coders, "orphans": self._orphans}
+            acts |= self._of_the_fleet() if self._fleet.nodes else {"fleet": self._no_fleet}
+        return [first, *_side_by_side(acts, self._within + 2 * GRACE)]
+
+    def _of_the_fleet(self) -> dict[str, Check]:
+        return {
+            "keys": self._keys,
+            "exposure": self._exposure,
+            "litellm": self._litellm,
+            "ports": self._ports,
+            "gateway": self._gateway,
+            "nodes": self._nodes,
+            "round trip": self._round_trips,
+        }
+
+    @property
+    def _fleet(self) -> Fleet:
+        return self._app.loaded.fleet
+
+    @cached_property
+    def _services(self) -> Services:
+        from fleet.app.compute.gateway import Services
+
+        return Services(self._fleet, self._app.home.path, self._base)
+
+    @property
+    def _base(self) -> Path:
+        file = self._app.loaded.project_file
+        return file.parent if file is not None else self._app.home.path
+
+    def _settings(self) -> Finding:
+        try:
+            loaded = self._app.loaded
+        except BadConfig as error:
+            return Finding(
+                "settings", BAD, error.message, error.fix or "fleet config edit --project"
+            )
+        file = loaded.project_file
+        return Finding("settings", OK, f"{file} is valid." if file else "No fleet.yaml; all valid.")
+
+    def _no_fleet(self) -> Iterator[Finding]:
+        if self._app.loaded.project_file is None:
+            yield NO_FLEET
+        else:
+            yield NO_FLEET._replace(said="No nodes are declared.", fix="`nodes:` in fleet.yaml.")
+
+    def _programs(self) -> Iterator[Finding]:
+        yield from checks.programs(self._app.env)
+
+    def _files(self) -> Iterator[Finding]:
+        yield from checks.modes(self._app.home.path)
+
+    def _coders(self) -> Iterator[Finding]:
+        """Those that the agents here, or tasks that name none, would be run with."""
+        from fleet.app.coders import make_coder, probe_programs
+
+        fleet = self._fleet
+        names = {self._app.loaded.settings.coder, *(a.coder for a in fleet.agents.values())}
+        made = [make_coder(name, fleet) for name in sorted(names)]
+        for name, there in probe_programs(made, self._app.env, ask=True).items():
+            program = there["executable"]
+            if not program or there["version"]:
+                words = f"{name} {there['version'] or ''}".rstrip()
+                yield Finding("coders", OK, words if program else f"{name} needs no program")
+                continue
+            why = there["why"] or f"There is no {program} on PATH."
+            fix = f"Install {program}, or choose another: fleet config set coder=NAME"
+            yield Finding("coders", BAD, f"The coder {name} cannot run here. {why}", fix)
+
+    def _keys(self) -> Iterator[Finding]:
+        from fleet.adapters.nodes.key import FROM_ENV, key_of
+
+        named = [node for node in self._fleet.nodes.values() if node.api_key]
+        for node in named:
+            try:
+                key_of(node.api_key, self._app.env, self._base)
+            except FleetError as error:
+                variable = node.api_key.removeprefix(FROM_ENV)
+                fix = f"Write it, one line, into the file that nodes.{node.name}.api_key names."
+                if node.api_key.startswith(FROM_ENV):
+                    fix = f"export {variable}=THE-KEY"
+                yield Finding("keys", BAD, f"The node {node.name}: {error.message}.", fix)
+            else:
+                yield Finding("keys", OK, f"The key of {node.name} is there.")
+
+    def _exposure(self) -> Iterator[Finding]:
+        gateway = self._fleet.gateway
+        yield exposed_gateway(gateway, self._app.env.get(gateway.master_key_env, ""))
+        yield from exposed_nodes(self._fleet.nodes.values())
+
+    def _litellm(self) -> Iterator[Finding]:
+        environment = self._services.environment
+        if not environment.own and not environment.version():
+            said = "LiteLLM is not installed yet."
+            yield Finding("litellm", SKIPPED, said, "fleet gateway install")
+            return
+        try:
+            yield Finding("litellm", OK, f"LiteLLM {environment.checked()}")
+        except FleetError as error:
+            yield Finding("litellm", BAD, error.message, error.fix)
+
+    def _ports(self) -> Iterator[Finding]:
+        services = self._services
+        taken = services.taken()
+        if not taken:
+            ports = f"{services.port} and {services.relay_port}"
+            yield Finding("ports", OK, f"{ports} are free, or ours.")
+            return
+        other = checks.free_pair(services.port + 100)
+        yield Finding(
+            "ports",
+            BAD,
+            f"Another program listens on port {' and '.join(map(str, taken))}, where the gateway "
+            "or the relay should be.",
+            f"fleet config set --project gateway.port={other}",
+        )
+
+    def _gateway(self) -> Iterator[Finding]:
+        answers = self._services.look()
+        if self._services.stale():
+            said = "The gateway and the relay were told of another fleet.yaml than this one."
+            yield Finding("gateway", BAD, said, "fleet gateway start")
+        elif all(each.standing and each.answers for each in answers):
+            yield Finding("gateway", OK, f"It answers at {self._services.url()}.")
+        elif not any(each.standing for each in answers):
+            yield Finding("gateway", SKIPPED, "It does not run.", "fleet up")
+        else:
+            down = [each.name for each in answers if not (each.standing and each.answers)]
+            said = f"Not answering: {' and '.join(down)}, though the other runs."
+            yield Finding("gateway", BAD, said, "fleet gateway start")
+
+    def _nodes(self) -> Iterator[Finding]:
+        from fleet.app.compute.nodes import Compute
+
+        seen = Compute(self._app).survey(within=min(LOOK, self._within))
+        yield from judged_nodes(self._fleet, seen)
+        yield from judged_contexts(self._fleet, seen)
+
+    def _round_trips(self) -> Iterator[Finding]:
+        services = self._services
+        answers = services.look()
+        if not all(each.standing and each.answers for each in answers):
+            down = next((each.name for each in answers if not each.answers), "gateway")
+            said = f"The models are not asked: the {down} does not run."
+            yield Finding("round trip", SKIPPED, said, "fleet up, then fleet doctor")
+            return
+        models = dict.fromkeys(self._fleet.models.values())
+        acts = {model.alias: self._trip_of(model) for model in models}
+        yield from _side_by_side(acts, self._within + GRACE, check="round trip")
+
+    def _trip_of(self, model: Model) -> Check:
+        return lambda: iter([self._round_trip(model)])
+
+    def _round_trip(self, model: Model) -> Finding:
+        from fleet.adapters.gateway.round_trip import Gateway, round_trip
+
+        if not any(serving.node.endpoint for serving in model.servings):
+            said = f"{model.alias} is a hosted API: asking it costs money."
+            return Finding(
+                "round trip", SKIPPED, said, f"Ask it yourself, by the name {model.alias}."
+            )
+        services = self._services
+        gateway = Gateway(services.url(), services.key(), services.traces)
+        trip = round_trip(gateway, model.alias, context=model.context, within=self._within)
+        return _judged(model, trip)
+
+    def _orphans(self) -> Iterator[Finding]:
+        from fleet.app.leftovers import orphans
+
+        yield from orphans(self._app)
+
+
+def _judged(model: Model, trip: Trip) -> Finding:
+    name = model.alias
+    where = f" at {trip.node}" if trip.node else ""
+    if trip.error:
+        status = f" ({trip.status})" if trip.status else ""
+        return Finding("round trip", BAD, f"{name} failed{where}: {trip.error}{status}", _fix(trip))
+    if trip.read and trip.read < trip.sent * READ:
+        return Finding(
+            "round trip",
+            BAD,
+            f"{name}: the model got {trip.read} of about {trip.sent} tokens{where}: cut to fit.",
+            f"fleet warmup --model {model.name}; else lower models.{model.name}.context",
+        )
+    said = (
+        f"{name} was answered by {trip.node or 'a node that is not known'} in {trip.seconds:.1f} s"
+    )
+    own = {serving.node.name for serving in model.servings}
+    if trip.node and trip.node not in own:
+        fix = "`fleet status` says what is wrong with its own nodes."
+        return Finding("round trip", WARNING, f"{said}: a fallback.", fix)
+    if not trip.called:
+        fix = f"Agents need tools: choose a model that can call them for models.{model.name}."
+        return Finding("round trip", WARNING, f"{said}, but called no tool.", fix)
+    return Finding("round trip", OK, f"{said}, with a tool call.")
+
+
+def _fix(trip: Trip) -> str:
+    if "No connected db" in trip.error or trip.status in {401, 403}:
+        return "The gateway was started with another key: fleet gateway stop; fleet gateway start"
+    if not trip.status:
+        return "fleet warmup, then fleet doctor --timeout 300"
+    return "`fleet trace --agent doctor --explain` and `fleet status` say more."
+
+
+def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") -> list[Finding]:
+    """What each found, in their order. One that is not done in time is left to itself."""
+    found: dict[str, list[Finding]] = {}
+    bugs: list[Exception] = []
+
+    def act(name: str) -> None:
+        try:
+            found[name] = list(acts[name]())
+        except (FleetError, OSError) as error:
+            fix = getattr(error, "fix", "") or "`FLEET_DEBUG=1 fleet doctor` shows more."
+            found[name] = [Finding(check or name, BAD, f"It could not be checked: {error}", fix)]
+        except Exception as error:  # noqa: BLE001  # raised where a person sees it
+            bugs.append(error)
+
+    threads = [threading.Thread(target=act, args=(name,), daemon=True) for name in acts]
+    until = time.monotonic() + within
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    for bug in bugs:
+        raise bug
+    late = f"not done within {within:g} s"
+    more = "fleet doctor --timeout 300"
+    return [
+        finding
+        for name in acts
+        for finding in found.get(name, [Finding(check or name, BAD, f"{name}: {late}.", more)])
+    ]

@@ -1,0 +1,66 @@
+"""What is left here that nobody looks after. It is only looked at: nothing is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import NotFound
+from fleet.domain.findings import BAD, OK, SKIPPED, WARNING, Finding
+from fleet.ports import Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.app import App
+
+FOREVER = 36_500.0  # days: only what nobody owns, and what was cut off
+REPAIR = "fleet list --repair"
+
+
+def orphans(app: App) -> Iterator[Finding]:
+    if not (app.home.path / "fleet.db").exists() and not app.shared:
+        yield Finding("orphans", SKIPPED, "Nothing has run here yet.", "fleet add, or fleet create")
+        return
+    found = [*_runs(app), *_sessions(app), *_places(app)]
+    yield from found
+    if not found:
+        yield Finding("orphans", OK, "Every process, worktree and session has its task.")
+
+
+def _runs(app: App) -> Iterator[Finding]:
+    """Runs that count as going, whose processes are proven gone, while nobody supervises."""
+    if app.daemon.running():
+        return
+    for run in app.store.live_runs(host=app.home.host_id()):
+        if app.keepers.look(run.id).presence is Presence.GONE:
+            yield Finding("orphans", BAD, f"{run.id} counts as running, but is gone.", REPAIR)
+
+
+def _sessions(app: App) -> Iterator[Finding]:
+    tmux = app.terminals.tmux
+    for pane in tmux.panes():
+        if not _has(app, pane.run):
+            end = tmux.line("kill-session", "-t", f"={pane.session}")
+            yield Finding("orphans", BAD, f"No task has the session {pane.session}.", end)
+
+
+def _places(app: App) -> Iterator[Finding]:
+    tidied = app.workspaces.tidy(days=FOREVER, dry_run=True)
+    for one in tidied.cleared:
+        said = f"The removal of a worktree of {one.task} was cut off."
+        yield Finding("orphans", BAD, said, "fleet gc")
+    for orphan in tidied.orphans:
+        said = f"No task has the {orphan.what} {orphan.name}."
+        if orphan.what == "branch":
+            fix = f"Look: git -C {orphan.project} log {orphan.name}"
+            yield Finding("orphans", WARNING, said, fix)
+        else:
+            fix = f"Look into it; then: git worktree remove --force {orphan.name}"
+            yield Finding("orphans", BAD, said, fix)
+
+
+def _has(app: App, run_id: str) -> bool:
+    try:
+        return bool(app.store.run(run_id))
+    except NotFound:
+        return False

@@ -1,0 +1,48 @@
+"""Who a run is in its team, and what lets its coder reach this home's server as that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.adapters.home.home import SERVING
+from fleet.domain.access import Actor, Role
+from fleet.domain.errors import FleetError
+from fleet.domain.fleet import CODERS
+
+if TYPE_CHECKING:
+    from fleet.app import App
+
+LASTS = 30 * 86400.0  # seconds; it counts no longer than its run, which may be a long one
+
+
+def actor_of(app: App, run_id: str) -> Actor:
+    """By its task's team, and the role it was spawned with; else its agent's declaration tells."""
+    task = app.store.task(run_id.rpartition(".")[0])
+    agent = app.store.run(run_id).choice.agent
+    role = Role(task.role) if task.role else _role(app, agent, task.project)
+    return Actor(run_id, role, task.team, run_id)
+
+
+def _role(app: App, agent: str, project: str) -> Role:
+    if agent in CODERS:
+        return Role.WORKER
+    try:
+        found = app.worlds(project).fleet.agents.get(agent)
+    except FleetError:  # with settings that are wrong it is given nothing beyond the least
+        return Role.WORKER
+    return Role(found.role) if found else Role.WORKER
+
+
+def server_env(app: App, run_id: str) -> dict[str, str]:
+    """Where the server is and a token of the run's own; nothing when none runs that takes it."""
+    if not (app.home.path / SERVING).exists():
+        return {}
+    from fleet.app.identity import mint
+    from fleet.app.server_process import server_key, serving_at
+
+    secret = app.env.get("JWT_SECRET", "")
+    url = serving_at(app.home.path, secret)
+    if not url:
+        return {}
+    token = mint(server_key(app.home.path, secret), actor_of(app, run_id), seconds=LASTS)
+    return {"FLEET_RUN_SERVER": f"{url}/mcp", "FLEET_RUN_BEARER": token}

@@ -1,0 +1,73 @@
+"""The skills and plugins that assistants read, put into a directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.adapters.assistants.generated_files import Generated
+from fleet.adapters.assistants.skills import (
+    BUNDLES,
+    FOLDERS,
+    PLUGIN,
+    Skill,
+    group_of,
+    plugin_files,
+    shipped,
+    skill_files,
+)
+from fleet.domain.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from fleet.domain.generated_files import File, Plan
+
+__all__ = ["BUNDLES", "FOLDERS", "PLUGIN", "Skill", "shipped"]
+
+
+def install_skills(
+    top: Path, skills: Sequence[Skill], targets: Sequence[str], *, force: bool
+) -> Plan:
+    """Raise `Refused`, and write nothing, where that would replace what is not ours."""
+    groups = {group_of(target, skill.name) for target in targets for skill in skills}
+    return _install(top, skill_files(skills, targets), groups, force=force)
+
+
+def install_plugins(top: Path, targets: Sequence[str], *, force: bool) -> Plan:
+    groups = {"plugins/skills", *(f"plugins/{target}" for target in targets)}
+    return _install(top, plugin_files(shipped(), targets), groups, force=force)
+
+
+def _install(top: Path, files: list[File], groups: Collection[str], *, force: bool) -> Plan:
+    made = Generated(top)
+    planned = made.plan(files, groups, force=force)
+    for what, paths in (
+        ("Edited since they were installed", planned.edited),
+        ("There already, and not written by us", planned.foreign),
+    ):
+        if paths:
+            raise Refused(f"{what}: {', '.join(paths)}.", fix="`--force` writes over them.")
+    made.apply(files, planned)
+    return planned
+
+
+def standing(top: Path, skills: Sequence[Skill]) -> dict[tuple[str, str], str]:
+    """Of each (skill, target) that is there: installed, older, edited, or foreign."""
+    made = Generated(top)
+    found = {}
+    for target in FOLDERS:
+        for skill in skills:
+            (file,) = skill_files([skill], [target])
+            planned = made.plan([file], (), force=False)
+            if (top / file.path).exists():
+                found[skill.name, target] = _word(planned)
+    return found
+
+
+def _word(planned: Plan) -> str:
+    if planned.same:
+        return "installed"
+    if planned.write:
+        return "older"
+    return "edited" if planned.edited else "foreign"

@@ -1,0 +1,141 @@
+"""A task and its run, as their folders tell of them: for when the store has lost the rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.choice import Defaults, choose
+from fleet.domain.data import dataclass
+from fleet.domain.errors import Refused
+from fleet.domain.run import Run, RunState, Workspace
+from fleet.domain.task import Limits, Mode, Spec, Tally, Task, TaskState
+
+if TYPE_CHECKING:
+    from fleet.adapters.home.home import Home
+    from fleet.config import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """`order` is how the run was launched, `told` the copy of its task; both are as on the disk."""
+
+    run: str
+    task: str
+    at: int  # when it was launched
+    order: dict[str, Any]
+    told: dict[str, Any]
+
+    @staticmethod
+    def of(home: Home, run_id: str) -> Traces | None:
+        """None when they cannot be read, or tell of something else."""
+        task_id = run_id.rpartition(".")[0]
+        file = home.runs / run_id / "launch.json"
+        try:
+            order = order_of(home, run_id)
+            told = dict(json.loads((home.path / "tasks" / task_id / "task.json").read_bytes()))
+            at = file.stat().st_mtime_ns // 1000
+        except (OSError, ValueError, TypeError):
+            return None
+        env = order.get("env", {})
+        if env.get("FLEET_RUN_ID") != run_id or told.get("id") != task_id:
+            return None
+        return Traces(run_id, task_id, at, order, told)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return dict(self.order["env"])
+
+    @property
+    def root(self) -> str:
+        return self.env.get("FLEET_WORKSPACE", "")
+
+    @property
+    def branch(self) -> str:
+        return self.env.get("FLEET_BRANCH", "")
+
+    @property
+    def project(self) -> str:
+        return str(self.told.get("project") or "")
+
+    @property
+    def terminal(self) -> bool:
+        return bool(self.order.get("terminal"))
+
+
+def order_of(home: Home, run_id: str) -> dict[str, Any]:
+    return dict(json.loads((home.runs / run_id / "launch.json").read_bytes()))
+
+
+def task_of(traces: Traces, held: Task | None) -> Task:
+    """At work on this run again; `held` is what the store has under its id."""
+    number = int(traces.run.rpartition(".")[2])
+    if held is None:
+        return _told_task(traces, number)
+    if held.created_at > traces.at:
+        raise Refused(
+            f"{held.id} is another task by now.",
+            fix=f"What it did is in {traces.root or traces.order.get('cwd')}.",
+        )
+    return replace(held, state=TaskState.RUNNING, tally=replace(held.tally, runs=number))
+
+
+def _told_task(traces: Traces, number: int) -> Task:
+    told = traces.told
+    spec = Spec(
+        agent=str(told.get("agent") or ""),
+        coder=str(told.get("coder") or ""),
+        model=str(told.get("model") or ""),
+        priority=int(told.get("priority") or 0),
+        labels=tuple(map(str, told.get("labels") or ())),
+        cwd=str(told.get("cwd") or ""),
+        branch=traces.branch,
+        review=traces.terminal,
+        limits=Limits(attempts=1) if traces.terminal else Limits(),
+        mode=Mode.TERMINAL if traces.terminal else Mode.QUEUED,
+        in_place=not traces.root,
+    )
+    return Task(
+        id=traces.task,
+        version=0,
+        state=TaskState.RUNNING,
+        title=str(told.get("title") or traces.task),
+        prompt=str(told.get("description") or ""),
+        project=traces.project,
+        author=str(told.get("author") or ""),
+        created_at=_moment(told.get("created_at")) or traces.at,
+        team=str(told.get("team") or "local"),
+        spec=spec,
+        tally=Tally(runs=number),
+    )
+
+
+def run_of(traces: Traces, task: Task, world: Loaded, *, host: str, base: str) -> Run:
+    """Nobody holds it, so whoever supervises here takes it up, and settles it if it has ended."""
+    defaults = Defaults(world.settings.coder, world.settings.model)
+    _, choice = choose(task.spec, world.fleet, defaults)
+    path = str(traces.order.get("cwd", ""))
+    place = Workspace(path)
+    if traces.root:
+        place = Workspace(path, traces.root, traces.branch, base, made=True)
+    return Run(
+        id=traces.run,
+        version=0,
+        task=task.id,
+        state=RunState.RUNNING,
+        choice=choice,
+        host=host,
+        holder="",
+        claimed_at=traces.at,
+        workspace=place,
+        started_at=traces.at,
+    )
+
+
+def _moment(text: object) -> int:
+    try:
+        return int(datetime.fromisoformat(str(text)).timestamp() * 1_000_000)
+    except ValueError:
+        return 0

@@ -1,0 +1,60 @@
+"""What git does with a task's worktree here, as the operations on worktrees say it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.operations.worktrees import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
+
+if TYPE_CHECKING:
+    from fleet.adapters.git.land import Pushed
+    from fleet.app import App
+    from fleet.domain.task import Task
+
+MOST_FILES = 500  # that are named in one reply
+
+
+class HostTrees:
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def status(self, task: Task) -> WorktreeRow:
+        from fleet.adapters.git.commit import standing
+
+        seen = standing(self._app.workspaces.of(task), _place(task))
+        files = tuple(ChangedFile(*one) for one in seen.files[:MOST_FILES])
+        return WorktreeRow(
+            task.id, seen.branch, seen.path, seen.head, seen.ahead, seen.behind, seen.unpushed,
+            len(seen.files), files, seen.in_progress,
+        )  # fmt: skip
+
+    def commit(self, task: Task, message: str) -> CommitRow:
+        from fleet.adapters.git.commit import commit
+
+        private = self._app.worlds(task.project).settings.workspace.credential_files
+        place = self._app.workspaces.of(task)
+        done = commit(place, _place(task), message, private=private)
+        return CommitRow(task.id, done.branch, done.commit, done.files)
+
+    def push(self, task: Task) -> PushRow:
+        return _pushed(task, self._app.workspaces.push(task))
+
+    def merge(self, task: Task, onto: str) -> MergeRow:
+        done = self._app.workspaces.merge(task, onto)
+        return MergeRow(
+            task.id, done.branch, done.onto, done.commit, done.fast_forward, done.nothing
+        )
+
+    def propose(self, task: Task, title: str, body: str, base: str) -> PushRow:
+        from fleet.adapters.git.land import open_pull_request
+
+        place = self._app.workspaces.of(task)
+        return _pushed(task, open_pull_request(place, _place(task), title, body, base))
+
+
+def _pushed(task: Task, done: Pushed) -> PushRow:
+    return PushRow(task.id, done.branch, done.remote, done.nothing, done.url)
+
+
+def _place(task: Task) -> str:
+    return task.spec.cwd or task.project

@@ -1,0 +1,217 @@
+"""What no longer fits together here: adopted again, or listed with its fix. No file is removed."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.app.workspaces.lost_rows import Traces, order_of, run_of, task_of
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.errors import Conflict, FleetError, NotFound
+from fleet.domain.event import Event
+from fleet.domain.run import RunState
+from fleet.domain.task import Mode, TaskState
+from fleet.ports import Presence, Put, TaskQuery
+from fleet.supervisor.attempt.settle import is_recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.app import App
+    from fleet.domain.run import Run
+    from fleet.domain.task import Task
+
+MOST = 10_000
+HANGUP = 8.0  # seconds: a keeper gives its coder five when their terminal is gone
+GOING = (str(TaskState.OPEN), str(TaskState.RUNNING), str(TaskState.REVIEW))
+FOREVER = 36500.0  # days: only what nobody owns is looked for
+
+
+class Repairs:
+    """One look at everything; the runs that were live when it began are remembered."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._said: list[str] = []
+        self._live: dict[str, Run] = {}
+
+    def adopt(self) -> None:
+        """Runs of this home whose rows are gone, while they go on or their worktrees are there."""
+        for run_id in self._without_row():
+            traces = Traces.of(self._app.home, run_id)
+            if traces is None or not self._matters(traces):
+                continue
+            try:
+                self._insert(traces)
+            except (FleetError, OSError) as error:
+                self._said.append(f"{run_id} is in no row, and cannot be adopted: {error}")
+                continue
+            self._said.append(f"{run_id} had lost its row; it is adopted again as {traces.task}.")
+        here = self._app.home.host_id()
+        self._live = {run.id: run for run in self._app.store.live_runs(host=here)}
+
+    def cut_off(self) -> list[str]:
+        """Tasks that were to start at once, and have not got there: whoever began it was killed."""
+        store = self._app.store
+        ready = store.candidates(now=store.now(), limit=MOST)
+        at_once = [t.id for t in ready if t.spec.mode != Mode.QUEUED]
+        return [*at_once, *(run.task for run in self._live.values() if not self._has_begun(run))]
+
+    def _has_begun(self, run: Run) -> bool:
+        """Its program is there, and was told what to do."""
+        told = not self._in_terminal(run) or not self._app.keepers.first(run.id)
+        started = run.state is RunState.RUNNING
+        return started and (told or is_recorded(self._app.store, run, "run.prompted"))
+
+    def await_hung_up(self) -> None:
+        """Until those whose terminals are gone have ended: their keepers see to it."""
+        shown = {pane.run for pane in self._app.terminals.tmux.panes()}
+        until = time.monotonic() + HANGUP
+        for run in self._live.values():
+            if run.id in shown or not self._in_terminal(run):
+                continue
+            while self._looks(run.id, Presence.ALIVE) and time.monotonic() < until:
+                time.sleep(0.05)
+
+    def notes(self) -> tuple[str, ...]:
+        self._said += self._ended()
+        tasks = self._app.store.tasks(TaskQuery(GOING, limit=MOST))
+        for task in tasks:
+            if said := self._placed(task):
+                self._said.append(said)
+        self._said += self._unowned()
+        return tuple(self._said)
+
+    def _without_row(self) -> list[str]:
+        """The newest run of each task, by their folders, that the store does not know."""
+        newest: dict[str, int] = {}
+        folders = self._app.home.runs
+        for folder in folders.iterdir() if folders.is_dir() else ():
+            if found := re.fullmatch(r"(t-[0-9]+)\.([0-9]+)", folder.name):
+                newest[found[1]] = max(newest.get(found[1], 0), int(found[2]))
+        known = self._app.store.tasks_by_id(sorted(newest))
+        lost = []
+        for task_id, number in sorted(newest.items()):
+            run_id, task = f"{task_id}.{number}", known.get(task_id)
+            if task is None or task.tally.runs < number or not self._has(task.run_id):
+                lost.append(run_id)
+        return lost
+
+    def _has(self, run_id: str) -> bool:
+        with suppress(NotFound):
+            return bool(self._app.store.run(run_id))
+        return False
+
+    def _matters(self, traces: Traces) -> bool:
+        """It goes on, or what it did is there; else nobody would miss the row."""
+        root = traces.root
+        return self._looks(traces.run, Presence.ALIVE) or bool(root and Path(root).is_dir())
+
+    def _looks(self, run_id: str, presence: Presence) -> bool:
+        return self._app.keepers.look(run_id).presence is presence
+
+    def _insert(self, traces: Traces) -> None:
+        store = self._app.store
+        held = store.tasks_by_id([traces.task]).get(traces.task)
+        world = self._app.worlds(traces.project)
+        task = task_of(traces, held)
+        run = run_of(traces, task, world, host=self._app.home.host_id(), base=self._base(traces))
+        fact = Event("run.adopted", task.id, SUPERVISOR, store.now(), run.id, {"why": "no row"})
+        store.commit([Put(task), Put(run)], [fact])
+
+    def _base(self, traces: Traces) -> str:
+        """Where its branch began, by git's own log of it."""
+        from fleet.adapters.git.repo import Repo
+
+        with suppress(FleetError, OSError):
+            repo = Repo.of(Path(traces.project))
+            words = ("log", "--walk-reflogs", "--format=%H", f"refs/heads/{traces.branch}")
+            told = repo.git(*words, check=False).out.split()
+            return told[-1] if told else repo.commit(f"refs/heads/{traces.branch}")
+        return ""
+
+    def _in_terminal(self, run: Run) -> bool:
+        with suppress(OSError, ValueError):
+            return bool(order_of(self._app.home, run.id).get("session"))
+        return False
+
+    def _ended(self) -> Iterator[str]:
+        """Those that were live a moment ago, and are not: somebody ended them behind our back."""
+        for run in self._live.values():
+            now = self._app.store.run(run.id)
+            if now.live or now.outcome is None:
+                continue
+            place = f" Its work is in {now.workspace.path}." if now.workspace else ""
+            yield (
+                f"{run.task} has ended: {now.outcome.detail or now.outcome.ending}{place}"
+                f" Again: fleet retry {run.task}, then fleet list --repair."
+            )
+
+    def _placed(self, task: Task) -> str:
+        """What to say of its worktree; empty: it is where it was made."""
+        run = self._newest(task)
+        place = run.workspace if run else None
+        if run is None or place is None or not place.made or Path(place.root).is_dir():
+            return ""
+        name = f"{task.id} ({place.branch})"
+        if Path(f"{place.root}.removing").exists():
+            return f"The removal of the worktree of {name} was cut off. Finish it: fleet gc"
+        if Path(f"{place.root}.making").exists():
+            return f"The worktree of {name} is being made."
+        from fleet.adapters.git.find import find_worktree
+
+        found = find_worktree(place, _where(task), self._mark(run.id))
+        if found is not None and self._move(run.id, found):
+            return f"The worktree of {name} was moved; it is known at {found} now."
+        return (
+            f"The worktree of {name} is gone: {place.root}. What was committed is on its branch; "
+            f"get it back: git -C {_where(task)} worktree add --force {place.root} {place.branch}. "
+            f"If it was moved: git -C {_where(task)} worktree repair ITS-NEW-PLACE, then "
+            "fleet list --repair."
+        )
+
+    def _newest(self, task: Task) -> Run | None:
+        here = self._app.home.host_id()
+        runs = [r for r in self._app.store.runs(task.id) if r.host == here and r.workspace]
+        return runs[-1] if runs else None
+
+    def _mark(self, run_id: str) -> str:
+        with suppress(OSError, ValueError):
+            return str(order_of(self._app.home, run_id).get("mark", ""))
+        return ""
+
+    def _move(self, run_id: str, root: Path) -> bool:
+        for _ in range(10):
+            run = self._app.store.run(run_id)
+            assert run.workspace is not None
+            old = run.workspace
+            within = Path(old.path).relative_to(old.root)
+            moved = replace(old, root=str(root), path=str(root / within))
+            with suppress(Conflict):  # its supervisor has just changed it
+                self._app.store.commit([Put(replace(run, workspace=moved))], [])
+                return True
+        return False
+
+    def _unowned(self) -> Iterator[str]:
+        for one in self._app.workspaces.tidy(days=FOREVER, dry_run=True).orphans:
+            yield f"No task has the {one.what} {one.name}; it stays. {_way(one.what, one.name)}"
+        tmux = self._app.terminals.tmux
+        for pane in tmux.panes():
+            if not self._has(pane.run):
+                look = tmux.line("attach-session", "-t", f"={pane.session}")
+                end = tmux.line("kill-session", "-t", f"={pane.session}")
+                yield f"No task has the session {pane.session}; it stays. Look: {look}  End: {end}"
+
+
+def _way(what: str, name: str) -> str:
+    if what == "branch":
+        return f"Look: git log {name}"
+    return f"Look into it; then, if you mean it: git worktree remove {name}"
+
+
+def _where(task: Task) -> str:
+    return task.spec.cwd or task.project

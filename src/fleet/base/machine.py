@@ -1,0 +1,186 @@
+"""Processes and clocks of this machine, and all that differs between Linux and macOS.
+
+Linux reads `/proc`. Without it (macOS, or a `/proc` that is hidden) sessions are asked of the
+kernel pid by pid, and environments of `ps`. The macOS branches have not been run on macOS.
+The keeper imports this module, so it imports little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from fleet.base.lean import signal, suppress
+
+TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROC = "/proc"
+DARWIN = sys.platform == "darwin"
+MARK = "FLEET_RUN_MARK"  # in the environment of everything a run starts: random, never reused
+_MAX_PID = 99_999 if DARWIN else 4_194_304
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+
+
+def has_proc() -> bool:
+    return os.path.exists(f"{PROC}/self/stat")
+
+
+def boot_id() -> str:
+    """Differs after every boot; empty when it cannot be told."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+    if DARWIN:
+        with suppress(OSError):
+            return _output_of(["sysctl", "-n", "kern.bootsessionuuid"]).strip()
+    return ""
+
+
+def is_another_boot(recorded: str) -> bool:
+    """Whether that was provably before this machine started; not being able to tell is no proof."""
+    now = boot_id()
+    return bool(recorded and now) and recorded != now
+
+
+def since_boot() -> float:
+    """Seconds that also pass while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
+
+
+def adopt_orphans() -> bool:
+    """Make children of dead children ours (Linux); elsewhere they are found by their session."""
+    if not sys.platform.startswith("linux"):
+        return False
+    with suppress(Exception):
+        import _ctypes  # a fifth of `ctypes`
+
+        here = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # what is loaded already
+        prctl = _ctypes.dlsym(here, "prctl")
+        return bool(_ctypes.call_function(prctl, (_SUBREAPER, 1, 0, 0, 0)) == 0)
+    with suppress(Exception):
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) == 0)
+    return False
+
+
+def session_of(pid: int) -> int:
+    """0 when there is no such process."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+    except PermissionError:  # macOS, of another user
+        return -1
+
+
+def in_session(session: int) -> set[int]:
+    """Every process of this session. Proof only for its leader, while it lives."""
+    return {pid for pid in _pids() if session_of(pid) == session and not is_zombie(pid)}
+
+
+def marked(mark: str) -> set[int]:
+    """Every process whose environment carries this mark, on which a dead leader has no bearing."""
+    if not mark:
+        return set()
+    if has_proc():
+        return {pid for pid in _pids() if _carries(pid, mark) and not is_zombie(pid)}
+    return {pid for pid, held in _environments().items() if f"{MARK}={mark}" in held}
+
+
+def _carries(pid: int, mark: str) -> bool:
+    if has_proc():
+        return f"\0{MARK}={mark}\0".encode() in _environment(pid)
+    return f"{MARK}={mark}" in _environments(pid).get(pid, "")
+
+
+def children(parent: int) -> set[int]:
+    """Its children that have not ended; none where that cannot be told."""
+    if not has_proc():
+        return set()
+    return {pid for pid in _pids() if _parent(pid) == parent and not is_zombie(pid)}
+
+
+def _environment(pid: int) -> bytes:
+    """As it was at its start; empty for a process that has ended, or is another user's."""
+    try:
+        with open(f"{PROC}/{pid}/environ", "rb") as file:
+            return b"\0" + file.read() + b"\0"
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+
+
+def _environments(pid: int = 0) -> dict[int, str]:
+    """Words and environments as `ps` shows them, of one process or of all; macOS only."""
+    if not DARWIN:
+        return {}
+    which = ["-p", str(pid)] if pid else ["-A"]
+    found = {}
+    for line in _output_of(["ps", "-Eww", *which, "-o", "pid=,command="]).splitlines():
+        number, _, rest = line.strip().partition(" ")
+        found[int(number)] = rest
+    return found
+
+
+def can_prove() -> bool:
+    """Whether a mark that is not found is not there; macOS shows none of its own programs'."""
+    return has_proc()
+
+
+def _output_of(argv: list[str]) -> str:
+    import subprocess
+
+    try:
+        asked = subprocess.run(argv, capture_output=True, check=False, timeout=10)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"{argv[0]} did not answer") from error
+    return asked.stdout.decode("utf-8", "replace")
+
+
+def is_zombie(pid: int) -> bool:
+    return _stat(pid)[:1] == [b"Z"]
+
+
+def _parent(pid: int) -> int:
+    return int((_stat(pid)[1:2] or [b"0"])[0])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What follows its name: the state, the parent, the group, the session, and so on."""
+    with suppress(OSError), open(f"{PROC}/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+    return []
+
+
+def send_signal(
+    pid: int, number: int, *, mark: str = "", session: int = 0, parent: int = 0
+) -> None:
+    """Only if it still is what it was found to be."""
+
+    def is_ours() -> bool:
+        found = bool(session) and session_of(pid) == session
+        found = found or (bool(mark) and _carries(pid, mark))
+        return found or (bool(parent) and _parent(pid) == parent)
+
+    send_signal_if(pid, number, is_ours)
+
+
+def send_signal_if(pid: int, number: int, is_ours: Callable[[], bool]) -> None:
+    """The question is asked of the very process that gets the signal, where there is a pidfd."""
+    with suppress(ProcessLookupError, PermissionError):
+        fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        try:
+            if is_ours():
+                signal.pidfd_send_signal(fd, number) if fd >= 0 else os.kill(pid, number)
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+
+def _pids() -> list[int]:
+    if has_proc():
+        return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+    return [pid for pid in range(2, _MAX_PID) if session_of(pid) > 0]

@@ -1,0 +1,263 @@
+"""Agents in workspaces of their own: create, fanout, multi, list, prompt, attach, kill, explain."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from fleet.cli.terminal.completion import complete_agents, complete_tasks
+from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.render import Result, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.cli.agents.create import Wanted
+    from fleet.client import Client
+
+agent_option = click.option(
+    "-a", "--agent", default="", shell_complete=complete_agents,
+    help="The role or coder. Default: yours.",
+)  # fmt: skip
+quick_option = click.option("--quick", is_flag=True, help="Skip the set-up commands.")
+headless_option = click.option("--headless", is_flag=True, help="Without a terminal to attach to.")
+base_option = click.option("--base", default="", help="The commit to start from.")
+wait_option = click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    help="Seconds to wait until it has begun.",
+)
+
+
+@command(config=True)
+@click.argument("branch")
+@click.option("-p", "--prompt", help="What the agent is told first.")
+@click.option("--prompt-file", metavar="FILE", help="Read the prompt from here; `-`: stdin.")
+@agent_option
+@base_option
+@quick_option
+@headless_option
+@wait_option
+def create(branch: str, config: Path | None, wait: float, **given: object) -> Result:
+    """Start an agent on BRANCH: a worktree, a branch, and a terminal with its program in it."""
+    from fleet.cli.agents.create import add_agents, one_prompt, wanted
+
+    prompt = one_prompt(given["prompt"], given["prompt_file"])
+    return start(config, [wanted(branch, prompt, given)], wait, add_agents)
+
+
+@command(config=True)
+@click.argument("count", type=click.IntRange(1, 100))
+@click.argument("prefix", required=False, default="")
+@click.option("-p", "--prompt", required=True, help="What each of them is told.")
+@agent_option
+@base_option
+@quick_option
+@headless_option
+@wait_option
+def fanout(
+    count: int, prefix: str, prompt: str, config: Path | None, wait: float, **given: object
+) -> Result:
+    """Start COUNT agents with the same prompt, on branches PREFIX-A, PREFIX-B and so on."""
+    from fleet.cli.agents.create import add_batch, fan, wanted
+
+    branches = fan(count, prefix, prompt)
+    return start(config, [wanted(b, prompt, given) for b in branches], wait, add_batch)
+
+
+@command(config=True)
+@click.argument("pairs", nargs=-1, metavar="BRANCH:PROMPT [BRANCH:PROMPT...]")
+@click.option("--file", "file", metavar="FILE", help="Read them from here, one a line; `-`: stdin.")
+@agent_option
+@base_option
+@quick_option
+@headless_option
+@wait_option
+def multi(
+    pairs: tuple[str, ...], file: str | None, config: Path | None, wait: float, **given: object
+) -> Result:
+    """Start several agents, each with a branch and a prompt of its own."""
+    from fleet.cli.agents.create import add_batch, paired, wanted
+
+    found = [wanted(branch, prompt, given) for branch, prompt in paired(pairs, file)]
+    return start(config, found, wait, add_batch)
+
+
+def _only_here(client: Client, what: str) -> None:
+    if client.remote is not None:
+        from fleet.app.elsewhere import local_only
+
+        raise local_only(what)
+
+
+def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
+    from fleet.cli.agents.create import check, report
+    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.render import say
+    from fleet.cli.terminal.set_up_line import Readying
+
+    client = connect(config=config)
+    _only_here(client, "Starting an agent in a terminal of yours")
+    check(client, agents)
+    tasks = add(client, agents)  # type: ignore[operator]
+    try:
+        with Readying(client.app.home.path / "tasks", tasks):
+            late = client.start(tasks, patience=wait)
+    except KeyboardInterrupt:
+        say(
+            f"Interrupted: `fleet list --repair` goes on with {' '.join(tasks)}, `fleet kill` ends."
+        )
+        raise
+    return report(client, tasks, late)
+
+
+@command("list", config=True)
+@click.option("-g", "--grouped", is_flag=True, help="By batch.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Those that have ended, too.")
+@click.option("--everywhere", is_flag=True, help="Of every project.")
+@click.option("-w", "--watch", is_flag=True, help="Keep showing them.")
+@click.option("--repair", is_flag=True, help="Set right what no longer fits together.")
+def list_(
+    grouped: bool,  # noqa: FBT001  # click passes by name
+    everything: bool,  # noqa: FBT001
+    everywhere: bool,  # noqa: FBT001
+    watch: bool,  # noqa: FBT001
+    repair: bool,  # noqa: FBT001
+    config: Path | None,
+) -> Result:
+    """List the agents at work here: what they do, what they use, what they cost."""
+    from fleet.cli.agents.calls import reconcile
+    from fleet.cli.agents.views import agent_table
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.shared.names import MOST
+    from fleet.operations.tasks.at_work import ListAgents
+
+    client = connect(config=config)
+    notes = reconcile(client) if repair else ()
+    everywhere = everywhere or client.remote is not None  # its directories are not ours
+    project = "" if everywhere else str(client.app.loaded.project or client.app.cwd.resolve())
+    request = ListAgents(project, everything, limit=MOST)
+    if watch and not wants_json():
+        _watch(client, request, grouped=grouped)
+    seen = client.observed(client.call(request))
+    view = agent_table(seen, client.app.store.now(), grouped=grouped)
+    return Result("agents", seen, view, notes=notes)
+
+
+def _watch(client: Client, request: object, *, grouped: bool) -> NoReturn:
+    from fleet.cli.agents.views import agent_table
+    from fleet.cli.terminal.live import Live
+
+    with Live() as live:
+        while True:
+            seen = client.observed(client.call(request))  # type: ignore[arg-type]
+            live.update(agent_table(seen, client.app.store.now(), grouped=grouped))
+            client.app.store.wait(1.0)
+
+
+@command(config=True)
+@click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
+@click.argument("text", nargs=-1)
+@click.option("--file", "file", metavar="FILE", help="Read the words from here; `-`: stdin.")
+@click.option("--queue", is_flag=True, help="If it is busy, tell it when its turn has ended.")
+@click.option("--wait", type=click.FloatRange(min=0), default=15.0, help="Seconds to wait.")
+def prompt(
+    name: str,
+    text: tuple[str, ...],
+    file: str | None,
+    queue: bool,  # noqa: FBT001  # click passes by name
+    wait: float,
+    config: Path | None,
+) -> Result:
+    """Tell an agent what to do next; confirmed once it has begun."""
+    from fleet.cli.agents.calls import check_ease, check_heard
+    from fleet.cli.tasks.messages import tell
+    from fleet.cli.terminal.connect import connect
+
+    client = connect(config=config)
+    check_ease(client, name, queue=queue)
+    told = tell(client, name, text, file, wait=wait)
+    if not queue:
+        check_heard(client, told)
+    return told
+
+
+@command(json=False, config=True)
+@click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
+def attach(name: str, config: Path | None) -> int:
+    """Sit down at an agent's terminal. Ctrl-B, then D, leaves it as it is."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.domain.errors import Refused
+    from fleet.operations.tasks.show import ShowTask
+
+    client = connect(config=config)
+    found = client.call(ShowTask(name))
+    live = next((r for r in found.runs if not r.ending), None)
+    if live is None or found.spec.mode != "terminal":
+        how = "has no run that is going" if live is None else "has no terminal"
+        raise Refused(
+            f"{found.task.id} {how}.",
+            fix=f"`fleet logs {found.task.id}` shows its words, and where its last screen is.",
+        )
+    argv = client.app.attach_argv(live.id)
+    sys.stdout.flush()
+    os.execvp(argv[0], argv)  # noqa: S606  # argv is a list; there is no shell
+
+
+@command(config=True)
+@click.argument("pattern", required=False, shell_complete=complete_tasks)
+@click.option("-b", "--batch", help="All of this batch.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option(
+    "-d", "--delete-branch", is_flag=True, help="The branch too; what is not merged is kept."
+)
+def kill(
+    pattern: str | None,
+    batch: str | None,
+    force: bool,  # noqa: FBT001  # click passes by name
+    delete_branch: bool,  # noqa: FBT001
+    config: Path | None,
+) -> Result:
+    """End agents and remove their worktrees; what is not merged or pushed is kept first.
+
+    PATTERN is an agent's name or one with `*`; `fleet kept` lists what was kept.
+    """
+    from fleet.cli.agents.calls import kill as end
+    from fleet.cli.agents.kill import confirm, matches, shown
+    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.render import say
+
+    client = connect(config=config)
+    _only_here(client, "Removing a worktree")
+    found = matches(client, pattern, batch)
+    confirm(found, force=force)
+    try:
+        ended = end(client, found, delete_branch=delete_branch)
+    except KeyboardInterrupt:
+        say(
+            "Interrupted: `fleet kill` again goes on with who is left; "
+            "`fleet gc` finishes what is half removed."
+        )
+        raise
+    failed = any(one.error for one in ended)
+    data = [one._asdict() for one in ended]
+    return Result("killed", data, Text(shown(ended)), exit_status=1 if failed else 0)
+
+
+@command(config=True)
+@click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
+def explain(name: str, config: Path | None) -> Result:
+    """Say what an agent is doing, and how we know."""
+    from fleet.cli.agents.calls import sight
+    from fleet.cli.agents.views import explanation
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.tasks.show import ShowTask
+
+    client = connect(config=config)
+    found = client.call(ShowTask(name))
+    seen = sight(client, found)
+    return Result("activity", seen, explanation(found, seen))

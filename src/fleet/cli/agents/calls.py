@@ -1,0 +1,157 @@
+"""What is done to agents on this host beyond an operation: looked at, ended, cleared away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.app.workspaces.manage import Cleared
+from fleet.cli.terminal.frame import explain
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import FleetError, Refused, Unavailable
+from fleet.operations.shared.names import MOST
+from fleet.operations.tasks.at_work import AgentRow, ListAgents
+from fleet.operations.tasks.change import CancelTask
+from fleet.operations.tasks.show import ShowTask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.cli.terminal.render import Result
+    from fleet.client import Client
+    from fleet.operations.tasks.show import TaskDetail
+
+BUSY = {
+    "working": "is busy with its turn",
+    "permission": "asks for a permission on its screen",
+    "exited": "has exited",
+    "starting": "is still starting",
+}
+SEEN = ("doing", "by", "exit", "screen")
+PATIENCE = 20.0  # seconds for what was cut off to begin
+ENDED = {"done", "failed", "cancelled"}
+
+
+class Killed(NamedTuple):
+    """`said`: what is to be known besides; `error` is why it could not be, or not wholly."""
+
+    task: str
+    branch: str
+    status: str
+    path: str
+    removed: bool
+    kept: str
+    said: str = ""
+    error: str = ""
+
+
+def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
+    """What an agent's newest run is doing, by which evidence."""
+    run = found.runs[-1] if found.runs else None
+    if run is None or run.ending:
+        how = f"its run ended: {run.ending}" if run else "it has no run yet"
+        kept = client.app.keepers.folder(run.id) / "screen.txt" if run else None
+        last = f"as it was at the end: {kept}" if kept and kept.exists() else ""
+        name = run.id if run else ""
+        return {"run": name, "doing": found.task.status, "by": how, "screen": last}
+    rows = client.call(ListAgents(found.task.project, all=True, limit=MOST))
+    mine = [r for r in rows if r.task == found.task.id]
+    seen = client.observed(mine)
+    return {"run": run.id, **{key: seen[0][key] for key in SEEN}} if seen else {}
+
+
+def check_ease(client: Client, name: str, *, queue: bool) -> None:
+    """Raise `Refused` with the reason when an agent in a terminal cannot be told something now."""
+    found = client.call(ShowTask(name))
+    if found.spec.mode != "terminal":
+        return
+    if found.task.state != "running":
+        _check_that_it_starts(found)
+        return
+    seen = sight(client, found)
+    doing = seen.get("doing", "")
+    why = BUSY.get(doing)
+    if why is None or (queue and doing in {"working", "starting"}):
+        return
+    how = f" with status {seen['exit']}" if seen.get("exit") is not None else ""
+    fix = {
+        "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
+        "permission": f"Answer it there: fleet attach {name}",
+    }.get(doing, f"`fleet explain {name}` says more.")
+    raise Refused(f"{found.task.id} {why}{how}.", fix=fix, code=doing)
+
+
+def check_heard(client: Client, told: Result) -> None:
+    """Raise `Unavailable` when words that were to be taken at once were not."""
+    sent = told.data
+    found = client.call(ShowTask(sent.task))
+    if sent.status == "delivered" or found.spec.mode != "terminal":
+        return
+    if found.task.state == "running":
+        raise Unavailable(
+            f"{sent.task} has not begun with it ({sent.id}) yet.",
+            fix=f"It stays queued. `fleet explain {sent.task}` says what it does now.",
+            code="unconfirmed",
+        )
+
+
+def _check_that_it_starts(found: TaskDetail) -> None:
+    """What has ended and waits for nobody to start it again hears nothing more."""
+    ended = bool(found.runs) and bool(found.runs[-1].ending)
+    if ended and found.task.state != "open":
+        raise Refused(
+            f"{found.task.id} has exited: its run ended ({found.runs[-1].ending}).",
+            fix=f"`fleet send {found.task.id} …` has its next run told, which a supervisor starts.",
+            code="exited",
+        )
+
+
+def kill(client: Client, agents: Sequence[AgentRow], *, delete_branch: bool) -> list[Killed]:
+    """Their processes first; then what is not merged or pushed is kept; then their worktrees go.
+
+    One of several that cannot be cleared away holds up none of the others; of one alone it raises.
+    """
+    ended = {task: Cleared(task, error=error) for task, error in _end(client, agents).items()}
+    tasks = [client.app.store.task(a.task) for a in agents if a.task not in ended]
+    done = client.app.workspaces.remove_all(tasks, delete_branch=delete_branch)
+    ended |= {cleared.task: cleared for cleared in done}
+    if len(agents) == 1 and (error := ended[agents[0].task].error) is not None:
+        raise error
+    return [_killed(client, agent, ended[agent.task]) for agent in agents]
+
+
+def _end(client: Client, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
+    """Those that could not be, and why; what has ended meanwhile, by whomever, has ended."""
+    store, going = client.app.store, [a.task for a in agents if a.status not in ENDED]
+    errors = client.call_all([CancelTask(task, "Killed.") for task in going])
+    told = zip(going, errors, strict=True)
+    failed = {t: e for t, e in told if e is not None and store.task(t).state not in ENDED}
+    for task in [a.task for a in agents if a.task not in failed]:
+        try:
+            client.app.close_terminals(task)
+        except FleetError as error:
+            failed[task] = error
+    return failed
+
+
+def _killed(client: Client, agent: AgentRow, cleared: Cleared) -> Killed:
+    status = client.call(ShowTask(agent.task)).task.status
+    gone = any(f"{agent.path}/".startswith(f"{root}/") for root in cleared.paths)
+    kept, said = ", ".join(cleared.kept), " ".join(cleared.said)
+    why = _why(cleared.error)
+    return Killed(agent.task, agent.branch, status, agent.path, gone, kept, said, why)
+
+
+def _why(error: FleetError | OSError | None) -> str:
+    known = explain(error) if error is not None else None
+    return f"{known} {known.fix}".strip() if known is not None else str(error or "")
+
+
+def reconcile(client: Client) -> tuple[str, ...]:
+    """Adopt, finish or settle what was cut off, and say what does not fit; no file is removed."""
+    repairs = client.app.workspaces.repairs()
+    repairs.adopt()
+    if cut_off := repairs.cut_off():
+        client.start(cut_off, patience=PATIENCE)
+    repairs.await_hung_up()
+    client.reconcile()
+    return repairs.notes()

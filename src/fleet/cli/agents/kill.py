@@ -1,0 +1,77 @@
+"""Which agents `fleet kill` means, and what it did to them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.cli.terminal import render
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.operations.shared.names import MOST
+from fleet.operations.tasks.at_work import AgentRow, ListAgents
+from fleet.operations.tasks.show import ShowTask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.cli.agents.calls import Killed
+    from fleet.client import Client
+
+
+def matches(client: Client, pattern: str | None, batch: str | None) -> list[AgentRow]:
+    """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none."""
+    if (pattern is None) == (batch is None):
+        raise BadInput("Say which agents.", fix="fleet kill NAME, or fleet kill --batch TASK")
+    project = str(client.app.loaded.project or client.app.cwd.resolve())
+    rows = client.call(ListAgents(project, all=True, limit=MOST))
+    there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
+    if batch is not None:
+        found = [r for r in there if r.batch in {batch, f"t-{batch}"}]
+    else:
+        found = _named(client, there, str(pattern))
+    if not found:
+        raise NotFound(
+            f"There is no agent '{batch if pattern is None else pattern}' here.",
+            fix="`fleet list --all` shows them.",
+        )
+    return found
+
+
+def _named(client: Client, there: list[AgentRow], pattern: str) -> list[AgentRow]:
+    """All that are like it; else the one that every other command would take it for."""
+    if found := [r for r in there if pattern == r.task or _is_like(r, pattern)]:
+        return found
+    with suppress(NotFound):
+        meant = client.call(ShowTask(pattern)).task.id
+        return [r for r in there if r.task == meant]
+    return []
+
+
+def _is_like(row: AgentRow, pattern: str) -> bool:
+    names = {row.branch, row.branch.rpartition("/")[2]}
+    return any(fnmatchcase(name, pattern) for name in names if name)
+
+
+def confirm(found: Sequence[AgentRow], *, force: bool) -> None:
+    """Several are listed before anything is done; nobody at a terminal means that it was meant."""
+    if force or len(found) == 1 or not sys.stdin.isatty():
+        return
+    names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in found)
+    if not render.confirm(f"End {len(found)} agents: {names}?", otherwise="--force"):
+        raise Refused("Nothing was ended.", fix="--force does not ask.")
+
+
+def shown(ended: Sequence[Killed]) -> str:
+    lines = []
+    for one in ended:
+        name = one.branch or one.task
+        stays = f"{one.path} stays." if one.path and Path(one.path).exists() else ""
+        what = f"Removed {one.path}." if one.removed else stays
+        kept = f" Kept what was not merged: {one.kept} (fleet kept restore)." if one.kept else ""
+        said = f" {one.said}" if one.said else ""
+        failed = f" It could not be cleared away: {one.error}" if one.error else ""
+        lines.append(f"{name} ({one.task}) is {one.status}. {what}{kept}{said}{failed}".strip())
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Agents by the names that coordination servers have for them: spawn, dismiss, workers."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.agents.agents import agent_option, base_option, quick_option, start, wait_option
+from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.render import Result, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fleet.client import Client
+
+NOT_YET = frozenset({"ready", "waiting", "postponed", "starting"})
+
+
+@command(config=True)
+@click.argument("handle")
+@click.argument("prompt", nargs=-1)
+@click.option(
+    "--spawn-mode",
+    type=click.Choice(["tmux", "process", "native"]),
+    default="tmux",
+    help="tmux: with a terminal to attach to; process or native: without one.",
+)
+@agent_option
+@base_option
+@quick_option
+@wait_option
+def spawn(
+    handle: str,
+    prompt: tuple[str, ...],
+    spawn_mode: str,
+    config: Path | None,
+    wait: float,
+    **given: object,
+) -> Result:
+    """Start an agent on the branch HANDLE, as `fleet create` does."""
+    from fleet.app.server_address import named_url
+    from fleet.cli.agents.create import add_agents, wanted
+
+    words, terminal = " ".join(prompt), spawn_mode == "tmux"
+    if named_url(os.environ):
+        return _spawn_there(config, handle, words, wait, {**given, "terminal": terminal})
+    given["headless"] = not terminal
+    return start(config, [wanted(handle, words, given)], wait, add_agents)
+
+
+def _spawn_there(
+    config: Path | None, handle: str, prompt: str, wait: float, given: Mapping[str, object]
+) -> Result:
+    """By the server, where it is: until it runs, or something holds it for longer than we wait."""
+    from fleet.app.elsewhere import local_only
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.tasks.show import ShowTask
+    from fleet.operations.tasks.spawn import SpawnAgent
+
+    if given["base"] or given["quick"]:
+        raise local_only("--base or --quick")
+    client, until = connect(config=config), time.monotonic() + wait
+    agent, terminal = str(given["agent"]), bool(given["terminal"])
+    row = client.call(SpawnAgent(handle, prompt, agent=agent, terminal=terminal))
+    while row.status in NOT_YET and time.monotonic() < until:
+        client.app.store.wait(0.2)
+        row = client.call(ShowTask(row.id)).task
+    held = f"; `fleet show {row.id}` says why" if row.status in NOT_YET else ""
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there{held}."))
+
+
+@command(config=True)
+@click.argument("handle", shell_complete=complete_tasks)
+def dismiss(handle: str, config: Path | None) -> Result:
+    """End the agent HANDLE and remove its worktree, as `fleet kill` does; its work is kept."""
+    from fleet.cli.agents.calls import kill
+    from fleet.cli.agents.kill import matches, shown
+    from fleet.cli.terminal.connect import connect
+    from fleet.domain.errors import BadInput
+
+    client = connect(config=config)
+    if client.remote is not None:
+        return _dismiss_there(client, handle)
+    found = matches(client, handle, None)
+    if len(found) > 1:
+        names = ", ".join(agent.task for agent in found)
+        raise BadInput(f"'{handle}' is {len(found)} agents: {names}.", fix="Name one of them.")
+    ended = kill(client, found, delete_branch=False)
+    return Result("killed", [one._asdict() for one in ended], Text(shown(ended)))
+
+
+def _dismiss_there(client: Client, handle: str) -> Result:
+    """The worktree stays where it is, with all that is in it."""
+    from fleet.operations.tasks.change import CancelTask
+    from fleet.operations.tasks.show import ShowTask
+
+    ended = client.call(CancelTask(handle, "Dismissed."))
+    row = client.call(ShowTask(ended.id)).task
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there."))
+
+
+@command(config=True)
+@click.option("-a", "--all", "everything", is_flag=True, help="Those that have ended, too.")
+@click.option("--everywhere", is_flag=True, help="Of every project.")
+def workers(
+    everything: bool,  # noqa: FBT001  # click passes by name
+    everywhere: bool,  # noqa: FBT001
+    config: Path | None,
+) -> Result:
+    """List the agents at work here, as `fleet list` does."""
+    from fleet.cli.agents.views import agent_table
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.shared.names import MOST
+    from fleet.operations.tasks.at_work import ListAgents
+
+    client = connect(config=config)
+    everywhere = everywhere or client.remote is not None  # its directories are not ours
+    project = "" if everywhere else str(client.app.loaded.project or client.app.cwd.resolve())
+    seen = client.observed(client.call(ListAgents(project, everything, limit=MOST)))
+    return Result("agents", seen, agent_table(seen, client.app.store.now(), grouped=False))

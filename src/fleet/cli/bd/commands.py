@@ -1,0 +1,288 @@
+"""`fleet bd`: the command line of bd (beads), over our own queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.bd.frame import BdGroup, answer, bd_client, json_option, version_option
+from fleet.cli.bd.links import comment, comments, dep
+from fleet.cli.terminal.completion import complete_bd_statuses, complete_coders, complete_tasks
+from fleet.cli.terminal.render import Result, Text, say
+
+if TYPE_CHECKING:
+    from fleet.client import Client
+    from fleet.operations.compat.issues import Issue
+
+OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
+
+STATUSES = "open, in_progress, blocked, deferred, closed."
+
+issues_argument = click.argument("issues", nargs=-1, required=True, shell_complete=complete_tasks)
+
+
+@click.group("bd", cls=BdGroup)
+def bd() -> None:
+    """Speak bd's command line to this queue.
+
+    An issue of bd is a task here. The options are those of bd, and --json prints its shapes;
+    every error is exit status 1. Inside a run the same program is on the PATH as `bd`.
+
+        fleet bd create "Fix the login" --priority 1 --coder codex --model o3
+        fleet bd list --status=blocked
+        fleet bd update t-1 --status open --assignee ""
+        fleet bd close t-1 --reason "Merged."
+    """
+
+
+bd.params[:0] = [json_option(), version_option()]
+for part in (comment, comments, dep):
+    bd.add_command(part)
+
+
+@bd.command("create")
+@click.argument("title", required=False)
+@click.option("--title", "named", metavar="TITLE", help="The title, if it is not the argument.")
+@click.option("-d", "--description", default="", help="What the agent is told.")
+@click.option("-p", "--priority", "urgency", default="2", help="0 to 4, or P0 to P4; 0 is first.")
+@click.option("-t", "--type", "kind", default="task", help="task, bug, feature, chore, epic, …")
+@click.option("-l", "--labels", multiple=True, metavar="LABELS", help="With commas between them.")
+@click.option(
+    "--deps", multiple=True, metavar="IDS", help="It waits for these; blocks:ID waits for it."
+)
+@click.option("--parent", default="", metavar="ID", help="The epic that it is part of.")
+@click.option("-a", "--assignee", default="", help="Who does it by hand, so that no run starts.")
+@click.option(
+    "--coder", default="", shell_complete=complete_coders, help="The program that does it."
+)
+@click.option("--model", default="", help="The model that it uses.")
+@click.option("--cwd", default="", metavar="DIRECTORY", help="Where it works. Default: here.")
+@click.option("--dry-run", is_flag=True, help="Check it, and create nothing.")
+def create(title: str | None, named: str | None, dry_run: bool, **given: Any) -> Result:  # noqa: FBT001  # click passes by name
+    """Create an issue: queue a task."""
+    from fleet.cli.bd.create import Typed, create_issue, listed, one_title, priority
+    from fleet.cli.bd.shapes import issue_of
+    from fleet.cli.tasks.add import directory
+    from fleet.operations.compat.issues import Issue
+
+    typed = Typed(
+        title=one_title(title, named),
+        priority=priority(given.pop("urgency")),
+        type=given.pop("kind").strip().lower() or "task",
+        labels=listed(given.pop("labels")),
+        deps=listed(given.pop("deps")),
+        **given,
+    )
+    here = directory(typed.cwd or None)
+    client = bd_client(here)
+    made = create_issue(client, typed, here, dry_run=dry_run)
+    chosen = [(n, getattr(typed, n)) for n in ("coder", "model") if getattr(typed, n)]
+    cwd = made.cwd
+    shown = ", ".join(f"{name}: {value}" for name, value in [("cwd", cwd), *chosen])
+    if not isinstance(made, Issue):
+        wanted = {"title": typed.title, "status": "open", "priority": typed.priority, "cwd": cwd}
+        return answer(wanted, Text(f"Would create: {typed.title}  [{shown}]"))
+    text = f"Created {made.id}: {made.title}  [{shown}]"
+    return answer(issue_of(made), Text(text), notes=_off(client))
+
+
+bd.add_command(create, "new")
+
+
+@bd.command("list")
+@click.option("-s", "--status", default="", shell_complete=complete_bd_statuses, help=STATUSES)
+@click.option("-a", "--assignee", default="", help="Only those of this person.")
+@click.option("--all", "everything", is_flag=True, help="Closed ones too.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(0, 10_000), default=50, help="At most this many; 0: all."
+)
+def list_(status: str, assignee: str, everything: bool, limit: int) -> Result:  # noqa: FBT001
+    """List the issues, newest first."""
+    from fleet.cli.bd.shapes import issue_of, issue_table
+    from fleet.operations.compat.issues import ListIssues
+
+    found = bd_client().call(ListIssues((), status, assignee, everything, limit))
+    return answer([issue_of(i) for i in found], issue_table(found))
+
+
+@bd.command("show")
+@issues_argument
+def show(issues: tuple[str, ...]) -> Result:
+    """Show issues: fields, question, comments."""
+    from fleet.cli.bd.shapes import full_of, issue_view
+    from fleet.cli.terminal.render import Stack
+    from fleet.operations.compat.issues import ListIssues
+
+    client = bd_client()
+    found = client.call(ListIssues(tasks=issues))
+    near = tuple(sorted({n for i in found for n in (*i.after, *i.needed_by)}))
+    others = {i.id: i for i in client.call(ListIssues(tasks=near))} if near else {}
+    view = issue_view(found[0]) if len(found) == 1 else Stack([("", issue_view(i)) for i in found])
+    return answer([full_of(i, others) for i in found], view)
+
+
+@bd.command("ready")
+@click.option(
+    "-n", "--limit", type=click.IntRange(0, 10_000), default=100, help="At most this many; 0: all."
+)
+@click.option("--claim", is_flag=True, help="Take the first one, to do it by hand.")
+@click.option("--unassigned", is_flag=True, help="Always so here: what somebody has is not ready.")
+def ready(limit: int, claim: bool, unassigned: bool) -> Result:  # noqa: FBT001
+    """List what could start now, first things first."""
+    from fleet.cli.bd.shapes import issue_of, issue_table
+    from fleet.operations.compat.issues import ListIssues
+    from fleet.operations.tasks.list import ReadyTasks
+
+    del unassigned
+    client = bd_client()
+    ids = tuple(row.id for row in client.call(ReadyTasks(limit or 10_000)))
+    if claim:
+        taken = _take_first(client, ids)
+        words = f"Claimed {taken[0].id}: {taken[0].title}" if taken else "No ready work."
+        return answer([issue_of(i) for i in taken], Text(words))
+    found = client.call(ListIssues(tasks=ids)) if ids else ()
+    return answer([issue_of(i) for i in found], issue_table(found, empty="No ready work."))
+
+
+def _take_first(client: Client, ids: tuple[str, ...]) -> tuple[Issue, ...]:
+    """One that somebody else was quicker with is passed over."""
+    from fleet.domain.errors import Refused
+    from fleet.operations.compat.issues import ListIssues
+    from fleet.operations.tasks.assign import AssignTask
+
+    for task in ids:
+        try:
+            client.call(AssignTask(task, claim=True, fresh=True))
+        except Refused as error:
+            if error.code not in {"claimed", "ended"}:
+                raise
+            continue
+        return client.call(ListIssues(tasks=(task,)))
+    return ()
+
+
+@bd.command("blocked")
+def blocked() -> Result:
+    """List the issues that wait for others."""
+    from fleet.cli.bd.shapes import issue_of, issue_table
+    from fleet.operations.compat.issues import ListIssues
+
+    client = bd_client()
+    found = [i for i in client.call(ListIssues(limit=0)) if i.status == "waiting"]
+    near = tuple(sorted({n for i in found for n in i.after}))
+    done = {i.id for i in client.call(ListIssues(tasks=near)) if i.bd == "closed"} if near else ()
+    data = []
+    for issue in found:
+        needs = [n for n in issue.after if n not in done]
+        data.append(issue_of(issue) | {"blocked_by_count": len(needs), "blocked_by": needs})
+    return answer(data, issue_table(found, empty="Nothing waits for another."))
+
+
+@bd.command("update")
+@issues_argument
+@click.option("-s", "--status", shell_complete=complete_bd_statuses, help=STATUSES)
+@click.option("-a", "--assignee", help="Who does it by hand; empty: nobody, so it may start.")
+@click.option("--notes", help="A note; with --status blocked, `QUESTION: …` asks.")
+@click.option("--claim", is_flag=True, help="Take it, unless somebody else has it.")
+@click.option("--title", help="A new title.")
+@click.option("-d", "--description", help="What the agent is told from its next run on.")
+@click.option("-p", "--priority", "urgency", help="0 to 4, or P0 to P4; 0 is first.")
+def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result:
+    """Change issues.
+
+    With --status open an ended task is opened again, a paused one resumed, and the answer that you
+    wrote below a question in its Q&A.md is given. A running task is left alone.
+    """
+    from fleet.cli.bd.create import priority
+    from fleet.cli.bd.shapes import issue_of
+    from fleet.cli.bd.update import Wish, update_issue
+    from fleet.operations.compat.issues import ListIssues
+
+    wish = Wish(**given, priority=priority(urgency) if urgency is not None else None)
+    client = bd_client()
+    said = [line for name in issues for line in update_issue(client, name, wish)]
+    found = client.call(ListIssues(tasks=issues))
+    notes = _off(client) if any(i.status == "ready" for i in found) else ()
+    return answer([issue_of(i) for i in found], Text("\n".join(said)), notes=notes)
+
+
+@bd.command("close")
+@issues_argument
+@click.option("-r", "--reason", default="Closed.", help="Why.")
+def close(issues: tuple[str, ...], reason: str) -> Result:
+    """Close issues: they are done.
+
+    Inside a run, of its own task: the run says so, and is settled when it ends.
+    """
+    from fleet.cli.bd.shapes import issue_of
+    from fleet.cli.bd.update import close_issue
+    from fleet.domain.errors import FleetError
+    from fleet.operations.compat.issues import ListIssues
+
+    client, said, closed = bd_client(), [], []
+    failed: FleetError | None = None
+    for name in issues:
+        try:
+            said.append(close_issue(client, name, reason))
+            closed.append(name)
+        except FleetError as error:
+            if len(issues) == 1:
+                raise
+            failed = error
+            say(f"{name}: {error.message}", "red")
+    found = client.call(ListIssues(tasks=tuple(closed))) if closed else ()
+    status = 1 if failed else 0
+    return answer([issue_of(i) for i in found], Text("\n".join(said)), exit_status=status)
+
+
+@bd.command("reopen")
+@issues_argument
+@click.option("-r", "--reason", help="Why; it is kept as a note.")
+def reopen(issues: tuple[str, ...], reason: str | None) -> Result:
+    """Open closed issues again."""
+    from fleet.cli.bd.shapes import issue_of
+    from fleet.cli.bd.update import Wish, update_issue
+    from fleet.operations.compat.issues import ListIssues
+
+    client = bd_client()
+    wish = Wish(status="open", notes=reason)
+    said = [line for name in issues for line in update_issue(client, name, wish)]
+    found = client.call(ListIssues(tasks=issues))
+    return answer([issue_of(i) for i in found], Text("\n".join(said)), notes=_off(client))
+
+
+@bd.command("delete")
+@issues_argument
+@click.option(
+    "--force", is_flag=True, help="Do it; without this it is only said what would be done."
+)
+def delete(issues: tuple[str, ...], force: bool) -> Result:  # noqa: FBT001
+    """Cancel issues; what happened is kept."""
+    from fleet.operations.compat.issues import ListIssues
+    from fleet.operations.tasks.change import CancelTask
+
+    client, said = bd_client(), []
+    found = client.call(ListIssues(tasks=issues))
+    for issue in found:
+        if issue.bd == "closed":
+            said.append(f"{issue.id} is {issue.status} already; what happened is kept.")
+        elif not force:
+            said.append(f"Would cancel {issue.id}: {issue.title}  (--force does it)")
+        else:
+            client.call(CancelTask(issue.id, "Deleted by bd."))
+            said.append(f"Cancelled {issue.id}: {issue.title}; what happened is kept.")
+    done = [i.id for i in found] if force else []
+    return answer({"deleted": done, "deleted_count": len(done)}, Text("\n".join(said)))
+
+
+@bd.command("prime")
+def prime() -> Result:
+    """Say how to work with the queue, for an agent's context."""
+    from fleet.cli.bd.prime import WORDS
+
+    return answer({"text": WORDS}, Text(WORDS.rstrip("\n")))
+
+
+def _off(client: Client) -> tuple[str, ...]:
+    return () if client.app.actor.run or client.supervised() else (OFF,)

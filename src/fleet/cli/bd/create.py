@@ -1,0 +1,135 @@
+"""`bd create`: what was typed, as a task of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.cli.bd.shapes import PLAIN, TYPE
+from fleet.cli.tasks.add import directory
+from fleet.config import checkout_top
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput
+from fleet.domain.task import Spec
+from fleet.operations.compat.issues import ListIssues
+from fleet.operations.tasks.change import AddTask
+from fleet.operations.tasks.check_spec import check_spec
+from fleet.operations.tasks.dependencies import AddDependency
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fleet.client import Client
+    from fleet.operations.compat.issues import Issue
+
+NEEDS = {"", "depends-on", "blocked-by"}
+LOOSE = {"related", "discovered-from", "relates-to", "duplicates", "tracks", "caused-by"}
+EPIC = "epic"
+
+
+class Typed(NamedTuple):
+    title: str
+    description: str = ""
+    priority: int = 2
+    type: str = PLAIN
+    labels: tuple[str, ...] = ()
+    deps: tuple[str, ...] = ()
+    parent: str = ""
+    assignee: str = ""
+    coder: str = ""
+    model: str = ""
+    cwd: str = ""
+
+
+class Links(NamedTuple):
+    """`blocks` wait for the new task; `loose` ones only say where it comes from."""
+
+    after: tuple[str, ...]
+    blocks: tuple[str, ...]
+    loose: tuple[str, ...]
+
+
+def one_title(positional: str | None, named: str | None) -> str:
+    if positional and named and positional != named:
+        raise BadInput(
+            f"The title is '{named}' or '{positional}', not both.",
+            fix="Text with spaces needs quotes. Give one title.",
+        )
+    title = named or positional or ""
+    if not title.strip():
+        raise BadInput("There is no title.", fix='fleet bd create "Fix the login"')
+    return title
+
+
+def listed(values: Sequence[str]) -> tuple[str, ...]:
+    """`a,b` and repeated options, as one list."""
+    parts = (part.strip() for value in values for part in value.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def priority(typed: str) -> int:
+    """`0` to `4`, or `P0` to `P4`."""
+    plain = typed.strip().upper().removeprefix("P")
+    if plain not in set("01234"):
+        raise BadInput(
+            f"Priority '{typed}' is not between 0 (first) and 4 (last).",
+            fix="The usual one is 2, also written P2.",
+        )
+    return int(plain)
+
+
+def links(deps: Sequence[str]) -> Links:
+    """`ID` and `depends-on:ID`: it waits for that one. `blocks:ID`: that one waits for it."""
+    after, blocks, loose = [], [], []
+    for dep in deps:
+        kind, _, task = dep.rpartition(":")
+        if kind in NEEDS:
+            after.append(task)
+        elif kind == "blocks":
+            blocks.append(task)
+        elif kind in LOOSE:
+            loose.append(dep)
+        else:
+            raise BadInput(
+                f"'{kind}' is not a kind of dependency.",
+                fix=f"There are: depends-on, blocks, {', '.join(sorted(LOOSE))}.",
+            )
+    return Links(tuple(after), tuple(blocks), tuple(loose))
+
+
+def place_of(client: Client, typed: Typed, here: Path) -> tuple[Path, str]:
+    """Where it works, and its project: inside a run those of the run's own task."""
+    if client.app.actor.run and not typed.cwd:
+        own = client.call(ListIssues(tasks=("",)))[0]
+        return directory(own.cwd), own.project
+    return here, str(client.app.loaded.project or here)
+
+
+def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> Issue | Spec:
+    """The task that was made; with `dry_run` only what it would ask for, checked."""
+    cwd, project = place_of(client, typed, here)
+    wanted = links(typed.deps)
+    kind = (f"{TYPE}{typed.type}",) if typed.type != PLAIN else ()
+    spec = Spec(
+        coder=typed.coder,
+        model=typed.model,
+        priority=typed.priority,
+        labels=(*kind, *typed.labels, *wanted.loose),
+        cwd=str(cwd),
+        in_place=checkout_top(cwd) is None,
+        assignee=typed.assignee,
+    )
+    check_spec(spec, client.app.worlds(project))  # an unknown coder ends it here
+    named = (*wanted.after, *wanted.blocks, *filter(None, [typed.parent]))
+    if named:
+        client.call(ListIssues(tasks=named))
+    if dry_run:
+        return spec
+    join = "all" if typed.type == EPIC else ""
+    row = client.call(
+        AddTask(typed.title, typed.description, project, spec, wanted.after, typed.parent, join)
+    )
+    client.app.files.refresh(row.id)
+    for blocked in wanted.blocks:
+        client.call(AddDependency(blocked, row.id))
+    return client.call(ListIssues(tasks=(row.id,)))[0]

@@ -1,0 +1,58 @@
+"""`fleet doctor`: what is wrong here, and how to mend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.view import Cell, Column, Result, Stack, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.cli.terminal.view import Style, Value, View
+    from fleet.domain.findings import Finding
+
+STYLES: dict[str, Style] = {"ok": "green", "warning": "yellow", "bad": "red", "skipped": "dim"}
+WITHIN = 60.0  # seconds: a model that is not resident is loaded first
+
+
+@command(config=True)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1, max=3600),
+    default=WITHIN,
+    help="Seconds for all checks together.",
+)
+def doctor(timeout: float, config: Path | None) -> Result:
+    """Check all that has to work, side by side, and say how to mend what does not.
+
+    While the gateway runs, every model is asked through it: with a long prompt and a tool to
+    call, and the node that answered is named. Nothing is changed.
+
+    Exit status 1 when something is bad. A warning is worth knowing, and mends itself or not.
+    """
+    from fleet.app.doctor import Checkup
+    from fleet.cli.terminal.render import say
+    from fleet.client import connect
+    from fleet.domain.findings import BAD
+
+    if not wants_json():
+        say(f"Checking (at most {timeout:g} s) …", "dim")
+    found = Checkup(connect(config=config).app, within=timeout).run()
+    bad = sum(each.state == BAD for each in found)
+    data = {"ok": not bad, "findings": [each._asdict() for each in found]}
+    return Result("doctor", data, _view(found, bad), exit_status=1 if bad else 0)
+
+
+def _view(found: list[Finding], bad: int) -> View:
+    rows: list[list[Value]] = [
+        [each.check, Cell(each.state, STYLES[each.state]), each.said] for each in found
+    ]
+    table = Table(("check", "state", Column("what", flexible=True, least=40)), rows)
+    todo = [each for each in found if each.fix and each.state in {"bad", "warning", "skipped"}]
+    fixes = "\n".join(f"{each.check}: {each.said}\n    {each.fix}" for each in todo)
+    worst = f"{bad} thing{'s are' if bad > 1 else ' is'} wrong." if bad else "Nothing is wrong."
+    return Stack([("", table), ("What to do:", Text(fixes)), ("", Text(worst))])

@@ -1,0 +1,133 @@
+"""`fleet gateway`: LiteLLM and the relay behind it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.view import Cell, Column, Feed, Result, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.app.compute.gateway import Answer, Services
+
+STALE = "They were told of another fleet.yaml than this one: fleet gateway start"
+
+
+@group()
+def gateway() -> None:
+    """Run LiteLLM, which answers to every model's name, and the relay that chooses nodes."""
+
+
+@gateway.command()
+def install() -> Result:
+    """Install LiteLLM into an environment of its own."""
+    from fleet.app.compute.gateway import environment
+    from fleet.cli.terminal.render import say
+    from fleet.config.places import home
+
+    place = environment(home(os.environ))
+    version = place.install(say)
+    data = {"version": version, "path": str(place.where)}
+    text = f"LiteLLM {version} is installed in {place.where}.\nNext: fleet gateway start"
+    return Result("gateway", data, Text(text))
+
+
+@gateway.command(config=True)
+def start(*, config: Path | None) -> Result:
+    """Start both, and wait until they answer. What runs already is told what is new."""
+    from fleet.cli.terminal.render import say
+
+    services = _services(config)
+    found = services.start(say)
+    return _shown(services, found)
+
+
+@gateway.command(config=True)
+def stop(*, config: Path | None) -> Result:
+    """Stop both. Requests that are being answered are let to end."""
+    ended = _services(config).stop()
+    text = f"Stopped: {', '.join(ended)}." if ended else "Neither of them runs."
+    return Result("gateway", {"stopped": ended}, Text(text))
+
+
+@gateway.command(config=True)
+def status(*, config: Path | None) -> Result:
+    """Say whether they run and answer."""
+    services = _services(config)
+    return _shown(services, services.look())
+
+
+@gateway.command(config=True)
+@click.option("--relay", is_flag=True, help="What the relay printed.")
+@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Go on as more comes, until Ctrl-C.")
+def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Result:
+    """Show what the gateway printed."""
+    from fleet.cli.terminal.tail import follow as following
+    from fleet.cli.terminal.tail import last_lines
+    from fleet.domain.errors import NotFound
+
+    services = _services(config)
+    log = (services.relay if relay else services.gateway).log
+    if not log.exists():
+        raise NotFound("It has not been started yet.", fix="fleet gateway start")
+    if follow:
+        return Result("lines", following(lambda: log, lines, lambda: True), Feed(str))
+    held = last_lines(log, lines).decode("utf-8", "replace")
+    return Result("lines", held.splitlines(), Text(held.rstrip("\n")))
+
+
+def _services(config: Path | None) -> Services:
+    from fleet.app.compute.gateway import Services
+    from fleet.cli.setup.config import load
+    from fleet.config.places import home
+    from fleet.domain.errors import NotFound
+
+    loaded = load(config)
+    if loaded.project_file is None:
+        raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
+    return Services(loaded.fleet, home(os.environ), loaded.project_file.parent)
+
+
+def _shown(services: Services, found: list[Answer]) -> Result:
+    rows = [[each.name, _state(each), each.port, _who(each), str(each.log)] for each in found]
+    columns = ("what", "state", Column("port", right=True), "process", Column("log", flexible=True))
+    data = {
+        "url": services.url(),
+        "version": services.environment.version() or None,
+        "services": [_data(each) for each in found],
+        "stale": services.stale(),
+    }
+    notes = [STALE] if data["stale"] else []
+    return Result("gateway", data, Table(columns, rows), notes=notes)
+
+
+def _state(each: Answer) -> Cell:
+    if each.answers:
+        return Cell("ready", "green") if each.standing else Cell("not ours", "yellow")
+    return Cell("not answering", "red") if each.standing else Cell("stopped", "dim")
+
+
+def _who(each: Answer) -> str | None:
+    if each.standing is None:
+        return None
+    version = f", LiteLLM {each.standing.version}" if each.standing.version else ""
+    return f"pid {each.standing.pid}{version}"
+
+
+def _data(each: Answer) -> dict[str, Any]:
+    standing = each.standing
+    return {
+        "name": each.name,
+        "running": standing is not None,
+        "answers": each.answers,
+        "port": each.port,
+        "pid": standing.pid if standing else None,
+        "since": standing.started_at if standing else None,
+        "log": str(each.log),
+    }

@@ -1,0 +1,179 @@
+"""`fleet generate` and `fleet clean`: the files that programs read, made from fleet.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Raw, Result, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.app.compute.generate import Generated
+    from fleet.config import Loaded
+    from fleet.domain.generated_files import File, Plan
+
+SHORT = 37  # `source .env.subagent-fleet && opencode`
+TARGETS = ("litellm", "claude", "codex", "opencode", "aider", "env", "mcp")
+
+
+@command(config=True)
+@click.option("-t", "--target", "targets", multiple=True, type=click.Choice(TARGETS))
+@click.option("--litellm-only", is_flag=True, help="The same as --target litellm.")
+@click.option("--claude-only", is_flag=True, help="The same as --target claude.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Put them there.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--diff", is_flag=True, help="Show what would change, and do nothing.")
+@click.option("--force", is_flag=True, help="Also write over files that were edited.")
+def generate(
+    *, targets: tuple[str, ...], litellm_only: bool, claude_only: bool, out: Path | None,
+    dry_run: bool, diff: bool, force: bool, config: Path | None,
+) -> Result:  # fmt: skip
+    """Write the files that the gateway and the coders read.
+
+    They are remembered by what they hold, so that only what we wrote and nobody edited is ever
+    replaced or removed.
+    """
+    from fleet.app.compute.generate import Generated, files_of, refuse, usual_targets, warnings_of
+
+    loaded = _fleet(config)
+    only = (*targets, *["litellm"] * litellm_only, *["claude"] * claude_only)
+    chosen = tuple(dict.fromkeys(only)) or usual_targets(loaded.fleet)
+    top = _top(loaded, config, out)
+    files = files_of(loaded.fleet, chosen, _source(loaded), str(top))
+    made = Generated(top)
+    planned = made.plan(files, chosen, force=force)
+    notes = warnings_of(loaded.fleet, chosen)
+    if diff:
+        return Result("generate", _data(planned), Raw(_diff(made, planned, files)), notes=notes)
+    if not dry_run:
+        refuse(planned)
+        _ensure_key(chosen)
+        made.apply(files, planned)
+    return Result("generate", _data(planned), Text(_story(planned, chosen, dry_run)), notes=notes)
+
+
+@command(config=True)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Look there.")
+@click.option("--dry-run", is_flag=True, help="Only list them.")
+@click.option("-y", "--yes", "--force", is_flag=True, help="Remove them without asking.")
+def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) -> Result:
+    """List the files and skills that we wrote here, and remove those that nobody edited since."""
+    from fleet.app.compute.generate import Generated
+    from fleet.cli.terminal.render import can_ask, confirm
+
+    made = Generated(_top(_load(config), config, out))
+    going, edited = made.ours()
+    listed = "\n".join(f"  {path}" for path in going)
+    act = bool(going) and not dry_run
+    if act and not yes:
+        act = can_ask() and confirm(f"{listed}\nRemove them?", otherwise="Use --yes.")
+    if act:
+        made.remove(going)
+    what = "Removed:" if act else "Generated (`fleet clean --yes` removes them):"
+    lines = [what, listed] if going else ["There is nothing to remove."]
+    if edited:
+        lines.append(f"Edited since they were generated, so left: {', '.join(edited)}.")
+    data = {"removed": going if act else [], "generated": going, "edited": edited}
+    return Result("clean", data, Text("\n".join(lines)))
+
+
+def _load(config: Path | None) -> Loaded:
+    from fleet.cli.setup.config import load
+
+    return load(config)
+
+
+def _fleet(config: Path | None) -> Loaded:
+    from fleet.domain.errors import NotFound
+
+    loaded = _load(config)
+    if loaded.project_file is None:
+        raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
+    return loaded
+
+
+def _top(loaded: Loaded, config: Path | None, out: Path | None) -> Path:
+    """Beside the fleet.yaml that was found; here, when the file was named."""
+    if out is not None:
+        return out.absolute()
+    if config is not None or loaded.project_file is None:
+        return Path.cwd()
+    return loaded.project_file.parent
+
+
+def _source(loaded: Loaded) -> str:
+    assert loaded.project_file is not None
+    return loaded.project_file.name
+
+
+def _ensure_key(targets: Sequence[str]) -> None:
+    import os
+
+    from fleet.app.compute.generate import ensure_key
+    from fleet.config.places import home
+
+    if {"env", "litellm"} & set(targets):
+        ensure_key(home(os.environ))
+
+
+def _data(planned: Plan) -> dict[str, Any]:
+    found = {name: list(paths) for name, paths in planned._asdict().items() if name != "write"}
+    return {"written": [file.path for file in planned.write], **found}
+
+
+def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa: FBT001  # a flag as it came
+    from fleet.app.compute.generate import next_steps
+
+    lines = []
+    if planned.write:
+        lines.append("Would generate:" if dry_run else "Generated:")
+        lines += [f"  {file.path}" for file in planned.write]
+    if planned.prune:
+        lines.append("Would remove, as nothing needs them any more:" if dry_run else "Removed:")
+        lines += [f"  {path}" for path in planned.prune]
+    for name in ("edited", "foreign", "orphans"):
+        if paths := getattr(planned, name):
+            lines.append(f"{LEFT[name]} {', '.join(paths)}.")
+    if planned.same:
+        lines.append(f"Unchanged: {len(planned.same)} files.")
+    if not dry_run and (steps := list(next_steps(targets))):
+        lines += ["", "Next:", *(line for step in steps for line in _step(*step))]
+    return "\n".join(lines)
+
+
+def _step(words: str, why: str) -> list[str]:
+    """On two lines if it is long: the first of them all should not stand far from its reason."""
+    if len(words) <= SHORT:
+        return [f"  {words:<{SHORT}}  # {why}"]
+    return [f"  # {why}", f"  {words}"]
+
+
+LEFT = {
+    "edited": "Edited since, so it takes --force:",
+    "foreign": "Not written by us, so it takes --force:",
+    "orphans": "No longer needed, but edited, so left:",
+}
+
+
+def _diff(made: Generated, planned: Plan, files: Sequence[File]) -> str:
+    from difflib import unified_diff
+
+    changed = {file.path for file in planned.write} | {*planned.edited, *planned.foreign}
+    texts = {file.path: file.text for file in files if file.path in changed}
+    texts |= dict.fromkeys(planned.prune, "")
+    parts: list[str] = []
+    for path, text in texts.items():
+        there = made.top / path
+        held = there.read_text("utf-8", "replace") if there.exists() else ""
+        parts += unified_diff(
+            held.splitlines(keepends=True),
+            text.splitlines(keepends=True),
+            f"a/{path}" if held else "/dev/null",
+            f"b/{path}" if text else "/dev/null",
+        )
+    return "".join(parts)

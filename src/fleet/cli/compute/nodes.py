@@ -1,0 +1,213 @@
+"""The nodes: what they have (`discover`), how they stand (`status`), and loading them (`warmup`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.view import Feed, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fleet.app.compute.nodes import Compute
+    from fleet.client import Client
+    from fleet.domain.fleet import Fleet, Model, Serving
+    from fleet.domain.nodes.inventory import Seen, Warmth
+
+WITHIN = 2.3  # seconds for all nodes together; each is connected to within 2
+EVERY = 2.0  # seconds between the looks of `--watch`
+TIMEOUT = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1, max=600),
+    default=WITHIN,
+    help="Seconds for all nodes together.",
+)
+
+
+@command(config=True)
+@click.option("--write", is_flag=True, help="Keep what was found: see below.")
+@click.option("-v", "--verbose", is_flag=True, help="Kind, version, latency and address, too.")
+@TIMEOUT
+def discover(
+    write: bool,  # noqa: FBT001  # click passes by name
+    verbose: bool,  # noqa: FBT001
+    timeout: float,
+    config: Path | None,
+) -> Result:
+    """Ask every node what models it has, all of them at once.
+
+    A node that does not answer in time, or not as a server of models does, is offline, with the
+    reason. What a node is (Ollama, vLLM, llama.cpp, LM Studio) is found out where fleet.yaml does
+    not say it.
+
+    With --write, fleet.yaml is told the kinds that were found out, and nothing else in it changes;
+    all that was found is written to .subagent-fleet/discovery.json beside it.
+    """
+    from fleet.cli.compute.views import advice, discovered, seen_data
+    from fleet.cli.terminal.connect import connect
+
+    client = connect(config=config)
+    nodes = compute(client)
+    fleet = nodes.fleet
+    seen = nodes.survey(within=timeout)
+    data = {"fleet": fleet.name, "nodes": [seen_data(fleet, each) for each in seen]}
+    notes = advice(fleet, seen, nodes.unsaid, wrote=write)
+    if write:
+        notes += _write(client, seen, nodes.unsaid, data)
+    return Result("discovery", data, discovered(fleet, seen, verbose=verbose), notes=notes)
+
+
+@command(config=True)
+@click.option("-w", "--watch", is_flag=True, help="Keep showing it.")
+@TIMEOUT
+def status(
+    watch: bool,  # noqa: FBT001  # click passes by name
+    timeout: float,
+    config: Path | None,
+) -> Result:
+    """Show the nodes, what is resident on them, and where each agent's requests go.
+
+    Breakers and busy slots are the relay's to know: they are shown while it runs.
+    """
+    from fleet.cli.compute.views import advice, status_data, status_view
+    from fleet.cli.terminal.connect import connect
+
+    nodes = compute(connect(config=config))
+    fleet = nodes.fleet
+    if watch and not wants_json():
+        _watch(nodes, timeout)
+    if watch:
+        return Result("status", _looks(nodes, timeout), Feed(lambda _: None))
+    seen, relay = nodes.look_around(within=timeout)
+    notes = advice(fleet, seen, nodes.unsaid)
+    view = status_view(fleet, seen, relay)
+    return Result("status", status_data(fleet, seen, relay), view, notes=notes)
+
+
+def _watch(nodes: Compute, timeout: float) -> NoReturn:
+    import time
+
+    from fleet.cli.compute.views import status_view
+    from fleet.cli.terminal.live import Live
+
+    with Live() as live:
+        while True:
+            seen, relay = nodes.look_around(within=timeout)
+            live.update(status_view(nodes.fleet, seen, relay))
+            time.sleep(EVERY)
+
+
+def _looks(nodes: Compute, timeout: float) -> Iterator[dict[str, Any]]:
+    import time
+
+    from fleet.cli.compute.views import status_data
+
+    while True:
+        seen, relay = nodes.look_around(within=timeout)
+        yield status_data(nodes.fleet, seen, relay)
+        time.sleep(EVERY)
+
+
+@command(config=True)
+@click.option("--model", metavar="NAME", help="Only this model, by its name or alias.")
+@click.option("--agent", metavar="NAME", help="Only the model of this agent.")
+def warmup(model: str | None, agent: str | None, config: Path | None) -> Result:
+    """Load the models into their nodes' memory, to stay there, before work begins.
+
+    Nodes are warmed side by side, each with the size of context that requests will use. A model
+    counts once its node says that it is resident. Exit status 1 when one could not be loaded.
+    """
+    from fleet.cli.compute.views import warm_data, warm_view
+    from fleet.cli.terminal.connect import connect
+
+    nodes = compute(connect(config=config))
+    rows = _warm(nodes, _wanted(nodes.fleet, model, agent))
+    failed = any(row.state == "failed" for row in rows)
+    data = [warm_data(row) for row in rows]
+    return Result("warmup", data, warm_view(rows, ended=True), exit_status=1 if failed else 0)
+
+
+def _warm(nodes: Compute, wanted: list[tuple[str, Serving]]) -> list[Warmth]:
+    from fleet.cli.compute.views import warm_view
+    from fleet.cli.terminal.live import Live
+
+    warming = nodes.warm(wanted)
+    if wants_json():
+        while not warming.wait(1.0):
+            pass
+        return warming.rows()
+    with Live() as live:
+        while not warming.wait(0.2):
+            live.update(warm_view(warming.rows(), seconds=live.redraws))
+        live.update(warm_view(warming.rows(), seconds=live.redraws))
+    return warming.rows()
+
+
+def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[str, Serving]]:
+    from fleet.domain.errors import BadInput, NotFound
+
+    if model and agent:
+        raise BadInput("--model and --agent are given together.", fix="Leave one of them out.")
+    models: list[Model] = list(dict.fromkeys(fleet.models.values()))
+    if model:
+        models = [named_model(fleet, model)]
+    elif agent:
+        found = fleet.agent(agent).model
+        if found is None:
+            message = f"The agent '{agent}' has no model of this fleet: there is nothing to warm."
+            raise NotFound(message, fix="Give it `model:` with a name under `models`.")
+        models = [found]
+    if not models:
+        raise NotFound("No models are declared here.", fix="`models:` in fleet.yaml names them.")
+    return [(each.name, serving) for each in models for serving in each.servings]
+
+
+def named_model(fleet: Fleet, name: str) -> Model:
+    from fleet.domain.errors import NotFound, nearest
+
+    found = fleet.model(name)
+    if found is None:
+        known = list(dict.fromkeys(n for model in fleet.models.values() for n in model.names))
+        fix = nearest(name, known) or f"Models: {', '.join(known) or 'none'}."
+        raise NotFound(f"There is no model '{name}'.", fix=fix)
+    return found
+
+
+def compute(client: Client) -> Compute:
+    from fleet.app.compute.nodes import Compute
+
+    return Compute(client.app)
+
+
+def _write(
+    client: Client, seen: list[Seen], unsaid: frozenset[str], data: dict[str, Any]
+) -> list[str]:
+    """What was written, for a person."""
+    from fleet.cli.terminal.encode import dumps
+    from fleet.config.commands.set import Context, apply, parsed
+    from fleet.config.files.write import write_whole
+    from fleet.config.keys import table
+    from fleet.config.loader import shown
+
+    app = client.app
+    file, origins, nodes = app.loaded.project_file, app.loaded.origins, app.loaded.fleet.nodes
+    kinds = [
+        f"nodes.{each.node}.kind={each.inventory.kind}"
+        for each in seen
+        if each.inventory is not None
+        and each.node in unsaid
+        and each.inventory.kind != nodes[each.node].kind
+        and origins[f"nodes.{each.node}.endpoint"].layer == table.PROJECT  # not one's own node
+    ]
+    notes = []
+    if kinds and file is not None:
+        context = Context(app.cwd, app.home.path, app.env)
+        apply([parsed(k) for k in kinds], file=file, layer=table.PROJECT, context=context)
+        notes.append(f"Written to {shown(file, app.cwd)}: {', '.join(kinds)}.")
+    place = (file.parent if file is not None else app.cwd) / ".subagent-fleet" / "discovery.json"
+    write_whole(place, f"{dumps(data)}\n".encode())
+    return [*notes, f"Written to {shown(place, app.cwd)}: all that was found."]

@@ -1,0 +1,112 @@
+"""`fleet recommend`: which model belongs on which node, and which agent to which model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.app import App
+    from fleet.app.compute.recommend import Advising
+    from fleet.cli.terminal.view import Value, View
+    from fleet.domain.placement.candidates import Advice, Line, Seat
+
+
+@command(config=True)
+@click.option("--apply", "write", is_flag=True, help="Write it to fleet.yaml.")
+def recommend(*, write: bool, config: Path | None) -> Result:
+    """Say which model belongs on which node, and which agent to which model.
+
+    What fits into a node's memory with its context comes first, then how fast it is by `fleet
+    benchmark`, then what answers when a node is down. It is shown as a change to fleet.yaml, with
+    the reason of every line. Nothing is written without --apply, which keeps the file's comments.
+    """
+    from fleet.app.compute.benchmark import Benchmarks
+    from fleet.app.compute.recommend import Advising
+    from fleet.cli.terminal.connect import connect
+    from fleet.config.loader import shown
+
+    app = connect(config=config).app
+    advising = Advising(app, Benchmarks(app))
+    advice = advising.advise()
+    name = shown(advising.file, app.cwd)
+    diff = _change(app, advising, advice, name, write=write) if advice.lines else ""
+    data = {
+        "file": str(advising.file),
+        "applied": write and bool(advice.lines),
+        "changes": [_data(line) for line in advice.lines],
+        "diff": diff,
+        "agents": [seat._asdict() for seat in advice.seats],
+        "nodes": [each._asdict() for each in advice.fillings],
+    }
+    notes = [*advice.notes]
+    if advice.lines:
+        done = f"Written to {name}. `fleet generate`, then `fleet up`, make it count."
+        notes.append(done if write else "`fleet recommend --apply` writes it.")
+    return Result("recommend", data, _view(advice, diff), notes=notes)
+
+
+def _change(app: App, advising: Advising, advice: Advice, name: str, *, write: bool) -> str:
+    """The difference that it makes to the file."""
+    from difflib import unified_diff
+
+    from fleet.app.compute.recommend import changes_of
+    from fleet.config.commands.set import Context, apply, rewritten
+
+    changes = changes_of(advice)
+    before = advising.file.read_bytes().decode("utf-8") if advising.file.exists() else ""
+    after = rewritten(before, changes, name=name)
+    if write:
+        context = Context(app.cwd, app.home.path, app.env)
+        apply(changes, file=advising.file, layer=advising.layer, context=context)
+    lines = unified_diff(
+        before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", n=2, lineterm=""
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _data(line: Line) -> dict[str, Any]:
+    return {"setting": ".".join(line.path), "was": line.was, "value": line.value, "why": line.why}
+
+
+def _view(advice: Advice, diff: str) -> View:
+    seats: list[list[Value]] = [
+        [seat.agent, seat.model, ", ".join(seat.nodes), _turn(seat)] for seat in advice.seats
+    ]
+    fillings: list[list[Value]] = [
+        [each.node, _size(each.needed), _size(each.memory), ", ".join(each.models) or None]
+        for each in advice.fillings
+    ]
+    if advice.lines:
+        reasons = [line for each in advice.lines for line in (_heading(each), f"  {each.why}")]
+        parts: list[tuple[str, View]] = [("", Text(diff)), ("Why:", Text("\n".join(reasons)))]
+    else:
+        parts = [("", Text("Nothing would be better otherwise."))]
+    agents: list[Column | str] = [
+        "agent",
+        "model",
+        Column("nodes", flexible=True),
+        Column("a turn", right=True),
+    ]
+    memory = [Column("needed", right=True), Column("memory", right=True)]
+    nodes: list[Column | str] = ["node", *memory, Column("models", flexible=True)]
+    return Stack([*parts, ("Agents:", Table(agents, seats)), ("Nodes:", Table(nodes, fillings))])
+
+
+def _heading(line: Line) -> str:
+    value = ", ".join(line.value) if isinstance(line.value, tuple) else line.value
+    return f"{'.'.join(line.path)}: {value}"
+
+
+def _turn(seat: Seat) -> str | None:
+    return f"{seat.seconds:.3g} s" if seat.seconds else None
+
+
+def _size(count: int) -> str | None:
+    return f"{count / (1 << 30):.1f} GB" if count else None

@@ -1,0 +1,98 @@
+"""`fleet trace`: one line per request that the relay answered, or the lines of LiteLLM's log."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.view import Cell, Feed, Result, Table, Text
+
+if TYPE_CHECKING:
+    from fleet.cli.terminal.view import Style
+
+GRAVE: dict[str, Style] = {"quiet": "dim", "good": "green", "warning": "yellow", "error": "red"}
+NOTHING = "No requests yet. `fleet up` starts the gateway and the relay, which records them."
+
+
+@command()
+@click.option("-f", "--follow", is_flag=True, help="Go on as more come, until Ctrl-C.")
+@click.option("-n", "--lines", type=click.IntRange(0), default=20, help="How many of the last.")
+@click.option("--agent", default="", metavar="NAME", help="Only requests of this agent.")
+@click.option("--node", default="", metavar="NAME", help="Only what this node answered.")
+@click.option("--since", default="", metavar="WHEN", help="Only from then on: 15m, 2h, 14:30 …")
+@click.option("--explain", is_flag=True, help="Why that node: the estimates, term by term.")
+@click.option(
+    "--log-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Show this log of LiteLLM instead.",
+)
+def trace(
+    *,
+    follow: bool,
+    lines: int,
+    agent: str,
+    node: str,
+    since: str,
+    explain: bool,
+    log_file: Path | None,
+) -> Result:
+    """Show the requests that the relay has answered, one a line, the newest last.
+
+    Tokens are those of the prompt, of the reply, and those of the prompt that the node held
+    already. FIRST is the time to the first piece of the reply; WAIT is the part of it that was
+    spent waiting for a free slot. No text of a prompt or a reply is in a trace.
+
+    WHEN is how long ago (90s, 15m, 2h, 3d), a time of the day (14:30) or a date
+    (2026-11-02T14:30).
+    """
+    from fleet.app.compute.traces import coming_traces, last_traces, traces_of, wanted
+    from fleet.cli.compute.trace_views import COLUMNS, cells, line, trace_data
+    from fleet.cli.terminal.render import room
+    from fleet.config.places import home
+
+    if log_file is not None:
+        if agent or node or since or explain:
+            from fleet.domain.errors import BadInput
+
+            raise BadInput("A log has no traces in it.", fix="Leave the other options out.")
+        return _log(log_file, lines, follow=follow)
+    path = traces_of(home(os.environ))
+    which = wanted(agent, node, since)
+    if follow:
+        coming = map(trace_data, coming_traces(path, which, lines))
+        return Result("trace", coming, Feed(lambda each: line(each, explain=explain, room=room())))
+    found = [trace_data(each) for each in last_traces(path, which, lines)]
+    if explain and found:
+        told = [line(each, explain=True, room=room()).text for each in found]
+        return Result("traces", found, Text("\n".join(told)))
+    empty = "No such request." if agent or node or since else NOTHING
+    return Result("traces", found, Table(COLUMNS, [cells(each) for each in found], empty=empty))
+
+
+def _log(path: Path, lines: int, *, follow: bool) -> Result:
+    from fleet.app.compute.traces import coming_lines, last_lines
+    from fleet.domain.errors import NotFound
+
+    if not path.is_file():
+        raise NotFound(f"There is no file {path}.", fix="`fleet gateway logs` shows our own.")
+    if follow:
+        return Result("log", map(_said, coming_lines(path, lines)), Feed(_log_line))
+    found = [_said(line) for line in last_lines(path, lines)]
+    return Result("log", found, None if wants_json() else Feed(_log_line))
+
+
+def _said(written: str) -> dict[str, Any]:
+    from fleet.cli.compute.litellm_log import read
+
+    return read(written)._asdict()
+
+
+def _log_line(said: dict[str, Any]) -> Cell:
+    from fleet.cli.compute.litellm_log import Said, shown
+
+    return Cell(shown(Said(**said)), GRAVE.get(said["grave"], ""))

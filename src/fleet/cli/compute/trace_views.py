@@ -1,0 +1,130 @@
+"""Traces, as people and as programs read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.terminal.human import SECOND, moment, money, tokens
+from fleet.cli.terminal.measure import fit, harmless, pad
+from fleet.cli.terminal.view import Cell, Column
+
+if TYPE_CHECKING:
+    from fleet.cli.terminal.view import Style, Value
+    from fleet.domain.nodes.route import Estimate
+    from fleet.domain.nodes.trace import Trace
+
+STYLES: dict[str, Style] = {"ok": "green", "failed": "red", "refused": "red", "cancelled": "yellow"}
+COLUMNS = (
+    Column("when"),
+    Column("agent"),
+    Column("session", flexible=True, spare=2),
+    Column("model", flexible=True),
+    Column("node"),
+    Column("in/out/cached", right=True),
+    Column("wait", right=True, spare=1),
+    Column("first", right=True),
+    Column("total", right=True),
+    Column("cost", right=True, spare=4),
+    Column("retries", right=True, spare=3),
+    Column("outcome"),
+)
+ROOM = (8, 12, 12, 16, 12, 15, 7, 7, 7, 7, 2)  # of a line that comes, but for its outcome
+NARROW = (8, 8, 0, 9, 8, 12, 0, 6, 6, 0, 0)  # without those that are spare
+WHOLE = sum(ROOM) + 2 * len(ROOM) + 13  # with `refused (503)`
+TERMS = ("wait", "load", "prefill", "decode")
+
+
+def trace_data(trace: Trace) -> dict[str, Any]:
+    """Durations in microseconds, money in millionths of a dollar."""
+    kept = ("at", "agent", "session", "model", "node", "upstream", "wire")
+    return {
+        **{name: getattr(trace, name) for name in kept},
+        "prompt_tokens": trace.tokens.prompt,
+        "output_tokens": trace.tokens.output,
+        "cached_tokens": trace.tokens.cached,
+        "wait": _micros(trace.times.wait),
+        "first": _micros(trace.times.first),
+        "total": _micros(trace.times.total),
+        "cost": None if trace.cost is None else _micros(trace.cost),
+        "retries": trace.retries,
+        "outcome": trace.outcome,
+        "status": trace.status,
+        "error": trace.error or None,
+        "tried": list(trace.tried),
+        "estimates": [_estimate(each) for each in trace.estimates],
+    }
+
+
+def _estimate(each: Estimate) -> dict[str, Any]:
+    terms = {term: _micros(getattr(each, term)) for term in TERMS}
+    return {"node": each.node, **terms, "total": _micros(each.total), "cached": each.cached}
+
+
+def cells(data: dict[str, Any]) -> list[Value]:
+    outcome, status = data["outcome"], data["status"]
+    words = outcome if outcome == "ok" or not status else f"{outcome} ({status})"
+    return [
+        _when(data["at"]),
+        data["agent"] or None,
+        data["session"] or None,
+        data["model"],
+        data["node"] or None,
+        _tokens(data),
+        *(_seconds(data[name]) for name in ("wait", "first", "total")),
+        money(data["cost"]),
+        data["retries"],
+        Cell(words, STYLES.get(outcome, "")),
+    ]
+
+
+def line(data: dict[str, Any], *, explain: bool, room: int | None = None) -> Cell:
+    """One that comes after others, so its columns are as wide as they are; `room`: of the terminal."""
+    *most, outcome = cells(data)
+    assert isinstance(outcome, Cell)
+    parts = []
+    narrow = room is not None and room < WHOLE
+    for cell, column, wide in zip(most, COLUMNS, NARROW if narrow else ROOM, strict=False):
+        if not wide:
+            continue
+        text = harmless("-" if cell is None else str(cell))
+        text = fit(text, wide) if column.title not in {"when", "node", "in/out/cached"} else text
+        parts.append(pad(text, wide, right=column.right))
+    told = "  ".join([*parts, outcome.text])
+    more = explained(data) if explain else []
+    return Cell("\n".join([told, *(f"    {each}" for each in more)]), outcome.style)
+
+
+def explained(data: dict[str, Any]) -> list[str]:
+    """Why that node, and what went wrong."""
+    found = [_terms(each, chosen=each["node"] == data["node"]) for each in data["estimates"]]
+    if not found and data["node"]:
+        found = [f"{data['node']}: no estimates were recorded"]
+    found += [f"failed before: {each}" for each in data["tried"]]
+    return found + ([f"error: {data['error']}"] if data["error"] else [])
+
+
+def _terms(each: dict[str, Any], *, chosen: bool) -> str:
+    terms = " + ".join(f"{term} {each[term] / SECOND:.2f}" for term in TERMS)
+    held = f"; it held {each['cached']} tokens" if each["cached"] else ""
+    mark = "chosen" if chosen else "else  "
+    return f"{mark} {each['node']}: {each['total'] / SECOND:.2f} s = {terms}{held}"
+
+
+def _tokens(data: dict[str, Any]) -> str:
+    """Of the prompt, of the reply, and those of the prompt that the node held already."""
+    return "/".join(tokens(data[f"{what}_tokens"]) for what in ("prompt", "output", "cached"))
+
+
+def _when(at: int) -> str:
+    """The time; before today the day with it."""
+    day, _, time = moment(at).partition(" ")
+    return time if day == moment(int(datetime.now(UTC).timestamp() * SECOND))[:10] else moment(at)
+
+
+def _seconds(micros: int) -> str:
+    return f"{micros / SECOND:.2f}s" if micros else "-"
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * SECOND)

@@ -1,0 +1,173 @@
+"""`fleet up` and `fleet down`: all that a fleet needs, at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.app.compute.gateway import Services
+    from fleet.app.compute.nodes import Compute
+    from fleet.client import Client
+    from fleet.domain.fleet import Fleet
+    from fleet.domain.nodes.inventory import Warmth
+
+
+@command(config=True)
+@click.option("--warm/--no-warm", default=True, help="Load the models into their nodes' memory.")
+def up(
+    warm: bool,  # noqa: FBT001  # click passes by name
+    config: Path | None,
+) -> Result:
+    """Start the relay and the gateway, warm the models, start the supervisor.
+
+    LiteLLM is installed first if it is not there. What runs already goes on, and is told what is
+    new. Exit status 1 when a model could not be loaded; the rest is up all the same.
+    """
+    from fleet.cli.compute.nodes import compute
+    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.render import say
+
+    client = connect(config=config)
+    nodes, services = compute(client), _services(client)
+    fleet = nodes.fleet
+    if not services.environment.version():
+        say("LiteLLM, which is the gateway, is not installed yet.")
+        services.environment.install(say)
+    services.start(say)
+    rows = _warmed(nodes) if warm else []
+    supervisor = _supervised(config)
+    say(supervisor["said"])
+    failed = [row for row in rows if row.state == "failed"]
+    data = {
+        "ready": not failed,
+        "url": services.url(),
+        "agents": _routes(fleet, rows),
+        "models": [
+            {"model": r.model, "node": r.node, "state": r.state, "why": r.why} for r in rows
+        ],
+        "supervisor": supervisor["pid"],
+    }
+    return Result("up", data, _screen(data, failed), exit_status=1 if failed else 0)
+
+
+@command(config=True)
+@click.option("--agents", is_flag=True, help="End the agents too; their tasks are open again.")
+def down(
+    agents: bool,  # noqa: FBT001  # click passes by name
+    config: Path | None,
+) -> Result:
+    """Stop the supervisor, the gateway and the relay. Agents go on, unless --agents.
+
+    Requests that are being answered are let to end.
+    """
+    from fleet.cli.terminal.connect import connect
+
+    told, data = _supervisor_stopped(agents=agents, config=config)
+    client = connect(config=config)
+    ended = _services(client).stop() if client.app.loaded.project_file else []
+    said = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway does not run."
+    return Result("down", {**data, "stopped": ended}, Text(f"{told}\n{said}"))
+
+
+def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict[str, object]]:
+    """One that is inside the server goes on with it, unless its agents are to be ended."""
+    from fleet.cli.supervisor.run import stop
+    from fleet.domain.errors import Refused
+
+    try:
+        stopped: Result = click.get_current_context().invoke(stop, agents=agents, config=config)
+    except Refused as error:
+        if error.code != "inside_server" or agents:
+            raise
+        return f"{error.message} It goes on: `fleet serve --stop` stops it.", {
+            "pid": None,
+            "ended": [],
+            "going": [],
+        }
+    assert isinstance(stopped.view, Text)
+    return stopped.view.text, dict(stopped.data)
+
+
+def _services(client: Client) -> Services:
+    from fleet.app.compute.gateway import Services
+    from fleet.domain.errors import NotFound
+
+    loaded = client.app.loaded
+    if loaded.project_file is None:
+        raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
+    return Services(loaded.fleet, client.app.home.path, loaded.project_file.parent)
+
+
+def _supervised(config: Path | None) -> dict[str, Any]:
+    from fleet.cli.supervisor.run import start
+
+    context = click.get_current_context()
+    done: Result = context.invoke(start, coder="", most=None, once=False, config=config)
+    assert isinstance(done.view, Text)
+    return {"pid": done.data["pid"], "said": done.view.text}
+
+
+def _warmed(nodes: Compute) -> list[Warmth]:
+    """Each is told of as it is done."""
+    from fleet.cli.terminal.render import say
+
+    models = dict.fromkeys(nodes.fleet.models.values())
+    wanted = [(model.name, serving) for model in models for serving in model.servings]
+    warming = nodes.warm(wanted)
+    told: set[int] = set()
+    over = False
+    while not over:
+        over = warming.wait(0.2)
+        for number, row in enumerate(warming.rows()):
+            if row.state in {"ok", "failed"} and number not in told:
+                told.add(number)
+                say(_told(row), "" if row.state == "ok" else "yellow")
+    return warming.rows()
+
+
+def _told(row: Warmth) -> str:
+    if row.state == "ok":
+        return f"{row.model} is resident on {row.node} ({row.seconds:.1f} s)."
+    return f"{row.model} could not be loaded on {row.node}: {row.why}"
+
+
+def _routes(fleet: Fleet, rows: list[Warmth]) -> list[dict[str, Any]]:
+    """Where the requests of each agent go first."""
+    from fleet.domain.fleet import alias_of
+    from fleet.domain.nodes.model_sizes import spoken_of
+
+    agents = fleet.agents.values()
+    memory = {row.model: row.resident.memory for row in rows if row.resident}
+    words = spoken_of([agent.model for agent in agents if agent.model], memory)
+    found: list[dict[str, Any]] = []
+    for agent in agents:
+        route: dict[str, Any] = {"agent": agent.name, "coder": agent.coder}
+        if agent.model is None:
+            own = agent.model_name or "the model"
+            found.append(route | {"node": None, "to": f"{own} of {agent.coder} itself"})
+            continue
+        first = agent.model.servings[0]
+        route |= {"model": agent.model.name, "alias": alias_of(agent), "node": first.node.name}
+        found.append(route | {"upstream": first.upstream, "to": words[agent.model.name]})
+    return found
+
+
+def _screen(data: dict[str, Any], failed: list[Warmth]) -> Stack:
+    lines = ["Your fleet is ready." if not failed else "Your fleet is up, but not all of it."]
+    lines += [f"{route['agent'].capitalize()} goes to {route['to']}." for route in data["agents"]]
+    lines += [_told(row) for row in failed]
+    lines.append(f"Claude Code can now connect to LiteLLM at {data['url']}.")
+    served = [route for route in data["agents"] if route["node"]]
+    keys = ("agent", "node", "upstream", "alias")
+    columns = [Column(key, flexible=key in {"upstream", "alias"}) for key in keys]
+    after = "fleet generate    writes the files by which programs find it\n"
+    after += "fleet doctor      asks every model once\nfleet trace -f    shows each request"
+    table = Table(columns, [[route[key] for key in keys] for route in served])
+    return Stack([("", Text("\n".join(lines))), ("", table), ("Next:", Text(after))])

@@ -1,0 +1,56 @@
+"""`fleet health` and `fleet metrics`: what the server says of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Column, Pairs, Raw, Result, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.app.server_address import Remote
+
+
+@command(config=True)
+def health(*, config: Path | None) -> Result:
+    """Say whether the server answers: the one of FLEET_URL, else this home's."""
+    server = _server(config)
+    said = server.say("GET", "/health")
+    data = {"url": server.url, **said}
+    return Result("health", data, Pairs([(key, _shown(value)) for key, value in data.items()]))
+
+
+@command(config=True)
+@click.option("--prometheus", is_flag=True, help="Print the text that Prometheus reads.")
+def metrics(*, prometheus: bool, config: Path | None) -> Result:
+    """Show the server's figures; those that count do so from its start on."""
+    server = _server(config)
+    if prometheus:
+        text = server.text("GET", "/metrics")
+        return Result("text", text, Raw(text))
+    rows = server.say("GET", "/metrics/json")["data"]
+    shown = [(row["name"], _labels(row["labels"]), f"{row['value']:g}") for row in rows]
+    columns = [Column("metric"), Column("of", flexible=True), Column("value", right=True)]
+    return Result("metrics", rows, Table(columns, shown))
+
+
+def _server(config: Path | None) -> Remote:
+    from fleet.app import App
+    from fleet.app.server_address import remote_of
+    from fleet.client import connect
+
+    found = connect(config=config)
+    assert isinstance(found.app, App)
+    return found.remote or remote_of(found.app)
+
+
+def _labels(labels: dict[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _shown(value: Any) -> str:
+    return str(value)

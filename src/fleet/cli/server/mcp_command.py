@@ -1,0 +1,106 @@
+"""`fleet mcp` as a command with a help page; see `fleet.cli.server.mcp_bridge`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet.app.mcp_install import Registered
+
+CODERS = ("claude", "codex", "opencode")
+WORDS = {"nothing": "as it was"}
+
+
+@group(invoke_without_command=True)
+@click.pass_context
+def mcp(ctx: click.Context) -> int:
+    """Give the team's tools to a program that speaks MCP over its pipes.
+
+    It uses the server of FLEET_URL (with FLEET_TOKEN), else the one that runs over this home. Where
+    none runs, it works on the store of this home by itself.
+
+        fleet mcp install
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from fleet.cli.server.mcp_bridge import bridge
+
+    return bridge()
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--scope",
+            type=click.Choice(("user", "project")),
+            default="user",
+            show_default=True,
+            help="In your own settings, or in this project's.",
+        ),
+        click.option(
+            "--coder",
+            "coders",
+            multiple=True,
+            type=click.Choice((*CODERS, "all")),
+            help="In this program's settings only. May be repeated.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@mcp.command()
+@options
+@click.option(
+    "--print", "only_print", is_flag=True, help="Show what would be there; write nothing."
+)
+def install(*, coders: tuple[str, ...], scope: str, only_print: bool) -> Result:
+    """Register `fleet mcp` in the settings of Claude Code, Codex and OpenCode.
+
+    Nothing else there is changed. Registered already, it stays as it is.
+    """
+    from fleet.app import mcp_install as registering
+
+    done = _done(registering.shown if only_print else registering.install, coders, scope)
+    if only_print:
+        return Result("registered", _data(done), Stack([(r.file, Text(r.text)) for r in done]))
+    return _result(done)
+
+
+@mcp.command()
+@options
+def uninstall(*, coders: tuple[str, ...], scope: str) -> Result:
+    """Take `fleet mcp` out of the settings of these programs."""
+    from fleet.app import mcp_install as registering
+
+    return _result(_done(registering.uninstall, coders, scope))
+
+
+def _done(
+    act: Callable[..., list[Registered]], coders: tuple[str, ...], scope: str
+) -> list[Registered]:
+    import os
+
+    from fleet.client import here
+    from fleet.config import checkout_top
+
+    named = CODERS if not coders or "all" in coders else tuple(dict.fromkeys(coders))
+    cwd = here()
+    return act(named, scope, checkout_top(cwd) or cwd, os.environ)
+
+
+def _result(done: Sequence[Registered]) -> Result:
+    rows = [(r.coder, WORDS.get(r.did, r.did), r.file) for r in done]
+    columns = ("program", "", Column("file", flexible=True))
+    return Result("registered", _data(done), Table(columns, rows))
+
+
+def _data(done: Sequence[Registered]) -> list[dict[str, str]]:
+    return [r._asdict() for r in done]

@@ -1,0 +1,136 @@
+"""`fleet serve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Pairs, Result, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.app import App
+    from fleet.app.server_process import Service
+
+PORT = 3847
+START = 30.0
+SUPERVISES = 5.0  # seconds to wait for the supervisor inside
+
+
+@command(config=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), envvar="PORT", default=PORT, show_default=True
+)
+@click.option("--name", "names", multiple=True, help="A name by which other machines call it.")
+@click.option("--no-run", is_flag=True, help="Only serve; the supervisor is somebody else's.")
+@click.option(
+    "--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once."
+)
+@click.option("--background", is_flag=True, help="Go on without this terminal.")
+@click.option("--status", is_flag=True, help="Say whether one runs.")
+@click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
+def serve(
+    *, host: str, port: int, names: tuple[str, ...], no_run: bool, most: int | None,
+    background: bool, status: bool, stop: bool, config: Path | None,
+) -> Result | int:  # fmt: skip
+    """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents go on."""
+    from fleet.app.server_process import check_store, service_of
+    from fleet.cli.terminal.connect import connect
+
+    app = connect(config=config).app
+    service = service_of(app.home.path)
+    if stop:
+        return _stop(app, service)
+    if status:
+        return _status(app, service)
+    check_store(app)
+    words = [f"--host={host}", f"--port={port}", *(f"--name={name}" for name in names)]
+    words += ["--no-run"] if no_run else []
+    words += [f"--max={most}"] if most else []
+    if config is not None:
+        words.append(f"--config={config.absolute()}")
+    if background:
+        return _background(app, service, words, port)
+    return _serve(app, host, port, names, None if no_run else most or 0)
+
+
+def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | None) -> int:
+    """`most`: runs at once, 0 for as many as the settings say; None: no supervisor."""
+    from dataclasses import replace
+
+    from fleet.cli.supervisor.foreground import Given, on_signals
+    from fleet.cli.supervisor.in_server import Inside
+    from fleet.cli.terminal.render import say
+    from fleet.server.run import Serving
+
+    serving = Serving(app, host=host, port=port, names=names)
+    inside = None
+    if most is not None:
+        config = str(app.config_file.absolute()) if app.config_file else ""
+        given = Given(most=most, config=config, cwd=str(app.cwd))
+        inside = Inside(lambda: replace(app, listening=True), given, serving.heard, serving.stop)
+    on_signals(serving.stop, inside.wake if inside else lambda: None)
+    serving.run(say, inside)
+    return 0
+
+
+def _stop(app: App, service: Service) -> Result:
+    from fleet.app.server_process import serving_pid
+
+    text = "Stopped." if service.stop(START) else "None runs in the background."
+    pid = serving_pid(app.home.path)
+    if pid:
+        text += f" One runs elsewhere (pid {pid}): end it where it was started."
+    return Result("server", {"running": bool(pid)}, Text(text))
+
+
+def _status(app: App, service: Service) -> Result:
+    """Also of one that runs in a terminal, or as a service of the system."""
+    from fleet.app.server_process import serving_at, serving_pid
+
+    found, url = service.running(), serving_at(app.home.path)
+    running = found is not None or bool(url)
+    data: dict[str, Any] = {"running": running, "background": found is not None}
+    pairs: list[tuple[str, Any]] = [("server", "running" if running else "stopped")]
+    if found is not None:
+        data |= {"pid": found.pid, "port": found.port, "since": found.started_at}
+        pairs += [("pid", found.pid), ("port", found.port)]
+    elif url:
+        pid, port = serving_pid(app.home.path), int(url.rpartition(":")[2])
+        data |= {"pid": pid, "port": port}
+        pairs += [("pid", f"{pid} (not in the background)"), ("port", port)]
+    data["log"] = str(service.log)
+    return Result("server", data, Pairs([*pairs, ("log", str(service.log))]))
+
+
+def _background(app: App, service: Service, words: list[str], port: int) -> Result:
+    from fleet.app.compute.gateway import answers
+    from fleet.app.server_process import begin, serving_at, within
+    from fleet.domain.errors import BadInput, Refused, Unavailable
+
+    if port == 0:
+        raise BadInput("In the background it needs a port of its own.", fix="Give --port.")
+    with service.alone():
+        if service.running():
+            raise Refused("One runs already.", fix="`fleet serve --stop` stops it.")
+        if there := serving_at(app.home.path):
+            raise Refused(f"One runs already, at {there}.", fix="End it where it was started.")
+        since = service.log_size()
+        process = begin(service, ["serve", *words], port=port, cwd=app.cwd)
+        up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
+        if not up or process.poll() is not None:
+            service.stop(1.0)
+            said = " ".join(service.words(4, since).split())
+            raise Unavailable(f"It did not come up: {said}", fix=f"Look at {service.log}.")
+        if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
+            within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
+    return _status(app, service)
+
+
+def _supervises(app: App) -> bool:
+    found = app.daemon.running()
+    return found is not None and found.supervising

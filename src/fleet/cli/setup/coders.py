@@ -1,0 +1,130 @@
+"""The coders: which there are, what each can do, and what of it is on this machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.completion import complete_coders
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Cell, Column, Pairs, Result, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.cli.terminal.view import Value
+    from fleet.domain.fleet import Fleet
+
+COLUMNS = (
+    Column("CODER"),
+    Column("PROGRAM", flexible=True),
+    Column("VERSION"),
+    Column("RESUMES"),
+    Column("WORDS"),
+    Column("COST"),
+    Column("FOUND", flexible=True, least=12),
+)
+SENTENCES = {
+    "resume": "an earlier conversation goes on",
+    "words": "words while it works",
+    "usage": "tells its tokens",
+    "cost": "tells its cost",
+    "context": "tells its context",
+    "limits": "tells a rate limit",
+    "read": "permission read",
+    "edit": "permission edit",
+    "full": "permission full",
+    "verified": "tried",
+}
+
+
+@command(config=True)
+@click.argument("name", required=False, metavar="[CODER]", shell_complete=complete_coders)
+@click.option("--probe/--no-probe", default=True, help="Ask each program for its version.")
+def coders(
+    name: str | None,
+    probe: bool,  # noqa: FBT001  # click passes by name
+    config: Path | None,
+) -> Result:
+    """List the coders; with CODER, all that is known of one.
+
+    A program is asked for its version side by side with the others, for 3 seconds at most.
+    """
+    from fleet.cli.terminal.connect import connect
+
+    fleet = connect(config=config).app.loaded.fleet
+    if name is not None:
+        fleet.check_coder(name)
+    known = _known([name] if name else fleet.coder_names(), fleet, probe=probe)
+    if name is not None:
+        return Result("coder", known[0], _one(known[0]))
+    return Result("coders", known, Table(COLUMNS, [_row(each) for each in known]))
+
+
+def _known(names: list[str], fleet: Fleet, *, probe: bool) -> list[dict[str, Any]]:
+    from fleet.app import make_coder, probe_programs
+    from fleet.domain.errors import Refused
+
+    made: dict[str, Any] = {}
+    for name in names:
+        try:
+            made[name] = make_coder(name, fleet)
+        except Refused as error:  # one of another package that cannot be loaded
+            made[name] = error
+    working = [coder for coder in made.values() if not isinstance(coder, Refused)]
+    there = probe_programs(working, os.environ, ask=probe)
+    return [_facts(name, coder, there.get(name, {}), fleet) for name, coder in made.items()]
+
+
+def _facts(name: str, coder: Any, there: dict[str, Any], fleet: Fleet) -> dict[str, Any]:
+    from fleet.domain.errors import Refused
+    from fleet.domain.fleet import CODERS
+
+    if isinstance(coder, Refused):
+        return {"name": name, "from": "package", "error": coder.message}
+    record = getattr(coder, "abilities", None)
+    declared = "settings" if name in fleet.own_coders else "package"
+    return {
+        "name": name,
+        "from": "fleet" if name in CODERS else declared,
+        **there,
+        "resumes": coder.resumes,
+        "words": record is not None and not record.words.startswith("No."),
+        "costs": coder.costs,
+        "estimates": bool(getattr(coder, "estimates", False)),
+        "window": coder.window,
+        "abilities": asdict(record) if record is not None else None,
+    }
+
+
+def _row(known: dict[str, Any]) -> list[Value]:
+    if "error" in known:
+        return [known["name"], Cell(known["error"], "red"), None, None, None, None, None]
+    record = known["abilities"]
+    missing = known["executable"] and not known["path"]
+    found = Cell("not found", "dim") if missing else known["path"]
+    return [
+        known["name"],
+        record["program"] if record else None,
+        known["version"],
+        *(("no", "yes")[known[what]] for what in ("resumes", "words", "costs")),
+        found,
+    ]
+
+
+def _one(known: dict[str, Any]) -> Pairs:
+    if "error" in known:
+        return Pairs([("coder", known["name"]), ("error", Cell(known["error"], "red"))])
+    record = known["abilities"] or {}
+    found = " ".join(filter(None, (known["path"], known["version"], known["why"])))
+    pairs: list[tuple[str, Value]] = [
+        ("coder", known["name"]),
+        ("program", record.get("program")),
+        ("found", found or ("not found" if known["executable"] else None)),
+        ("from", known["from"]),
+        ("context window", known["window"] or None),
+    ]
+    return Pairs([*pairs, *((label, record.get(key)) for key, label in SENTENCES.items())])

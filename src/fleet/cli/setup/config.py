@@ -1,0 +1,367 @@
+"""Setting up: `fleet init`, `validate`, `config` and `trust`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.completion import complete_keys
+from fleet.cli.terminal.frame import command, group
+from fleet.cli.terminal.view import Cell, Column, Raw, Result, Stack, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.config import Loaded
+    from fleet.config.commands.init import Begun, Imported
+    from fleet.config.commands.set import Context
+
+KINDS = ("python", "node", "rails", "rust", "go", "generic")
+
+
+@command()
+@click.option("--type", "kind", type=click.Choice(KINDS), help="The kind of project.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write this file instead.")
+@click.option("--force", is_flag=True, help="Replace a fleet.yaml that is there; it is kept aside.")
+@click.option("--migrate-legacy", is_flag=True, help="Import the settings of older tools.")
+def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: bool) -> Result:
+    """Set up the home, and the project's fleet.yaml if there is none."""
+    from fleet.config.commands.init import begin_project, ensure_home, migrate
+
+    context = _context()
+    fresh = ensure_home(context.home)
+    begun = begin_project(context, kind=kind, output=output, force=force)
+    imported = migrate(context, begun) if migrate_legacy else []
+    data = {
+        "home": str(context.home),
+        "file": str(begun.file) if begun.file else None,
+        "written": bool(begun.file) and not begun.kept,
+        "kind": begun.kind or None,
+        "ollama": begun.ollama._asdict() if begun.ollama else None,
+        "backup": str(begun.backup) if begun.backup else None,
+        "imported": [_import_data(each) for each in imported],
+    }
+    lines = [f"{'Fleet home initialized at' if fresh else 'Fleet home:'} {context.home}"]
+    lines += _project_lines(begun, context)
+    if migrate_legacy:
+        lines += [line for each in imported for line in _import_lines(each)] or [
+            "There is nothing to import."
+        ]
+    return Result("init", data, Text("\n".join(lines)), notes=_init_notes(begun, context))
+
+
+def _project_lines(begun: Begun, context: Context) -> list[str]:
+    from fleet.config.loader import shown
+
+    if begun.file is None:
+        return ["There is no project here: run it again inside one."]
+    name = shown(begun.file, context.cwd)
+    if begun.kept:
+        return [f"{name} is there already; nothing in it was changed."]
+    lines = [f"Created {name} for a {begun.kind} project."]
+    if begun.backup is not None:
+        lines.append(f"The file that was there is now {shown(begun.backup, context.cwd)}.")
+    if begun.ollama is not None:
+        models = ", ".join(begun.ollama.models) or "no models yet"
+        lines.append(f"Found an Ollama at {begun.ollama.endpoint}: {models}.")
+    else:
+        lines.append("No Ollama answered on this machine: edit the node's endpoint.")
+    return [*lines, "Next: look through it, then run `fleet validate`."]
+
+
+def _init_notes(begun: Begun, context: Context) -> list[str]:
+    from fleet.config import checkout_top
+
+    if begun.file is None or checkout_top(begun.file.parent):
+        return []
+    return [f"{context.cwd} is not in a git repository, so tasks here cannot have worktrees."]
+
+
+def _import_data(each: Imported) -> dict[str, Any]:
+    return {
+        "from": str(each.source),
+        "into": str(each.into),
+        "taken": list(each.taken),
+        "left": list(each.left),
+    }
+
+
+def _import_lines(each: Imported) -> list[str]:
+    taken = ", ".join(each.taken) or "nothing"
+    lines = [f"Imported from {each.source} into {each.into}: {taken}."]
+    return lines + [f"  Not taken: {reason}." for reason in each.left]
+
+
+@command(config=True)
+@click.option("--online", is_flag=True, help="Also ask the nodes whether they have the models.")
+def validate(*, online: bool, config: Path | None) -> Result:
+    """Check fleet.yaml, and your own config.yaml with it.
+
+    What is valid and will not work well is said too: a context that is too small for the program
+    that will use it, a tool that the program does not have, one alias for different models.
+    """
+    from fleet.domain.errors import NotFound
+
+    loaded = load(config)
+    if loaded.project_file is None:
+        raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
+    return _validated(loaded, asked=_asked(config) if online else [])
+
+
+def _asked(config: Path | None) -> list[str]:
+    """What the nodes say that the files do not."""
+    from fleet.cli.compute.nodes import WITHIN, compute
+    from fleet.cli.compute.views import advice
+    from fleet.client import connect
+
+    nodes = compute(connect(config=config))
+    seen = nodes.survey(within=WITHIN)
+    down = [f"{each.node} is offline: {each.why}." for each in seen if each.up is False]
+    return down + advice(nodes.fleet, seen, nodes.unsaid)
+
+
+def _validated(loaded: Loaded, asked: Sequence[str] = ()) -> Result:
+    from fleet.config.advice import advice
+    from fleet.config.loader import shown
+
+    files = [file for file in (loaded.user_file, loaded.project_file) if file and file.exists()]
+    names = [shown(file, Path.cwd()) for file in files]
+    if loaded.project_file is not None:
+        names = names[-1:]
+    lines = [f"{name} is valid." for name in names] or ["There is no file to check."]
+    warnings = [*loaded.warnings, *advice(loaded), *asked]
+    data = {"files": [str(file) for file in files], "warnings": warnings}
+    return Result("validation", data, Text("\n".join([*lines, *warnings])))
+
+
+@group(invoke_without_command=True, json=True, config=True)
+@click.option("--show-origin", is_flag=True, help="Show where each value comes from.")
+@click.option("--raw", is_flag=True, help="Print the file as it is.")
+@click.option("--edit", "-e", "edit_it", is_flag=True, help="Open the file in your editor.")
+@click.option("--validate", "-v", "check", is_flag=True, help="Check the files.")
+@click.option("--project", is_flag=True, help="With --raw or --edit: the project's file.")
+@click.pass_context
+def config(
+    ctx: click.Context,
+    *,
+    show_origin: bool,
+    raw: bool,
+    edit_it: bool,
+    check: bool,
+    project: bool,
+    config: Path | None,
+) -> Result | None:
+    """Show, set, edit or check the settings."""
+    ctx.obj = config
+    if ctx.invoked_subcommand is not None:
+        return None
+    if edit_it:
+        return _edit(config, project=project)
+    if check:
+        return _validated(load(config))
+    return _raw(config, project=project) if raw else _show(config, show_origin=show_origin)
+
+
+@config.command("show", config=True)
+@click.option("--show-origin", is_flag=True, help="Show where each value comes from.")
+@click.option("--raw", is_flag=True, help="Print the file as it is.")
+@click.option("--project", is_flag=True, help="With --raw: the project's file.")
+@click.pass_obj
+def config_show(
+    above: Path | None, *, show_origin: bool, raw: bool, project: bool, config: Path | None
+) -> Result:
+    """Show every setting and its value."""
+    file = config or above
+    return _raw(file, project=project) if raw else _show(file, show_origin=show_origin)
+
+
+@config.command("set", config=True)
+@click.argument(
+    "assignments",
+    nargs=-1,
+    required=True,
+    metavar="KEY=VALUE...",
+    shell_complete=complete_keys,
+)
+@click.option("--project", is_flag=True, help="Set it in the project's fleet.yaml.")
+@click.pass_obj
+def config_set(
+    above: Path | None, *, assignments: tuple[str, ...], project: bool, config: Path | None
+) -> Result:
+    """Set values in your own config.yaml, or in the project's file."""
+    from fleet.config.commands.set import apply, parsed
+    from fleet.config.commands.show import one_line
+    from fleet.config.keys import table
+    from fleet.config.keys.values import shown
+
+    context = _context()
+    file = config or above
+    changes = [parsed(each) for each in assignments]
+    layer = table.PROJECT if project or file else table.USER
+    if layer == table.USER:
+        _only_people("set a person's own settings")
+    target = _existing(context.cwd / file) if file else context.file(layer)
+    loaded = apply(changes, file=target, layer=layer, context=context)
+    values = {".".join(c.path): shown(c.key, c.value) for c in changes}
+    lines = [f"{path} = {one_line(value)}" for path, value in values.items()]
+    text = Text("\n".join([*lines, f"Written to {target}."]))
+    notes = _overridden(loaded, layer, list(values)) if loaded is not None else []
+    return Result("config_set", {"file": str(target), "values": values}, text, notes=notes)
+
+
+def _overridden(loaded: Loaded, layer: str, paths: list[str]) -> list[str]:
+    from fleet.config.commands.show import one_of
+
+    found = [one_of(loaded, path) for path in paths if path in loaded.origins]
+    return [
+        f"{each.setting} is still {each.text}: {each.origin} wins."
+        for each in found
+        if each.origin.layer != layer
+    ]
+
+
+@config.command("edit", config=True)
+@click.option("--project", is_flag=True, help="Edit the project's fleet.yaml.")
+@click.pass_obj
+def config_edit(above: Path | None, *, project: bool, config: Path | None) -> Result:
+    """Open the project's fleet.yaml, or your own config.yaml, in your editor."""
+    _only_people("edit a person's own settings")
+    return _edit(config or above, project=project)
+
+
+@config.command("validate", config=True)
+@click.pass_obj
+def config_validate(above: Path | None, *, config: Path | None) -> Result:
+    """Check the files that are there."""
+    return _validated(load(config or above))
+
+
+@command(config=True)
+@click.option("--show", is_flag=True, help="Only show what would be trusted.")
+@click.option("--revoke", is_flag=True, help="Trust this project no longer.")
+def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
+    """Let this project's settings run commands, send data out and choose the store."""
+    from fleet.config import trust as trusting
+    from fleet.config.files.write import only_writer
+    from fleet.domain.errors import NotFound
+
+    context, loaded = _context(), load(config)
+    file = loaded.project_file
+    if file is None:
+        raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
+    if not (show or revoke):
+        _only_people("trust the settings of its own project")
+    if revoke:
+        with only_writer(context.home):
+            done = trusting.revoke(context.home, file)
+        said = f"{file} is no longer trusted." if done else f"{file} was not trusted."
+        return Result("trust", {"file": str(file), "trusted": False}, Text(said))
+    if loaded.asked and not show:
+        with only_writer(context.home):
+            trusting.record(context.home, file, trusting.values(loaded.asked))
+    return _trust_result(loaded, file, trusted=loaded.trusted or not show)
+
+
+def _trust_result(loaded: Loaded, file: Path, *, trusted: bool) -> Result:
+    from fleet.config.commands.show import one_line
+    from fleet.config.keys.table import SENDS
+    from fleet.config.keys.values import shown
+
+    found = [
+        (".".join(path), shown(leaf.key, leaf.value), leaf.key.trust or SENDS)
+        for path, leaf in loaded.asked.items()
+    ]
+    settings = [{"setting": name, "value": value, "why": why} for name, value, why in found]
+    data = {"file": str(file), "trusted": trusted, "settings": settings}
+    rows = [(name, one_line(value), why) for name, value, why in found]
+    if not rows:
+        return Result("trust", data, Text(f"{file} asks for nothing that needs trust."))
+    columns = [Column("setting"), Column("value", flexible=True), Column("why it needs trust")]
+    word = "Trusted" if trusted else "Not trusted yet"
+    return Result("trust", data, Stack([(f"{word}: {file}", Table(columns, rows))]))
+
+
+def _only_people(what: str) -> None:
+    """What decides over runs is not for a run to decide."""
+    from fleet.domain.errors import Forbidden
+
+    if os.environ.get("FLEET_RUN_ID"):
+        raise Forbidden(f"A run may not {what}.", fix="Ask a person.")
+
+
+def _context() -> Context:
+    from fleet.config import home
+    from fleet.config.commands.set import Context
+    from fleet.domain.errors import BadInput
+
+    try:
+        cwd = Path.cwd()
+    except FileNotFoundError:
+        raise BadInput("The directory you are in is gone.", fix="Change to another.") from None
+    return Context(cwd, home(os.environ), os.environ)
+
+
+def load(config: Path | None) -> Loaded:
+    from fleet.config import load as read
+
+    context = _context()
+    return read(context.cwd, home=context.home, env=context.env, config_file=config)
+
+
+def _show(config: Path | None, *, show_origin: bool) -> Result:
+    from fleet.config.commands.show import all_of
+
+    loaded = load(config)
+    data, rows = [], []
+    for each in all_of(loaded):
+        layer, (name, line), note = each.origin
+        place = {"layer": layer, "file": name, "line": line, "note": note}
+        data.append({"setting": each.setting, "value": each.value, **place})
+        cells = [each.setting, each.text, *([str(each.origin)] if show_origin else [])]
+        rows.append([Cell(cell, "dim" if layer == "default" else "") for cell in cells])
+    columns = [Column("setting"), Column("value", flexible=True)]
+    columns += [Column("from", flexible=True)] if show_origin else []
+    return Result("config", data, Table(columns, rows), notes=loaded.warnings)
+
+
+def _existing(file: Path) -> Path:
+    from fleet.domain.errors import NotFound
+
+    if file.is_file():
+        return file
+    what = "is a directory, not a file." if file.is_dir() else "is not there."
+    raise NotFound(f"{file} {what}", fix="`fleet init` writes your files.")
+
+
+def _raw(config: Path | None, *, project: bool) -> Result:
+    context = _context()
+    named = context.cwd / config if config else context.file("project" if project else "user")
+    text = _existing(named).read_text(encoding="utf-8", errors="surrogateescape")
+    return Result("config_file", {"file": str(named), "text": text}, Raw(text))
+
+
+def _edit(config: Path | None, *, project: bool) -> Result:
+    """The project's file, which people write by hand; without one, your own."""
+    import shlex
+    import subprocess
+
+    from fleet.config.commands.init import ensure_home
+    from fleet.domain.errors import BadInput, Refused
+
+    context = _context()
+    ensure_home(context.home)
+    named = context.file("project") if project else context.edited()
+    file = _existing(context.cwd / config if config else named)
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        ended = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"The editor '{editor}' cannot be run: {error}.", fix="Set EDITOR."
+        ) from None
+    if ended:
+        raise Refused(f"The editor ended with status {ended}.", fix=f"Look at {file}.")
+    return _validated(load(config))

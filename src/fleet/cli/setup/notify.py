@@ -1,0 +1,62 @@
+"""Whether notices arrive."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.view import Cell, Column, Result, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.app import App
+
+
+@command(config=True)
+def notify(*, config: Path | None) -> Result:
+    """Send a test notice to what is configured, and say what became of it.
+
+    With `fleet config set notify.desktop=true`, or an address in `notify.webhook`, the supervisor
+    tells you when a task asks, fails or ends.
+    """
+    from fleet.cli.terminal.connect import connect
+    from fleet.domain.errors import Refused
+
+    app = connect(config=config).app
+    if not app.notifiers():
+        raise Refused(
+            "Nobody is told of anything.",
+            fix="`fleet config set notify.desktop=true`, or notify.webhook=https://HOST/PATH.",
+            code="no_notify",
+        )
+    told = _told(app)
+    rows = [
+        (
+            each["by"],
+            Cell("told", "green") if each["told"] else Cell("not told", "red"),
+            each["why"],
+        )
+        for each in told
+    ]
+    view = Table(["by", "outcome", Column("why", flexible=True)], rows)
+    status = 0 if all(each["told"] for each in told) else 3
+    return Result("notified", told, view, exit_status=status)
+
+
+def _told(app: App) -> list[dict[str, Any]]:
+    from fleet.domain.errors import Unavailable
+    from fleet.supervisor.notices import Notice
+
+    words = f"This is a test from {app.home.host_id()}."
+    body = Notice("test", "", "Fleet", words, "", time.time_ns() // 1000).body()
+    found: list[dict[str, Any]] = []
+    for notifier in app.notifiers():
+        try:
+            notifier.send(body)
+        except Unavailable as error:
+            found.append({"by": notifier.name, "told": False, "why": error.message})
+        else:
+            found.append({"by": notifier.name, "told": True, "why": None})
+    return found

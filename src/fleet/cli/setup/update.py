@@ -1,0 +1,62 @@
+"""Is there a newer release, and how to get it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.render import Result, Text
+
+if TYPE_CHECKING:
+    from fleet.app import App
+
+FRESH = 24 * 3600  # seconds for which an answer of the index is good
+
+
+@command()
+@click.option("--check", is_flag=True, help="Only say whether there is a newer release.")
+@click.option("--force", is_flag=True, help="Ask the index now, whatever it said today.")
+def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes by name
+    """Get the newest release, by whatever this one was installed with."""
+    from fleet import __version__
+    from fleet.cli.terminal.connect import connect
+    from fleet.domain.errors import Refused
+
+    app = connect().app
+    how = app.installation()
+    newest = _newest(app, force=force)
+    newer = app.is_newer(newest, __version__)
+    data = {"installed": __version__, "newest": newest, "newer": newer, "method": how.method}
+    if not newer:
+        return Result("update", data, Text(f"fleet {__version__} is the newest release."))
+    words = f"fleet {newest} is out; {__version__} is installed (by {how.method})."
+    if check or not how.command:
+        way = how.advice or " ".join(how.command)
+        return Result("update", data, Text(f"{words}\nGet it: {way}"))
+    done = subprocess.run(how.command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        last = " ".join((done.stderr or done.stdout).split())[-400:]
+        raise Refused(
+            f"{' '.join(how.command)} failed: {last}", fix="Run it yourself to see all of it."
+        )
+    return Result("update", data | {"updated": True}, Text(f"{words}\nIt is installed now."))
+
+
+def _newest(app: App, *, force: bool) -> str:
+    file = app.home.path / "update.json"
+    if not force:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            held = json.loads(file.read_text())
+            if 0 <= time.time() - float(held["at"]) < FRESH:
+                return str(held["newest"])
+    found = app.newest_release()
+    with suppress(OSError):
+        app.home.ensure()
+        file.write_text(json.dumps({"at": time.time(), "newest": found}))
+    return found

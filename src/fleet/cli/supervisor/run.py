@@ -1,0 +1,307 @@
+"""The supervisor: in the foreground, or started, asked about and stopped from outside."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.supervisor.status import found, going, or_none, shown
+from fleet.cli.terminal.completion import complete_coders
+from fleet.cli.terminal.frame import group, wants_json
+from fleet.cli.terminal.view import Pairs, Result, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.app import App
+    from fleet.cli.supervisor.foreground import Given
+    from fleet.client import Client
+
+START = 30.0  # seconds for a supervisor to take up its host; the store may be far away
+ADOPTING = 5.0
+STOP = 30.0  # it ends between two steps, none of which waits
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    most = click.IntRange(1, 1000)
+    for option in (
+        click.option("--once", is_flag=True, help="End when nothing runs and nothing could start."),
+        click.option("--max", "most", type=most, help="How many runs at once."),
+        click.option(
+            "--coder",
+            default="",
+            shell_complete=complete_coders,
+            help="The coder of tasks that name none.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@group(invoke_without_command=True, json=True, config=True)
+@options
+@click.option("--detach", is_flag=True, help="Go on without this terminal, as `start` does.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    coder: str,
+    most: int | None,
+    once: bool,
+    detach: bool,
+    config: Path | None,
+) -> Result | int:
+    """Run the supervisor: it turns ready tasks into runs.
+
+    Alone it runs in this terminal until Ctrl-C. Whichever way it ends, agents go on, and the next
+    supervisor takes them up.
+    """
+    ctx.obj = config
+    given = _given(coder, most, config, once=once, detached=False)
+    if ctx.invoked_subcommand is None:
+        return _started(given) if detach else _alone(given)
+    if detach or given._replace(config="", cwd="") != type(given)():
+        from fleet.domain.errors import BadInput
+
+        name = ctx.invoked_subcommand
+        raise BadInput(f"`{name}` stands before the options.", fix=f"Write fleet run {name} …")
+    return 0
+
+
+@run.command("foreground", json=False, config=True)
+@options
+@click.option("--detached", is_flag=True, hidden=True)
+@click.pass_obj
+def foreground(
+    before: Path | None,
+    *,
+    coder: str,
+    most: int | None,
+    once: bool,
+    detached: bool,
+    config: Path | None,
+) -> int:
+    """Run it in this terminal, as `fleet run` alone does."""
+    return _foreground(_given(coder, most, config or before, once=once, detached=detached))
+
+
+@run.command("start", config=True)
+@options
+@click.pass_obj
+def start(
+    before: Path | None, *, coder: str, most: int | None, once: bool, config: Path | None
+) -> Result:
+    """Start it without a terminal, and wait until it supervises.
+
+    What it says goes to logs/supervisor.log in the home. When one runs already, that is fine.
+    """
+    return _started(_given(coder, most, config or before, once=once, detached=True))
+
+
+@run.command("stop", config=True)
+@click.option("--agents", is_flag=True, help="End its agents too; their tasks are open again.")
+@click.pass_obj
+def stop(before: Path | None, *, agents: bool, config: Path | None) -> Result:
+    """Stop the supervisor. Agents go on, and the next one takes them up."""
+    client = _client(config or before)
+    pid = _stopped(client)
+    said = f"Stopped the supervisor (pid {pid})." if pid else "No supervisor runs here."
+    if agents:
+        ended = client.stop_runs()
+        tasks = [each.task for each in ended]
+        said += f" Ended {_agents(len(ended))}{_open_again(tasks)}"
+        return Result("stopped", {"pid": pid or None, "ended": tasks, "going": []}, Text(said))
+    left = or_none(going, client)
+    if left:
+        said += f" {_agents(len(left))} {'goes' if len(left) == 1 else 'go'} on:"
+        said += " `fleet run start` takes up, `fleet run stop --agents` ends."
+    return Result("stopped", {"pid": pid or None, "ended": [], "going": left}, Text(said))
+
+
+def _open_again(tasks: list[str]) -> str:
+    return f"; to go on with the next `fleet run`: {', '.join(tasks)}." if tasks else "."
+
+
+@run.command("restart", config=True)
+@click.pass_obj
+def restart(before: Path | None, *, config: Path | None) -> Result:
+    """Stop it and start it again with the same options, in this shell's environment."""
+    from fleet.cli.supervisor.foreground import Given
+    from fleet.cli.terminal.connect import connect
+
+    client = connect(config=config or before)
+    last = client.app.daemon.last()
+    pid = _stopped(client)
+    given = Given(cwd=str(client.app.cwd), detached=True)
+    if last is not None:
+        there = last.cwd if Path(last.cwd).is_dir() else given.cwd
+        given = given._replace(coder=last.coder, most=last.most, config=last.config, cwd=there)
+    if config or before:
+        given = given._replace(config=str((config or before or Path()).absolute()))
+    left = going(client)
+    done = _started(given)
+    adopted = _adopted(client, left)
+    was = f"Stopped the one before (pid {pid}). " if pid else "None ran before. "
+    taken = f" It has taken up {_agents(adopted)}." if adopted else ""
+    assert isinstance(done.view, Text)
+    data = {**done.data, "before": pid or None, "adopted": adopted}
+    return done._replace(data=data, view=Text(f"{was}{done.view.text}{taken}"))
+
+
+@run.command("status", config=True)
+@click.pass_obj
+def status(before: Path | None, *, config: Path | None) -> Result:
+    """Say whether it runs (status 1 when it does not), and what it has to do."""
+    now = found(_client(config or before))
+    return Result("supervisor", now, Pairs(shown(now)), exit_status=0 if now["running"] else 1)
+
+
+def _client(config: Path | None) -> Client:
+    """Also while the settings are broken: one must be able to look, and to stop it."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.client import connect as connect_silently
+    from fleet.domain.errors import BadConfig
+
+    try:
+        return connect(config=config)
+    except BadConfig:
+        return connect_silently(config=config)
+
+
+def _given(
+    coder: str, most: int | None, config: Path | None, *, once: bool, detached: bool
+) -> Given:
+    from fleet.cli.supervisor.foreground import Given
+    from fleet.client import here
+
+    where = here()
+    named = str(config.absolute()) if config else ""
+    return Given(coder, most or 0, named, str(where), once, detached)
+
+
+def _app(given: Given, *, listening: bool) -> App:
+    from fleet.app import App
+
+    config = Path(given.config) if given.config else None
+    return App(Path(given.cwd), os.environ, config_file=config, listening=listening)
+
+
+def _alone(given: Given) -> int:
+    from fleet.domain.errors import BadInput
+
+    if wants_json():
+        raise BadInput("In a terminal it prints no JSON.", fix="fleet run --detach --json")
+    return _foreground(given)
+
+
+def _foreground(given: Given) -> int:
+    from fleet.cli.supervisor.foreground import supervise
+
+    app = _app(given, listening=True)
+    _check_coder(app, given.coder)
+    return supervise(app, given)
+
+
+def _check_coder(app: App, name: str) -> None:
+    from fleet.app import make_coder
+
+    if name:
+        app.loaded.fleet.check_coder(name)
+        make_coder(name, app.loaded.fleet)
+
+
+def _started(given: Given) -> Result:
+    """Start it apart from us; what is wrong with the settings is said here."""
+    app = _app(given, listening=False)
+    _check_coder(app, given.coder)
+    if running := app.daemon.running():
+        return _there(app, running.pid, f"A supervisor runs here already (pid {running.pid}).")
+    since = app.daemon.log_size()
+    process = app.daemon.start(_words(given), cwd=given.cwd)
+    if app.daemon.wait_for(process, START):
+        said = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
+        return _there(app, process.pid, said)
+    if running := app.daemon.running():  # another start was faster
+        return _there(app, running.pid, f"A supervisor runs here already (pid {running.pid}).")
+    if given.once and process.poll() == 0:
+        return _there(app, process.pid, "The supervisor has done what there was to do.")
+    raise _failure(app, process.poll(), since)
+
+
+def _failure(app: App, status: int | None, since: int) -> Exception:
+    from fleet.domain.errors import Unavailable
+
+    how = "does not supervise yet" if status is None else f"ended with status {status}"
+    words = app.daemon.words(since) or "It said nothing."
+    return Unavailable(f"The supervisor {how}:\n{words}", fix=f"Its log is {app.daemon.log}.")
+
+
+def _words(given: Given) -> list[str]:
+    words = ["run", "foreground", "--detached"]
+    words += ["--coder", given.coder] if given.coder else []
+    words += ["--max", str(given.most)] if given.most else []
+    words += ["--config", given.config] if given.config else []
+    return [*words, *(["--once"] if given.once else [])]
+
+
+def _there(app: App, pid: int, said: str) -> Result:
+    data = {"pid": pid, "home": str(app.home.path), "log": str(app.daemon.log)}
+    return Result("started", data, Text(said))
+
+
+def _stopped(client: Client) -> int:
+    """The pid of the supervisor that we have stopped; 0: none ran."""
+    from fleet.domain.access import Permission, allow
+    from fleet.domain.errors import Unavailable
+
+    if "FLEET_RUN_ID" in os.environ:
+        allow(client.app.actor, Permission.ADMIN)
+    running = client.app.daemon.running()
+    if running is None:
+        return 0
+    _not_inside(client.app, running.pid)
+    if not client.app.daemon.stop(running, STOP):
+        raise Unavailable(
+            f"The supervisor (pid {running.pid}) was asked to stop, but goes on.",
+            fix=f"kill -9 {running.pid} ends it; its agents go on.",
+        )
+    return int(running.pid)
+
+
+def _not_inside(app: App, pid: int) -> None:
+    """What was said to a supervisor must not end a server, and all who use it, with it."""
+    from fleet.app.server_process import service_of, serving_pid
+    from fleet.domain.errors import Refused
+
+    if pid != serving_pid(app.home.path):
+        return
+    apart = service_of(app.home.path).running() is not None
+    how = (
+        "`fleet serve --stop` stops both" if apart else f"Ctrl-C there, or `kill {pid}`, ends both"
+    )
+    raise Refused(
+        f"The supervisor runs inside the server (pid {pid}).",
+        fix=f"{how}; agents go on. `fleet pause` keeps a task from starting.",
+        code="inside_server",
+    )
+
+
+def _adopted(client: Client, runs: list[str]) -> int:
+    """How many of them the new supervisor holds, once it has had the time to take them all up."""
+    store, host = client.app.store, client.app.home.host_id()
+    until = time.monotonic() + ADOPTING
+    while True:
+        holder = store.hosts()[host].holder
+        live = [r for r in store.live_runs(host=host) if r.id in runs]
+        held = sum(run.holder == holder for run in live)
+        if held == len(live) or time.monotonic() > until:
+            return held
+        store.wait(0.05)
+
+
+def _agents(count: int) -> str:
+    return f"{count} agent{'' if count == 1 else 's'}"

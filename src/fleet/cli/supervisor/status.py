@@ -1,0 +1,100 @@
+"""Whether a supervisor runs, and what it has to do."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fleet.cli.terminal.view import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet.client import Client
+
+T = TypeVar("T")
+
+
+def or_none(read: Callable[[Client], T], client: Client) -> T | None:
+    """What the store says; None while it, or the settings that name it, cannot be read."""
+    from fleet.domain.errors import FleetError
+
+    try:
+        return read(client)
+    except FleetError:
+        return None
+
+
+def going(client: Client) -> list[str]:
+    host = client.app.home.host_id()
+    return [run.id for run in client.app.store.live_runs(host=host)]
+
+
+def found(client: Client) -> dict[str, Any]:
+    from fleet import __version__
+    from fleet.app.server_process import service_of, serving_pid
+
+    app = client.app
+    running, last = app.daemon.running(), app.daemon.last()
+    inside = running is not None and running.pid == serving_pid(app.home.path)
+    return {
+        "running": running is not None,
+        "pid": running.pid if running else None,
+        "since": running.started_at if running else None,
+        "detached": running.detached if running else None,
+        "in_server": inside,
+        "version": running.version if running else None,
+        "installed": __version__,
+        "outdated": bool(running and running.code != app.daemon.fingerprint()),
+        "host": app.home.host_id(),
+        "home": str(app.home.path),
+        "log": str(service_of(app.home.path).log if inside else app.daemon.log),
+        "runs": or_none(going, client),
+        "tasks": or_none(_counts, client),
+        "complaints": dict(running.complaints) if running else {},
+        "error": (last.error if last else "") or None,
+        "error_at": (last.error_at if last else 0) or None,
+    }
+
+
+def _counts(client: Client) -> dict[str, int]:
+    """Of the tasks that have not ended, how many are shown with which status."""
+    from collections import Counter
+
+    from fleet.operations.tasks.list import ListTasks
+
+    found = Counter(row.status for row in client.call(ListTasks(limit=10_000)))
+    return dict(sorted(found.items()))
+
+
+def shown(now: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    from fleet.cli.terminal.human import ago, moment
+
+    at = time.time_ns() // 1000
+    state = Cell("running", "green") if now["running"] else Cell("stopped", "yellow")
+    pairs: list[tuple[str, Any]] = [("supervisor", state)]
+    if now["running"]:
+        how = "detached" if now["detached"] else "in a terminal or under a service manager"
+        how = "inside the server" if now["in_server"] else how
+        since = f"{moment(now['since'])} ({ago(now['since'], at)})"
+        pairs += [("pid", f"{now['pid']}, {how}"), ("since", since)]
+        pairs.append(("version", _version(now)))
+    pairs += [("host", now["host"]), ("home", now["home"]), ("log", now["log"])]
+    if now["tasks"] is not None:
+        tasks = ", ".join(f"{count} {status}" for status, count in now["tasks"].items())
+        pairs += [("runs", ", ".join(now["runs"] or ()) or "none"), ("tasks", tasks or "none")]
+    pairs += [("settings", Cell(text, "yellow")) for text in now["complaints"].values()]
+    if now["error"]:
+        text = f"{ago(now['error_at'], at)}: {now['error']}"
+        pairs.append(("last error", Cell(text, "yellow")))
+    return pairs
+
+
+def _version(now: Mapping[str, Any]) -> Cell:
+    if not now["outdated"]:
+        return Cell(str(now["version"]))
+    disk = now["installed"]
+    text = (
+        f"{now['version']}, but what is installed ({disk}) is not what it runs: fleet run restart"
+    )
+    return Cell(text, "yellow")

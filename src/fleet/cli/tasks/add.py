@@ -1,0 +1,139 @@
+"""What `fleet add` was given, as the operation takes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.cli.terminal.measure import fit
+from fleet.client import here
+from fleet.config import checkout_top
+from fleet.domain.errors import BadInput
+from fleet.domain.task import Budget, Limits, Spec
+from fleet.operations.tasks.change import MOST_PROMPT, AddTask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROMPTS = {"prompt": "--prompt", "prompt_file": "--prompt-file", "description": "--description"}
+AMOUNT = re.compile(r"(\$?)\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
+UNITS = {
+    **dict.fromkeys(("$", "usd", "dollar", "dollars"), ("cost", 1_000_000)),
+    **dict.fromkeys(("tok", "token", "tokens"), ("tokens", 1)),
+    **dict.fromkeys(("ktok", "ktokens"), ("tokens", 1_000)),
+    **dict.fromkeys(("mtok", "mtokens"), ("tokens", 1_000_000)),
+    **dict.fromkeys(("s", "sec", "seconds"), ("seconds", 1)),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), ("seconds", 60)),
+    **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600)),
+}
+MOST_BYTES = 4 * MOST_PROMPT + 1  # more than the longest prompt can have
+
+
+def request(title: str, given: Mapping[str, object], *, project: str, cwd: Path | None) -> AddTask:
+    """`cwd` is None when it is to be had on another machine."""
+    return AddTask(
+        title=title,
+        prompt=_prompt(given),
+        project=project,
+        spec=_spec(given, cwd),
+        after=_words(given["after"]),
+        parent=str(given["swarm"]),
+        team=str(given["team"]),
+    )
+
+
+def directory(named: str | None) -> Path:
+    """Where the task works: the directory that was named, or this one."""
+    path = _path(named) if named else here()
+    try:
+        if path.is_dir():
+            return path.resolve()
+        why = "is not a directory"
+    except OSError as error:
+        why = f"cannot be used: {error.strerror}"
+    shown = fit(str(path), 100)
+    raise BadInput(f"{shown} {why}.", fix="Give --cwd a directory that is there.")
+
+
+def _path(typed: str) -> Path:
+    try:
+        return Path(typed).expanduser()
+    except RuntimeError:  # `~` of a user that is not there: a name like any other
+        return Path(typed)
+
+
+def _spec(given: Mapping[str, object], cwd: Path | None) -> Spec:
+    alone = cwd is not None and checkout_top(cwd) is None
+    return Spec(
+        agent=str(given["agent"]),
+        coder=str(given["coder"]),
+        model=str(given["model"]),
+        priority=int(str(given["priority"])),
+        labels=_words(given["label"]),
+        cwd=str(cwd or ""),
+        in_place=bool(given["in_place"]) or alone,
+        base=str(given["base"]),
+        branch=str(given["branch"]),
+        review=bool(given["review"]),
+        limits=Limits(
+            attempts=int(str(given["attempts"] or 0)),
+            time_limit=int(str(given["time_limit"] or 0)),
+            budget=_budget(_words(given["budget"])),
+        ),
+        gate=str(given["gate"]),
+    )
+
+
+def _budget(given: tuple[str, ...]) -> Budget:
+    """`$5`, `200k tokens`, `90m`: each limit once."""
+    limits: dict[str, int] = {}
+    for text in given:
+        found = AMOUNT.fullmatch("".join(text.lower().split()))
+        unit = UNITS.get(found[1] + found[3]) if found else None
+        if found is None or unit is None or not float(found[2]):
+            raise BadInput(
+                f"'{fit(text, 40)}' is not a budget.",
+                fix="Write dollars ($5), tokens (200k tokens) or time (90m, 2h).",
+            )
+        name, size = unit
+        if name in limits:
+            raise BadInput(f"The budget has two limits of {name}.", fix="Give one of them.")
+        limits[name] = max(1, round(float(found[2]) * size))
+    return Budget(**limits)
+
+
+def _words(value: object) -> tuple[str, ...]:
+    assert isinstance(value, tuple)
+    return tuple(str(v) for v in value)
+
+
+def _prompt(given: Mapping[str, object]) -> str:
+    said = [name for name in PROMPTS if given[name] is not None]
+    if len(said) > 1:
+        names = " and ".join(PROMPTS[name] for name in said)
+        raise BadInput(f"{names} say the same thing.", fix="Give one of them.")
+    if given["prompt_file"] is None:
+        return str(given["prompt"] or given["description"] or "")
+    return read_text(str(given["prompt_file"]), "prompt")
+
+
+def read_text(name: str, what: str) -> str:
+    """From the file of this name; `-` is standard input."""
+    where = "standard input" if name == "-" else name
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(MOST_BYTES)
+        else:
+            with _path(name).open("rb") as file:
+                data = file.read(MOST_BYTES)
+    except OSError as error:
+        raise BadInput(
+            f"The {what} cannot be read from {where}: {error.strerror or error}.",
+            fix="Name a file of text, or `-` for standard input.",
+        ) from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{where} is not UTF-8 text.", fix="Convert it to UTF-8 first.") from error

@@ -1,0 +1,102 @@
+"""What runs say: logs."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.render import Feed, Result, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from fleet.client import Client
+    from fleet.operations.tasks.transcript import Spoken
+
+    Reader: TypeAlias = Callable[[str], dict[str, Any]]
+
+
+@command(config=True)
+@click.argument("name", metavar="TASK", shell_complete=complete_tasks)
+@click.option("-n", "--lines", type=click.IntRange(min=1), default=50, help="The last so many.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("--raw", is_flag=True, help="Exactly what the coder wrote.")
+def logs(
+    name: str,
+    lines: int,
+    follow: bool,  # noqa: FBT001  # click passes by name
+    raw: bool,  # noqa: FBT001
+    config: Path | None,
+) -> Result:
+    """Show what a task's newest run said (or TASK.N's)."""
+    from fleet.cli.terminal.connect import connect
+
+    client = connect(config=config)
+    spoken, read, last = _so_far(client, name, lines, raw=raw)
+    if follow:
+        heard = chain(last, _and_on(client, spoken, read))
+        return Result("line", heard, Feed(lambda said: said["text"]))
+    shown = [said["text"] for said in last if said["text"] is not None]
+    screen = client.app.keepers.folder(spoken.run) / "screen.txt"
+    notes = (f"How its screen looked at the end: {screen}",) if screen.exists() else ()
+    return Result("lines", last, Text("\n".join(shown)), notes)
+
+
+def _so_far(
+    client: Client, name: str, most: int, *, raw: bool
+) -> tuple[Spoken, Reader, list[dict[str, Any]]]:
+    """The last lines of what was said, and how and from where to read on."""
+    from fleet.operations.tasks.transcript import ReadTranscript
+
+    spoken = client.call(ReadTranscript(name))
+    read = _reader(client, spoken, raw=raw)
+    last: deque[dict[str, Any]] = deque(maxlen=most)
+    while spoken.lines:  # from the first: a conversation is followed from its beginning
+        last.extend(map(read, spoken.lines))
+        spoken = client.call(ReadTranscript(spoken.run, spoken.offset))
+    return spoken, read, list(last)
+
+
+def _and_on(client: Client, spoken: Spoken, read: Reader) -> Iterator[dict[str, Any]]:
+    """What comes, until the run has ended and all of it was read."""
+    from fleet.operations.tasks.transcript import ReadTranscript
+
+    while spoken.live or spoken.lines:
+        client.app.store.wait(0.2)
+        spoken = client.call(ReadTranscript(spoken.run, spoken.offset))
+        yield from map(read, spoken.lines)
+
+
+def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
+    """Each line as it was written (`line`) and as a person reads it (`text`, or None)."""
+    from fleet.domain.task import Mode
+    from fleet.domain.transcript import SaidKind
+    from fleet.ports import InTerminal
+
+    if raw:
+        return lambda line: {"line": line, "text": line}
+    app = client.app
+    task = app.store.task(spoken.run.rpartition(".")[0])
+    coder, opening = app.coder(spoken.coder, task.project), app.keepers.opening(spoken.run)
+    if task.spec.mode == Mode.TERMINAL and isinstance(coder, InTerminal):
+        listener = coder.watch(opening)
+    else:
+        listener = coder.listen(opening)
+    quiet = {SaidKind.USAGE, SaidKind.SESSION, SaidKind.TURN, SaidKind.REPLY}
+
+    def read(line: str) -> dict[str, Any]:
+        shown = []
+        for said in listener.hear(line):
+            named = "" if said.kind is SaidKind.HEARD else said.name  # an id of its protocol
+            text = " ".join(p for p in (named, said.text) if p)
+            if text and said.kind not in quiet:
+                shown.append(text if said.kind is SaidKind.TEXT else f"[{said.kind}] {text}")
+        return {"line": line, "text": "\n".join(shown) or None}
+
+    return read

@@ -1,0 +1,171 @@
+"""Questions: ask, answer, questions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.render import Column, Result, Table, Text, say
+from fleet.domain.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.client import Client
+    from fleet.operations.messages.rows import MessageRow
+
+
+@command(config=True)
+@click.argument("question")
+@click.option("--task", default="", help="About which task. Inside a run: its own.")
+@click.option("--option", "options", multiple=True, help="A likely answer. May be repeated.")
+@click.option("--park", is_flag=True, help="Do not wait: end this run, and go on with the answer.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to wait for the answer.")
+def ask(
+    question: str,
+    task: str,
+    options: tuple[str, ...],
+    park: bool,  # noqa: FBT001  # click passes by name
+    timeout: float | None,
+    config: Path | None,
+) -> Result:
+    """Ask a question; the task is held until it is answered."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.messages.ask_answer_send import Ask
+
+    client = connect(config=config)
+    asked = client.call(Ask(question, task, options, park))
+    client.app.files.refresh(asked.task)
+    if park:
+        words = f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
+        return Result("question", asked, Text(words))
+    return _wait_for_answer(client, asked, timeout)
+
+
+def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -> Result:
+    from fleet.domain.errors import Unavailable
+    from fleet.operations.messages.ask_answer_send import TakeAnswer
+
+    if not wants_json() and timeout != 0:
+        say(f"{asked.id} holds {asked.task} until it is answered: fleet answer {asked.id} TEXT")
+    until = time.monotonic() + timeout if timeout is not None else None
+    while True:
+        answer = client.call(TakeAnswer(asked.id))
+        if answer is not None:
+            return Result("answer", answer, Text(answer.text))
+        if until is not None and time.monotonic() >= until:
+            raise Unavailable(
+                f"Nobody has answered {asked.id} yet.",
+                fix=f"It stays open: fleet answer {asked.id} TEXT",
+                code="unanswered",
+            )
+        left = until - time.monotonic() if until is not None else 0.5
+        client.app.store.wait(max(0.0, min(0.5, left)))
+
+
+@command(config=True)
+@click.argument("task", shell_complete=complete_tasks)
+@click.argument("text", nargs=-1)
+@click.option("--file", "file", metavar="FILE", help="Read the words from here; `-`: stdin.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    help="Seconds to wait until they were heard. They stay queued after that.",
+)
+def send(
+    task: str, text: tuple[str, ...], file: str | None, wait: float, config: Path | None
+) -> Result:
+    """Tell the agent of TASK something, in the middle of its work.
+
+    It hears it between two steps of its turn, where its program can; else its next run does, which
+    starts when this one has ended.
+    """
+    from fleet.cli.terminal.connect import connect
+
+    return tell(connect(config=config), task, text, file, wait=wait)
+
+
+def tell(
+    client: Client, name: str, text: tuple[str, ...], file: str | None, *, wait: float
+) -> Result:
+    """Send it, wait a while until it was heard, and say which of the three it came to."""
+    from fleet.cli.tasks.add import read_text
+    from fleet.operations.messages.ask_answer_send import ReadMessage, SendWords
+
+    if (file is None) == (not text):
+        raise BadInput("Say what to send once.", fix='fleet send t-1 "Add tests too"')
+    words = read_text(file, "message") if file is not None else " ".join(text)
+    sent = client.call(SendWords(name, words))
+    client.deliver(sent.id, patience=wait)
+    sent = client.call(ReadMessage(sent.id))
+    if sent.status == "refused":
+        raise Refused(
+            f"{sent.task} ended before it heard {sent.id}.", fix=f"fleet show {sent.task}"
+        )
+    return Result("message", sent, Text(_delivery(client, sent)))
+
+
+def _delivery(client: Client, sent: MessageRow) -> str:
+    if sent.status == "delivered":
+        return f"{sent.task} has heard it ({sent.id})."
+    if client.app.store.task(sent.task).state == "running":
+        return f"Queued ({sent.id}): {sent.task} has not heard it yet; it will, or its next run."
+    return f"Queued ({sent.id}): {sent.task} does not run now; its next run is told."
+
+
+@command(config=True)
+@click.argument("task", shell_complete=complete_tasks)
+@click.argument("text", nargs=-1, required=True)
+@click.option("--as-text", is_flag=True, help="A number is the answer itself, and no option's.")
+def answer(
+    task: str,
+    text: tuple[str, ...],
+    as_text: bool,  # noqa: FBT001  # click passes by name
+    config: Path | None,
+) -> Result:
+    """Answer the question of TASK, or the question with that id.
+
+    TEXT may be the number of one of the question's options.
+    """
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.messages.ask_answer_send import Answer
+
+    client = connect(config=config)
+    given = client.call(Answer(task, " ".join(text), as_text))
+    client.app.files.refresh(given.task)
+    shown = " ".join(given.text.split())
+    words = f"Answered {given.reply_to} of {given.task}: {shown[:60]}{'…' * (len(shown) > 60)}"
+    return Result("answer", given, Text(words))
+
+
+@command(config=True)
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=100, help="Show at most this many."
+)
+def questions(limit: int, config: Path | None) -> Result:
+    """List the open questions, oldest first."""
+    from fleet.cli.tasks.views import choices
+    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.human import ago
+    from fleet.operations.messages.ask_answer_send import ListQuestions
+
+    client = connect(config=config)
+    found = client.call(ListQuestions(limit))
+    now = client.app.store.now()
+    columns = (
+        "question",
+        "task",
+        "asked",
+        Column("text", flexible=True, least=20),
+        Column("options", flexible=True, least=16),
+    )
+    rows = [
+        (m.id, m.task, ago(m.at, now), " ".join(m.text.split()), choices(m) or None) for m in found
+    ]
+    notes = ("Answer one: fleet answer QUESTION TEXT",) if found else ()
+    return Result("questions", found, Table(columns, rows, empty="No open questions."), notes)

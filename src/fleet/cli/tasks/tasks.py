@@ -1,0 +1,311 @@
+"""Tasks: add, tasks, show, ready, cancel, retry, close, pause, resume, comment, dep."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from fleet.cli.tasks.views import detail_view, ready_view, task_table
+from fleet.cli.terminal.completion import (
+    complete_agents,
+    complete_coders,
+    complete_statuses,
+    complete_tasks,
+)
+from fleet.cli.terminal.frame import command, group, wants_json
+from fleet.cli.terminal.output import columns
+from fleet.cli.terminal.render import Result, Text
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.client import Client
+    from fleet.operations.tasks.list import ListTasks
+    from fleet.operations.tasks.rows import TaskRow
+
+OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
+
+task_argument = click.argument("task", shell_complete=complete_tasks)
+limit_option = click.option(
+    "-n", "--limit", type=click.IntRange(1, 10_000), default=50, help="Show at most this many."
+)
+
+
+@command(config=True)
+@click.argument("title")
+@click.option("-p", "--prompt", help="What the agent is told. Default: the title.")
+@click.option(
+    "--prompt-file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Read the prompt from here; `-`: stdin.",
+)
+@click.option("-d", "--description", help="The same as --prompt.")
+@click.option(
+    "-a", "--agent", default="", shell_complete=complete_agents, help="The role that does it."
+)
+@click.option(
+    "--coder", default="", shell_complete=complete_coders, help="The program that does it."
+)
+@click.option("--model", default="", help="The model that it uses.")
+@click.option("--priority", type=int, default=2, help="0 is first, 4 is last.")
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="TASK",
+    shell_complete=complete_tasks,
+    help="Wait for it. May be repeated.",
+)
+@click.option("--label", multiple=True, help="May be repeated.")
+@click.option("--cwd", type=click.Path(), help="Where it works. Default: here.")
+@click.option("--in-place", is_flag=True, help="Work in that directory itself, not in a worktree.")
+@click.option("--base", default="", help="The commit to start from.")
+@click.option("--branch", default="", help="The name of its branch.")
+@click.option("--review", is_flag=True, help="Done only when you say so.")
+@click.option("--attempts", type=click.IntRange(1, 100), help="How many runs it gets.")
+@click.option("--time-limit", type=click.IntRange(min=1), help="Seconds that one run may take.")
+@click.option(
+    "--budget",
+    multiple=True,
+    metavar="AMOUNT",
+    help="What all its runs may come to: `$5`, `200k tokens`, `90m`. May be repeated.",
+)
+@click.option("--gate", default="", metavar="COMMAND", help="Done only if this passes.")
+@click.option("--team", default="", help="The team it belongs to.")
+@click.option("--swarm", default="", help="The swarm that it is part of.")
+def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
+    """Queue a task."""
+    from fleet.cli.tasks.add import directory, request
+    from fleet.client import is_away
+
+    if is_away():
+        return _add_there(title, cwd or "", config, given)
+    place = directory(cwd)
+    client = _client(config, cwd=place)
+    project = str(client.app.loaded.project or place)
+    if client.app.actor.run and cwd is None:  # not in its own worktree, which will be gone
+        from fleet.operations.tasks.show import ShowTask
+
+        own = client.call(ShowTask("")).task
+        place, project = directory(own.cwd), own.project
+    row = client.call(request(title, given, project=project, cwd=place))
+    client.app.files.refresh(row.id)
+    return _added(client, row)
+
+
+def _add_there(title: str, cwd: str, config: Path | None, given: Mapping[str, object]) -> Result:
+    """On another machine: its directories are not ours, and it has one of its own."""
+    from fleet.cli.tasks.add import request
+
+    client = _client(config)
+    return _added(client, client.call(request(title, given, project=cwd, cwd=None)))
+
+
+def _added(client: Client, row: TaskRow) -> Result:
+    where = row.cwd or row.project
+    text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {where}]"
+    return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
+
+
+@command(config=True)
+@click.argument("team", required=False, default="")
+@click.option("--all", "everything", is_flag=True, help="Ended ones too.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    shell_complete=complete_statuses,
+    help="Only these. May be repeated.",
+)
+@click.option("--here", is_flag=True, help="Only this project's.")
+@limit_option
+@click.option("--watch", is_flag=True, help="Keep showing them.")
+def tasks(
+    team: str,
+    everything: bool,  # noqa: FBT001  # click passes by name
+    statuses: tuple[str, ...],
+    here: bool,  # noqa: FBT001
+    limit: int,
+    watch: bool,  # noqa: FBT001
+    config: Path | None,
+) -> Result:
+    """List the tasks, newest first."""
+    from fleet.operations.tasks.list import ListTasks
+
+    if re.fullmatch(r"t-\d+(\.\d+)?", team):
+        raise BadInput(f"'{team}' is a task, not a team.", fix=f"fleet show {team}")
+    client = _client(config)
+    project = str(client.app.loaded.project or client.app.cwd.resolve()) if here else ""
+    request = ListTasks(project, team, everything, statuses, limit=limit)
+    if watch and not wants_json():
+        _watch(client, request)
+    found = client.call(request)
+    view = task_table(found, client.app.store.now(), columns(sys.stdout))
+    return Result("tasks", found, view, notes=_supervisor_note(client, found))
+
+
+def _watch(client: Client, request: ListTasks) -> NoReturn:
+    from fleet.cli.terminal.live import Live
+
+    with Live() as live:
+        while True:
+            found = client.call(request)
+            live.update(task_table(found, client.app.store.now(), columns(sys.stdout)))
+            client.app.store.wait(1.0)
+
+
+def _supervisor_note(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...]:
+    waiting = any(t.status in {"ready", "waiting", "postponed"} for t in found)
+    inside = os.environ.get("FLEET_RUN_ID")
+    return (OFF,) if waiting and not inside and not client.supervised() else ()
+
+
+@command(config=True)
+@limit_option
+def ready(limit: int, config: Path | None) -> Result:
+    """List the tasks that could start now."""
+    from fleet.operations.tasks.list import ReadyTasks
+
+    client = _client(config)
+    found = client.call(ReadyTasks(limit))
+    return Result("tasks", found, ready_view(found), notes=_supervisor_note(client, found))
+
+
+@command(config=True)
+@task_argument
+def show(task: str, config: Path | None) -> Result:
+    """Show a task, its runs, and why it is not running."""
+    from fleet.operations.tasks.show import ShowTask
+
+    client = _client(config)
+    found = client.call(ShowTask(task))
+    notes = _supervisor_note(client, [found.task])
+    return Result("task_detail", found, detail_view(found, client.app.store.now()), notes=notes)
+
+
+@command(config=True)
+@task_argument
+def cancel(task: str, config: Path | None) -> Result:
+    """Cancel a task; if it runs, its run is ended first."""
+    from fleet.operations.tasks.change import CancelTask
+    from fleet.operations.tasks.show import ShowTask
+
+    client = _client(config)
+    cancelled = client.call(CancelTask(task))
+    row = client.call(ShowTask(cancelled.id)).task
+    return _changed(row, f"is {row.status}")
+
+
+@command(config=True)
+@task_argument
+def retry(task: str, config: Path | None) -> Result:
+    """Open a task again that has ended."""
+    from fleet.operations.tasks.change import RetryTask
+
+    client = _client(config)
+    row = client.call(RetryTask(task))
+    return _changed(row, "is open again", _supervisor_note(client, [row]))
+
+
+@command(config=True)
+@task_argument
+def reopen(task: str, config: Path | None) -> Result:
+    """Let a task go on: take its answer from Q&A.md, or open it again.
+
+    An answer is what you wrote below the question, under `## A:`.
+    """
+    from fleet.cli.bd.update import Wish, update_issue
+    from fleet.operations.tasks.show import ShowTask
+
+    client = _client(config)
+    said = update_issue(client, task, Wish(status="open"))
+    row = client.call(ShowTask(task)).task
+    notes = _supervisor_note(client, [row])
+    return Result("task", row, Text("\n".join(said)), notes=notes)
+
+
+@command(config=True)
+@task_argument
+@click.option("--reason", default="Closed.", help="Why.")
+def close(task: str, reason: str, config: Path | None) -> Result:
+    """Settle a task by hand: it is done."""
+    from fleet.operations.tasks.change import CloseTask
+
+    row = _client(config).call(CloseTask(task, reason))
+    return _changed(row, "is done" if row.state == "done" else "is done when this run ends")
+
+
+@command(config=True)
+@task_argument
+def pause(task: str, config: Path | None) -> Result:
+    """Keep a task from starting."""
+    from fleet.operations.tasks.change import PauseTask
+
+    row = _client(config).call(PauseTask(task))
+    runs_on = "finishes the run that is going, then " if row.state == "running" else ""
+    return _changed(row, f"{runs_on}does not start until you resume it")
+
+
+@command(config=True)
+@task_argument
+def resume(task: str, config: Path | None) -> Result:
+    """Let a paused or postponed task start."""
+    from fleet.operations.tasks.change import ResumeTask
+
+    client = _client(config)
+    row = client.call(ResumeTask(task))
+    words = "may start" if row.status == "ready" else f"is {row.status}"
+    return _changed(row, words, _supervisor_note(client, [row]))
+
+
+@command(config=True)
+@task_argument
+@click.argument("text")
+def comment(task: str, text: str, config: Path | None) -> Result:
+    """Write a note on a task."""
+    from fleet.operations.messages.ask_answer_send import Comment
+
+    note = _client(config).call(Comment(task, text))
+    return Result("message", note, Text(f"{note.task} has your note ({note.id})."))
+
+
+@group()
+def dep() -> None:
+    """Say which tasks a task waits for."""
+
+
+@dep.command("add", config=True)
+@task_argument
+@click.argument("needs", shell_complete=complete_tasks)
+def dep_add(task: str, needs: str, config: Path | None) -> Result:
+    """Let TASK wait for NEEDS."""
+    from fleet.operations.tasks.dependencies import AddDependency
+
+    return _changed(_client(config).call(AddDependency(task, needs)), f"waits for {needs}")
+
+
+@dep.command("rm", config=True)
+@task_argument
+@click.argument("needs", shell_complete=complete_tasks)
+def dep_rm(task: str, needs: str, config: Path | None) -> Result:
+    """Let TASK no longer wait for NEEDS."""
+    from fleet.operations.tasks.dependencies import RemoveDependency
+
+    row = _client(config).call(RemoveDependency(task, needs))
+    return _changed(row, f"does not wait for {needs}")
+
+
+def _client(config: Path | None, *, cwd: Path | None = None) -> Client:
+    from fleet.cli.terminal.connect import connect
+
+    return connect(config=config, cwd=cwd)
+
+
+def _changed(row: TaskRow, words: str, notes: tuple[str, ...] = ()) -> Result:
+    return Result("task", row, Text(f"{row.id} {words}."), notes=notes)

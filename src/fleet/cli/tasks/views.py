@@ -1,0 +1,265 @@
+"""How tasks look on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.cli.terminal.human import SECOND, ago, clock, duration, money, tokens
+from fleet.cli.terminal.measure import width
+from fleet.cli.terminal.render import Cell, Column, Pairs, Stack, Table, Text
+from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet.cli.terminal.view import Style, Value, View
+    from fleet.domain.task import Budget
+    from fleet.operations.messages.rows import MessageRow
+    from fleet.operations.tasks.rows import TaskRow
+    from fleet.operations.tasks.show import RunRow, TaskDetail
+
+TITLE = 24  # columns that a title should have before anything else is shown beside it
+GAP = 2
+
+_STYLES: dict[str, Style] = {
+    "running": "green",
+    "done": "green",
+    "succeeded": "green",
+    "asking": "yellow",
+    "asked": "yellow",
+    "review": "yellow",
+    "paused": "yellow",
+    "failed": "red",
+    "cancelled": "dim",
+    "waiting": "dim",
+}
+
+
+class Shown(NamedTuple):
+    """A column of a list. Where there is no room, the one of the highest rank goes first."""
+
+    column: Column
+    cell: Callable[[TaskRow, int], Value]
+    rank: int = 0
+
+
+def status(name: str) -> Cell:
+    return Cell(name, _STYLES.get(name, ""))
+
+
+def elapsed(task: TaskRow, now: int) -> Value:
+    run = task.run
+    return _seconds((run.ended_at or now) - run.started_at) if run and run.started_at else None
+
+
+def _clock(task: TaskRow) -> Value:
+    return clock(task.run.started_at) if task.run and task.run.started_at else None
+
+
+def _idle(task: TaskRow, now: int) -> Value:
+    run = task.run
+    return _seconds(now - run.heard_at) if run and run.heard_at and not run.ended_at else None
+
+
+def _seconds(micros: int) -> str:
+    """Whole ones: a table that is drawn again should not flicker."""
+    return duration(max(0, micros // SECOND * SECOND))
+
+
+def peak_context(task: TaskRow, _now: int) -> Value:
+    if not task.run or not task.run.peak_context:
+        return None
+    return ("~" if task.run.usage.estimated else "") + tokens(task.run.peak_context)
+
+
+def _lines(task: TaskRow, _now: int) -> Value:
+    return task.run.lines if task.run else None
+
+
+def _cost(task: TaskRow, _now: int) -> Value:
+    return money(task.run.usage.cost) if task.run and task.run.usage.cost else None
+
+
+def _chosen(task: TaskRow, what: str) -> Value:
+    """Bold: the task asked for it. Dim: it comes from the settings."""
+    value = str(getattr(task, what))
+    if not value:
+        return None
+    return Cell(value, "bold" if what in task.given else "dim")
+
+
+LIST = (
+    Shown(Column("task"), lambda t, _: t.id),
+    Shown(Column("status"), lambda t, _: status(t.status)),
+    Shown(Column("started"), lambda t, _: _clock(t), rank=9),
+    Shown(Column("elapsed", right=True), elapsed, rank=1),
+    Shown(Column("idle", right=True), _idle, rank=4),
+    Shown(Column("context", right=True), peak_context, rank=3),
+    Shown(Column("lines", right=True), _lines, rank=7),
+    Shown(Column("coder"), lambda t, _: _chosen(t, "coder"), rank=2),
+    Shown(Column("model", flexible=True), lambda t, _: _chosen(t, "model"), rank=6),
+    Shown(Column("cost", right=True), _cost, rank=5),
+    Shown(Column("title", flexible=True, least=12), lambda t, _: t.title),
+    Shown(Column("cwd", flexible=True), lambda t, _: Cell(t.cwd, "dim"), rank=8),
+)
+
+
+def task_table(found: Sequence[TaskRow], now: int, room: int | None) -> Table:
+    """`room` is the width of the terminal; None: a pipe, which gets every column always."""
+    cells = {shown: [shown.cell(task, now) for task in found] for shown in LIST}
+    kept = list(LIST)
+    if room is not None:
+        kept = [shown for shown in LIST if any(value is not None for value in cells[shown])]
+        while _needed(kept, cells) > room and (rank := max(s.rank for s in kept)):
+            kept = [shown for shown in kept if shown.rank != rank]
+    fits = room is not None and _needed(kept, cells) <= room
+    columns = [s.column._replace(least=TITLE) if fits and not s.rank else s.column for s in kept]
+    rows = [[cells[shown][n] for shown in kept] for n in range(len(found))]
+    return Table(columns, rows, empty="No tasks.")
+
+
+def _needed(kept: Sequence[Shown], cells: dict[Shown, list[Value]]) -> int:
+    total = GAP * (len(kept) - 1)
+    for shown in kept:
+        texts = [v.text if isinstance(v, Cell) else str(v) for v in cells[shown]]
+        widest = max(map(width, (shown.column.title, *texts)))
+        most = TITLE if not shown.rank else shown.column.least
+        total += min(widest, most) if shown.column.flexible else widest
+    return total
+
+
+def ready_view(found: Sequence[TaskRow]) -> View:
+    columns = ("task", Column("title", flexible=True), Column("cwd", flexible=True))
+    return Table(columns, [(t.id, t.title, t.cwd) for t in found], empty="No ready tasks.")
+
+
+def detail_view(found: TaskDetail, now: int) -> View:
+    parts: list[tuple[str, View]] = [("", Pairs(_facts(found, now)))]
+    if held := _why(found):
+        parts.append(("Why it is not running", Text(held)))
+    if found.prompt:
+        parts.append(("Prompt", Text(found.prompt)))
+    if found.runs:
+        parts.append(("Runs", _runs(found.runs, now)))
+    if found.messages:
+        parts.append(("Messages", _messages(found.messages, now)))
+    return Stack(parts)
+
+
+def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
+    """Those that every task has, then those that this one was given."""
+    task, spec = found.task, found.spec
+    facts: list[tuple[str, Value]] = [
+        ("task", task.id),
+        ("title", task.title),
+        ("status", status(task.status)),
+        ("cwd", f"{task.cwd} (in place)" if spec.in_place else task.cwd),
+        ("agent", _with_origin(task, "agent")),
+        ("coder", _with_origin(task, "coder")),
+        ("model", _with_origin(task, "model")),
+        ("priority", task.priority),
+        ("added", f"{ago(task.created_at, now)} by {found.author}"),
+    ]
+    given: list[tuple[str, Value]] = [
+        ("team", task.team if task.team != "local" else ""),
+        ("labels", ", ".join(task.labels)),
+        ("base", spec.base),
+        ("branch", spec.branch),
+        ("review", "done only when you close it" if spec.review else ""),
+        ("attempts", spec.limits.attempts),
+        ("time limit", _seconds(spec.limits.time_limit * SECOND) if spec.limits.time_limit else ""),
+        ("budget", _budget(spec.limits.budget)),
+        ("gate", spec.gate),
+        ("runs", _place(found)),
+        ("part of", found.parent),
+        ("made of", ", ".join(found.children)),
+        ("after", ", ".join(found.after)),
+        ("needed by", ", ".join(found.needed_by)),
+        ("failed runs", found.failures),
+        ("last words", "" if _why(found) else found.why),
+    ]
+    return facts + [(name, value) for name, value in given if value]
+
+
+def _place(found: TaskDetail) -> str:
+    """Where it is being done now."""
+    run = next((r for r in found.runs if not r.ending), None)
+    if run is None:
+        return ""
+    served = f", {run.model} on node {run.node}" if run.node else ""
+    return f"{run.id} on host {run.host}{served}"
+
+
+def _budget(budget: Budget) -> str:
+    limits = (
+        money(budget.cost) if budget.cost else "",
+        f"{tokens(budget.tokens)} tokens" if budget.tokens else "",
+        duration(budget.seconds * SECOND) if budget.seconds else "",
+    )
+    return ", ".join(filter(None, limits))
+
+
+def _with_origin(task: TaskRow, what: str) -> str:
+    value = str(getattr(task, what)) or "its own"
+    return value if what in task.given else f"{value} (default)"
+
+
+def _why(found: TaskDetail) -> str:
+    """Nobody asks that of a task which is done or was cancelled."""
+    if found.task.state in {"done", "cancelled"}:
+        return ""
+    return "\n".join(f"{w.why}{'  → ' + w.fix if w.fix else ''}" for w in found.waits)
+
+
+def _runs(runs: Sequence[RunRow], now: int) -> View:
+    several = len({r.host for r in runs}) > 1
+    columns: list[Column | str] = [
+        "run",
+        "state",
+        "coder",
+        Column("took", right=True),
+        Column("branch", flexible=True),
+        Column("what came of it", flexible=True, least=16),
+        *([Column("host", flexible=True)] if several else []),
+    ]
+    rows: list[list[Value]] = [
+        [
+            r.id,
+            status(r.ending or r.state),
+            r.coder,
+            duration((r.ended_at or now) - (r.started_at or r.claimed_at)),
+            r.branch or r.path,
+            " ".join(r.detail.split()),
+            *([r.host] if several else []),
+        ]
+        for r in runs
+    ]
+    return Table(columns, rows)
+
+
+def _messages(messages: Sequence[MessageRow], now: int) -> View:
+    columns = (
+        "message",
+        "kind",
+        "status",
+        Column("from", flexible=True),
+        "when",
+        Column("text", flexible=True, least=16),
+    )
+    rows = [
+        (
+            m.id,
+            m.kind,
+            m.status or None,
+            m.author,
+            ago(m.at, now),
+            " ".join(f"{m.text} {choices(m)}".split()),
+        )
+        for m in messages
+    ]
+    return Table(columns, rows)
+
+
+def choices(message: MessageRow) -> str:
+    """The likely answers, each with the number it can be chosen by."""
+    return "  ".join(f"{n}) {option}" for n, option in enumerate(message.options, 1))

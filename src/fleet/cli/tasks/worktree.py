@@ -1,0 +1,93 @@
+"""`fleet worktree`: what an agent's worktree holds, and how its work gets home."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.team.swarms_and_boards import Columns, client_of
+from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.view import Column, Result, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.operations.worktrees import WorktreeRow
+
+handle_argument = click.argument("handle", shell_complete=complete_tasks)
+
+
+@group()
+def worktree() -> None:
+    """Look at an agent's worktree, commit in it, push it, merge it."""
+
+
+@worktree.command(config=True)
+@handle_argument
+def status(*, handle: str, config: Path | None) -> Result:
+    """Show the worktree of HANDLE: a task, a run or a branch."""
+    from fleet.operations.worktrees import ShowWorktree
+
+    found = client_of(config).call(ShowWorktree(handle))
+    rows = [(file.change, file.path) for file in found.files]
+    columns: Columns = ["change", Column("file", flexible=True)]
+    return Result("worktree", found, Table(columns, rows, empty="All is committed."), _told(found))
+
+
+def _told(found: WorktreeRow) -> tuple[str, ...]:
+    head = f"{found.branch or '(no branch)'} at {found.head[:12]} in {found.path}"
+    count = f"{found.ahead} ahead, {found.behind} behind, {found.unpushed} not pushed"
+    more = found.changes - len(found.files)
+    doing = f"In progress: {', '.join(found.in_progress)}." if found.in_progress else ""
+    notes = (f"{head}: {count}.", f"And {more} more files." if more else "", doing)
+    return tuple(note for note in notes if note)
+
+
+@worktree.command(config=True)
+@handle_argument
+@click.option("-m", "--message", required=True, help="What was changed.")
+def commit(*, handle: str, message: str, config: Path | None) -> Result:
+    """Commit all that changed in the worktree of HANDLE; your hooks run."""
+    from fleet.operations.worktrees import CommitWorktree
+
+    done = client_of(config).call(CommitWorktree(message, handle))
+    files = "1 file" if done.files == 1 else f"{done.files} files"
+    return Result("commit", done, Text(f"{done.branch} is at {done.commit[:12]} ({files})."))
+
+
+@worktree.command(config=True)
+@handle_argument
+def push(*, handle: str, config: Path | None) -> Result:
+    """Push the branch of HANDLE to origin; never over what is there."""
+    from fleet.operations.worktrees import PushWorktree
+
+    done = client_of(config).call(PushWorktree(handle))
+    what = "has all of it already" if done.nothing else "has it now"
+    return Result("push", done, Text(f"{done.remote} {what}: {done.branch}."))
+
+
+@worktree.command(config=True)
+@handle_argument
+@click.option("--into", default="", metavar="REF", help="The branch to merge onto.")
+def merge(*, handle: str, into: str, config: Path | None) -> Result:
+    """Merge the branch of HANDLE onto the one that its project has checked out."""
+    from fleet.operations.worktrees import MergeWorktree
+
+    done = client_of(config).call(MergeWorktree(handle, into))
+    how = "had all of it already" if done.nothing else f"is at {done.commit[:12]}"
+    return Result("merge", done, Text(f"{done.onto} {how}: {done.branch}."))
+
+
+@worktree.command(config=True)
+@handle_argument
+@click.option("--title", required=True)
+@click.option("--body", default="")
+@click.option("--base", default="", help="The branch that it is to be merged onto.")
+def pr(*, handle: str, title: str, body: str, base: str, config: Path | None) -> Result:
+    """Push the branch of HANDLE and open a pull request, with GitHub's `gh`."""
+    from fleet.operations.worktrees import ProposeWorktree
+
+    done = client_of(config).call(ProposeWorktree(title, body, base, handle))
+    return Result("pull_request", done, Text(done.url or f"{done.branch} is proposed."))

@@ -1,0 +1,82 @@
+"""`fleet chat`: members of a team talk to each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.team.swarms_and_boards import (
+    Columns,
+    client_of,
+    limit_option,
+    one_line,
+    team_option,
+    when,
+)
+from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.view import Column, Result, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@group()
+def chat() -> None:
+    """Talk to members of the team, or to all of them; only they read it."""
+
+
+@chat.command("open", config=True)
+@click.argument("members", nargs=-1)
+@team_option
+def open_(*, members: tuple[str, ...], team: str, config: Path | None) -> Result:
+    """Open the chat with MEMBERS, or with nobody named that of the whole team."""
+    from fleet.operations.messages.chats import OpenChat
+
+    return Result("chat", client_of(config).call(OpenChat(members, team)))
+
+
+@chat.command("list", config=True)
+@team_option
+@limit_option
+def list_(*, team: str, limit: int, config: Path | None) -> Result:
+    """List the chats that you are in."""
+    from fleet.operations.messages.chats import ListChats
+
+    found = client_of(config).call(ListChats(team, limit=limit))
+    rows = [
+        (c.id, ", ".join(c.participants) or "everyone", c.unread, one_line(c.last.text if c.last else ""))
+        for c in found
+    ]  # fmt: skip
+    columns: Columns = ["chat", Column("with", flexible=True), "unread"]
+    shown = Table([*columns, Column("last", flexible=True)], rows, empty="No chats.")
+    return Result("chats", found, shown)
+
+
+@chat.command(config=True)
+@click.argument("which", metavar="CHAT")
+@click.argument("text", nargs=-1, required=True)
+@team_option
+def say(*, which: str, text: tuple[str, ...], team: str, config: Path | None) -> Result:
+    """Say TEXT in a CHAT."""
+    from fleet.operations.messages.chats import Say
+
+    return Result("saying", client_of(config).call(Say(which, " ".join(text), team=team)))
+
+
+@chat.command(config=True)
+@click.argument("which", metavar="CHAT")
+@click.option("--peek", is_flag=True, help="Do not say that you have read it.")
+@team_option
+@limit_option
+def read(*, which: str, peek: bool, team: str, limit: int, config: Path | None) -> Result:
+    """Show what was said in a CHAT, the newest last, and say that you have read it."""
+    from fleet.operations.messages.chats import MarkChat, ReadChat
+
+    client = client_of(config)
+    found = client.call(ReadChat(which, limit=limit, team=team))
+    if not peek:
+        client.call(MarkChat(which, team=team))
+    rows = [(when(s.at), s.author, one_line(s.text)) for s in reversed(found)]
+    columns: Columns = ["when", "from", Column("text", flexible=True)]
+    return Result("sayings", found, Table(columns, rows, empty="Nothing was said yet."))

@@ -1,0 +1,188 @@
+"""`fleet completion SHELL`, and the answers that its script asks for at every TAB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.main import COMPLETE
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.output import write
+from fleet.cli.terminal.render import Raw, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from click.shell_completion import CompletionItem
+
+PROGRAMS = "fleet flt subagent-fleet"
+MOST_TASKS = 500
+
+BASH = """\
+_fleet_completion() {
+    local IFS=$'\\n' answer kind value
+    answer=$(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD %(var)s=bash_complete "$1")
+    for line in $answer; do
+        IFS=',' read -r kind value <<< "$line"
+        case $kind in
+            dir) COMPREPLY=(); compopt -o dirnames ;;
+            file) COMPREPLY=(); compopt -o default ;;
+            plain) COMPREPLY+=("$value") ;;
+        esac
+    done
+    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
+}
+complete -o nosort -F _fleet_completion %(programs)s
+"""
+
+ZSH = """\
+#compdef %(programs)s
+_fleet_completion() {
+    local -a plain described answer
+    local kind key words_of_it
+    answer=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) \\
+        %(var)s=zsh_complete ${words[1]})}")
+    for kind key words_of_it in ${answer}; do
+        case $kind in
+            plain)
+                if [[ $words_of_it == _ ]]; then
+                    plain+=("$key")
+                else
+                    described+=("$key":"$words_of_it")
+                fi ;;
+            dir) _path_files -/ ;;
+            file) _path_files -f ;;
+        esac
+    done
+    (( $#described )) && _describe -V unsorted described -U
+    (( $#plain )) && compadd -U -V unsorted -a plain
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _fleet_completion "$@"
+else
+    compdef _fleet_completion %(programs)s
+fi
+"""
+
+FISH = """\
+function _fleet_completion
+    set -l words (commandline -opc)
+    set -l answer (env %(var)s=fish_complete COMP_WORDS=(commandline -cp) \\
+        COMP_CWORD=(commandline -t) $words[1])
+    for line in $answer
+        set -l parts (string split -m 1 "," $line)
+        switch $parts[1]
+            case dir
+                __fish_complete_directories $parts[2]
+            case file
+                __fish_complete_path $parts[2]
+            case plain
+                echo $parts[2]
+        end
+    end
+end
+for program in %(programs)s
+    complete --no-files --command $program --arguments "(_fleet_completion)"
+end
+"""
+
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+
+
+@command()
+@click.argument("shell", type=click.Choice(sorted(SCRIPTS)))
+def completion(shell: str) -> Result:
+    """Print a shell's completion script.
+
+    One of these turns it on, from the next shell on:
+
+        echo 'eval "$(fleet completion bash)"' >> ~/.bashrc
+        echo 'eval "$(fleet completion zsh)"' >> ~/.zshrc
+        fleet completion fish > ~/.config/fish/completions/fleet.fish
+    """
+    script = SCRIPTS[shell] % {"var": COMPLETE, "programs": PROGRAMS}
+    return Result("completion", {"shell": shell, "script": script}, Raw(script))
+
+
+def complete(instruction: str) -> int:
+    """Answer the script: `bash_complete` and the like. A TAB never shows an error."""
+    from click.shell_completion import get_completion_class
+
+    from fleet.cli.root import root
+
+    kind = get_completion_class(instruction.partition("_")[0])
+    if kind is None:
+        return 1
+    try:
+        write(kind(root, {}, "fleet", COMPLETE).complete() + "\n")
+    except Exception:  # noqa: BLE001 - an error here would be printed into the line being typed
+        return 1
+    return 0
+
+
+def complete_tasks(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """For `click.argument("task", shell_complete=complete_tasks)`: those that have not ended."""
+    from click.shell_completion import CompletionItem
+
+    from fleet.client import connect
+    from fleet.operations.tasks.list import ListTasks
+
+    client = connect()
+    if not client.app.home.path.is_dir():  # a TAB makes nothing
+        return []
+    rows = client.call(ListTasks(limit=MOST_TASKS))
+    return [CompletionItem(r.id, help=r.title) for r in rows if r.id.startswith(incomplete)]
+
+
+def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _coders() -> list[str]:
+    from fleet.client import connect
+
+    return connect().app.loaded.fleet.coder_names()
+
+
+def _agents() -> Iterable[str]:
+    """The declared ones; every coder is one, too."""
+    from fleet.client import connect
+
+    fleet = connect().app.loaded.fleet
+    return dict.fromkeys((*fleet.agents, *fleet.coder_names()))
+
+
+def _statuses() -> list[str]:
+    from fleet.operations.compat.states import TABLE
+
+    return [word.ours for word in TABLE]
+
+
+def _bd_statuses() -> Iterable[str]:
+    from fleet.operations.compat.states import ASKED
+
+    return ASKED
+
+
+complete_coders = _complete(_coders)
+complete_agents = _complete(_agents)
+complete_statuses = _complete(_statuses)
+complete_bd_statuses = _complete(_bd_statuses)
+
+
+def complete_keys(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """For `config set`: `max_concurrent=`."""
+    from click.shell_completion import CompletionItem
+
+    from fleet.config.keys.table import SETTINGS
+
+    known = [k for k in SETTINGS if k.path.startswith(incomplete) and "*" not in k.path]
+    return [CompletionItem(f"{key.path}=", help=key.doc) for key in known]

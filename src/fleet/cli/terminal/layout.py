@@ -1,0 +1,145 @@
+"""Views as lines of text for a given width, or for a pipe (no width: nothing is cut)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from fleet.cli.terminal.measure import fit, harmless, pad, width
+from fleet.cli.terminal.view import Cell, Column, Feed, Pairs, Raw, Stack, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.cli.terminal.view import Style, Value, View
+
+GAP = "  "
+CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+
+def lines(view: View, *, room: int | None, colour: bool) -> list[str]:
+    """`room` is the width of the terminal, or None where there is none."""
+    match view:
+        case Table():
+            return table_lines(view, room=room, colour=colour)
+        case Pairs(pairs):
+            return pair_lines(pairs, colour=colour)
+        case Text(text, style):
+            text = harmless(text, lines=True)
+            return [paint(line, style, colour=colour) for line in text.splitlines()]
+        case Raw(text):
+            return text.splitlines()
+        case Stack(parts):
+            return stack_lines(parts, room=room, colour=colour)
+        case Feed():
+            raise TypeError("a feed is shown item by item")
+        case _:
+            assert_never(view)
+
+
+def paint(text: str, style: Style, *, colour: bool) -> str:
+    """Colour is always said in words as well: a style only repeats what the text says."""
+    if not style or not colour or not text:
+        return text
+    return f"\x1b[{CODES[style]}m{text}\x1b[0m"
+
+
+def cell(value: Value) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell("-" if value is None else str(value))
+
+
+def table_lines(table: Table, *, room: int | None, colour: bool) -> list[str]:
+    if not table.rows:
+        return [harmless(table.empty)] if table.empty else []
+    columns = [Column(c) if isinstance(c, str) else c for c in table.columns]
+    head = [Cell(column.title.upper(), "bold") for column in columns]
+    rows = [head, *([_one_line(value) for value in row] for row in table.rows)]
+    widths = [max(width(row[i].text) for row in rows) for i in range(len(columns))]
+    if room is not None:
+        kept = needed(widths, columns, room)
+        columns, widths = [columns[i] for i in kept], [widths[i] for i in kept]
+        rows = [[row[i] for i in kept] for row in rows]
+        widths = shrink(widths, columns, room)
+    return [_row(row, columns, widths, cut=room is not None, colour=colour) for row in rows]
+
+
+def _one_line(value: Value) -> Cell:
+    found = cell(value)
+    return Cell(harmless(found.text), found.style)
+
+
+def needed(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """The columns that stay: all, unless even the narrowest row of them all is too wide."""
+    kept = list(range(len(columns)))
+    while any(columns[i].spare for i in kept):
+        least = [
+            min(widths[i], columns[i].least) if columns[i].flexible else widths[i] for i in kept
+        ]
+        if sum(least) + len(GAP) * (len(kept) - 1) <= room:
+            break
+        kept.remove(max(kept, key=lambda i: columns[i].spare))
+    return kept
+
+
+def shrink(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """Take columns from the widest flexible one, again and again, until the row fits.
+
+    A row of which nothing more may be cut stays wider than the room, and the terminal wraps it.
+    """
+    left = [min(w, room) if c.flexible else w for w, c in zip(widths, columns, strict=True)]
+    over = sum(left) + len(GAP) * (len(left) - 1) - room
+    while over > 0:
+        able = [i for i, c in enumerate(columns) if c.flexible and left[i] > c.least]
+        if not able:
+            break
+        left[max(able, key=left.__getitem__)] -= 1
+        over -= 1
+    return left
+
+
+def _row(
+    row: Sequence[Cell],
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    *,
+    cut: bool,
+    colour: bool,
+) -> str:
+    last = len(columns) - 1
+    cells = []
+    for i, (found, column, room) in enumerate(zip(row, columns, widths, strict=True)):
+        text = fit(found.text, room) if cut and column.flexible else found.text
+        space = room - width(text)
+        if column.right:
+            cells.append(" " * space + paint(text, found.style, colour=colour))
+        else:
+            tail = "" if i == last else " " * space
+            cells.append(paint(text, found.style, colour=colour) + tail)
+    return GAP.join(cells).rstrip(" ")
+
+
+def pair_lines(pairs: Sequence[tuple[str, Value]], *, colour: bool) -> list[str]:
+    shown = [(harmless(label), cell(value)) for label, value in pairs]
+    indent = max((width(label) for label, _ in shown), default=0) + len(GAP)
+    found = []
+    for label, value in shown:
+        first, *rest = harmless(value.text, lines=True).splitlines() or [""]
+        start = paint(pad(label, indent), "dim", colour=colour)
+        found.append((start + paint(first, value.style, colour=colour)).rstrip(" "))
+        found += [" " * indent + paint(line, value.style, colour=colour) for line in rest]
+    return found
+
+
+def stack_lines(parts: Sequence[tuple[str, View]], *, room: int | None, colour: bool) -> list[str]:
+    found: list[str] = []
+    for heading, view in parts:
+        body = lines(view, room=room, colour=colour)
+        if not body:
+            continue
+        if found:
+            found.append("")
+        if heading:
+            found.append(paint(harmless(heading), "bold", colour=colour))
+        found += body
+    return found

@@ -1,0 +1,77 @@
+"""One line on the terminal while workspaces are set up: which command runs, and since when.
+
+    with Readying(home.path / "tasks", tasks):
+        client.start(tasks, patience=60)
+
+Into a pipe, and while nothing is set up, nothing is written. The line goes when the block ends.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from fleet.cli.terminal import output, render
+from fleet.cli.terminal.measure import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+EVERY = 0.2  # seconds
+TAIL = 4096  # bytes of a log: what it says last
+CLEAR = "\r\x1b[K"
+
+
+class Readying:
+    """`folder` holds a folder for each task, with the log of its set-up."""
+
+    def __init__(self, folder: Path, tasks: Sequence[str]) -> None:
+        self._logs = [folder / task / "setup.log" for task in tasks]
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+        self._began: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        if output.is_terminal(sys.stderr):
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _tell(self) -> None:
+        shown = ""
+        while not self._over.wait(EVERY):
+            line = self.line(time.monotonic())
+            if line != shown:
+                wide = output.size(sys.stderr)[0]
+                output.write(CLEAR + fit(render.plain(line), wide - 1), sys.stderr)
+                shown = line
+        if shown:
+            output.write(CLEAR, sys.stderr)
+
+    def line(self, now: float) -> str:
+        """Empty while nothing is set up."""
+        going = [command for log in self._logs if (command := running(log))]
+        if not going:
+            self._began.clear()
+            return ""
+        first = going[0]
+        began = self._began.setdefault(first, now)
+        of = f" {len(going)} of {len(self._logs)}" if len(self._logs) > 1 else ""
+        return f"Setting up{of}: {first} ({now - began:.0f} s)"
+
+
+def running(log: Path) -> str:
+    """The command that a set-up is at: its line is the last one until it has ended."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL))
+        last = file.read().decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2]
+        return last[2:] if last.startswith("$ ") else ""
+    return ""

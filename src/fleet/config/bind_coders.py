@@ -1,0 +1,81 @@
+"""The coders that the settings declare, and the names of those that other packages bring."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.errors import nearest
+from fleet.domain.fleet import CODERS, OwnCoder, Spot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.config.declared import Declared
+    from fleet.config.keys.key import Path
+
+GROUP = "fleet.coders"  # of entry points
+SAYS = (
+    "session", "text", "thinking", "tool", "tool_result", "error", "result", "failed",
+    "input", "output", "cached", "context", "usd",
+)  # fmt: skip
+SESSION = "{session}"
+
+
+@cache
+def installed() -> tuple[str, ...]:
+    """It reads the record of every installed package: only for a name that is nothing else."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - likewise
+
+    return tuple(sorted({found.name for found in entry_points(group=GROUP)}))
+
+
+def bound(declared: Declared, withheld: frozenset[Path]) -> dict[str, OwnCoder]:
+    return {
+        name: _coder(declared, name, held, withheld) for name, held in declared.section("coders")
+    }
+
+
+def _coder(
+    declared: Declared, name: str, held: Mapping[str, Any], withheld: frozenset[Path]
+) -> OwnCoder:
+    at, says = ("coders", name), _says(declared, name)
+    if name in CODERS:
+        declared.wrong(at, "is a coder of Fleet's own.", "Give yours another name.")
+    if not held["command"] and (*at, "command") not in withheld:
+        declared.wrong(at, "has no `command`.", "Add the program and its arguments, as a list.")
+    if any(SESSION in word for word in held["resume"]) and "session" not in says:
+        fix = "Add `says: {session: …}`, or leave {session} out of it."
+        declared.wrong((*at, "resume"), "needs to know the session.", fix)
+    own = {k: held[k] for k in ("command", "resume", "counts", "window")}
+    return OwnCoder(name, says=MappingProxyType(says), **own)
+
+
+def _says(declared: Declared, name: str) -> dict[str, Spot]:
+    found = {}
+    for what, text in declared.values("coders", name, "says").items():
+        path = ("coders", name, "says", what)
+        if what not in SAYS:
+            fix = nearest(what, SAYS) or f"It may be {', '.join(SAYS)}."
+            declared.wrong(path, "is nothing that a coder says.", fix)
+            continue
+        spot = _spot(text)
+        if spot is None:
+            fix = "Write a path, such as message.text, after conditions, such as type=message."
+            declared.wrong(path, f"'{text}' is not a place in a JSON line.", fix)
+        else:
+            found[what] = spot
+    return found
+
+
+def _spot(text: str) -> Spot | None:
+    """`type=result response.text`: conditions, then the path, which may be missing after one."""
+    words = text.split()
+    path = () if not words or "=" in words[-1] else tuple(words.pop().split("."))
+    when = [word.partition("=") for word in words]
+    if not (path or when) or not all(found and key and value for key, found, value in when):
+        return None
+    if not all(path) or not all(all(key.split(".")) for key, _, _ in when):
+        return None
+    return Spot(path, tuple((tuple(key.split(".")), value) for key, _, value in when))

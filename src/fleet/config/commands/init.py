@@ -1,0 +1,145 @@
+"""What `fleet init` does: the home, the project's file, and the settings of older tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.config import legacy, trust
+from fleet.config.commands import init_files as starter
+from fleet.config.commands.set import Change, Context, apply
+from fleet.config.files.problems import Problems
+from fleet.config.files.write import only_writer, write_whole
+from fleet.config.keys import table
+from fleet.config.keys.kinds import Wrong, take
+from fleet.config.keys.lookup import resolve
+from fleet.config.loader import file_layer
+from fleet.config.places import PROJECT_FILE, USER_FILE, find_project, user_home
+from fleet.config.project_kind import Ollama, find_ollama, kind_of, set_up
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIRECTORIES = ("tasks", "runs", "worktrees", "logs")
+
+
+class Begun(NamedTuple):
+    """`file` is None when there is no project here; `kept` says that it was there already."""
+
+    file: Path | None
+    kept: bool
+    kind: str = ""
+    ollama: Ollama | None = None
+    backup: Path | None = None
+
+
+class Imported(NamedTuple):
+    source: Path
+    into: Path
+    taken: tuple[str, ...]
+    left: tuple[str, ...]  # each with the reason
+
+
+def ensure_home(home: Path) -> bool:
+    """Make what is missing; True when the home was not there."""
+    fresh = not home.exists()
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in DIRECTORIES:
+            (home / name).mkdir(exist_ok=True)
+    except FileExistsError as error:
+        raise BadInput(
+            f"{error.filename} is a file, where a directory is needed.",
+            fix="Move it away, or set FLEET_HOME to another place.",
+        ) from None
+    if not (home / USER_FILE).exists():
+        write_whole(home / USER_FILE, starter.user_file().encode(), mode=0o600)
+    return fresh
+
+
+def begin_project(context: Context, *, kind: str | None, output: Path | None, force: bool) -> Begun:
+    """Write the project's fleet.yaml, unless it is there and `force` is not given."""
+    root = find_project(context.cwd)
+    if root is None and output is None and context.cwd == user_home(context.env):
+        return Begun(None, kept=False)  # a fleet.yaml there would be that of everything below
+    root = root or context.cwd
+    file = context.cwd / output if output is not None else root / PROJECT_FILE
+    there = file.exists() or file.is_symlink()
+    if there and not force:
+        if output is not None:
+            raise Refused(f"{output} is there already.", fix="--force replaces it.")
+        return Begun(file, kept=True)
+    if file.is_dir() or not file.parent.is_dir():
+        what = "is a directory" if file.is_dir() else "cannot be written: its directory is missing"
+        raise BadInput(f"{output or file} {what}.")
+    kind = kind or kind_of(root)
+    ollama = find_ollama(context.env)
+    text = starter.project_file(root.name or "fleet", kind, set_up(kind, root), ollama)
+    with only_writer(context.home):
+        backup = _set_aside(file) if there else None
+        write_whole(file, text.encode())
+        _trust(file, context)
+    return Begun(file, kept=False, kind=kind, ollama=ollama, backup=backup)
+
+
+def _set_aside(file: Path) -> Path:
+    """Keep the file that is replaced, beside it."""
+    number, backup = 0, file.with_name(f"{file.name}.bak")
+    while backup.exists():
+        number += 1
+        backup = file.with_name(f"{file.name}.bak{number}")
+    write_whole(backup, file.read_bytes(), mode=file.stat().st_mode & 0o777)
+    return backup
+
+
+def _trust(file: Path, context: Context) -> None:
+    """Whoever has just had the file written trusts what it says."""
+    layer = file_layer(table.PROJECT, file, context.cwd, {}, Problems())
+    asked = trust.values(trust.sensitive(layer))
+    if asked:
+        trust.record(context.home, file, asked)
+
+
+def migrate(context: Context, begun: Begun) -> list[Imported]:
+    """Take over what older files say and ours do not; the files themselves stay as they are."""
+    project = find_project(context.cwd) or (begun.file.parent if begun.file else None)
+    there = legacy.sources(context.home, project, user_home(context.env))
+    wanted = [legacy.read(source) for source in there]  # all must be readable before any is taken
+    claimed: set[table.Path] = set()
+    return [_take(found, context, begun, claimed) for found in wanted]
+
+
+def _take(
+    found: legacy.Import, context: Context, begun: Begun, claimed: set[table.Path]
+) -> Imported:
+    layer = found.source.layer
+    file = begun.file if layer == table.PROJECT else None
+    file = file or context.home / USER_FILE
+    if layer == table.USER or begun.kept:
+        claimed |= file_layer(layer, file, context.cwd, {}, Problems()).leaves.keys()
+    changes, left = _changes(found, claimed)
+    if changes:
+        trusting = found.source.ours  # what came with a repository is trusted by nobody yet
+        apply(changes, file=file, layer=layer, context=context, trusting=trusting)
+    claimed |= {change.path for change in changes}
+    taken = [".".join(change.path) for change in changes]
+    legacy.record(context.home, found, taken, left)
+    return Imported(found.source.file, file, tuple(taken), tuple(left))
+
+
+def _changes(found: legacy.Import, claimed: set[table.Path]) -> tuple[list[Change], list[str]]:
+    left = list(found.left)
+    changes = []
+    for name, raw in found.values.items():
+        key, path = resolve(name)
+        try:
+            value = take(key, raw)
+        except Wrong as wrong:
+            left.append(f"{name}: {wrong.message.rstrip('.')}")
+            continue
+        if path in claimed:
+            left.append(f"{name}: it is set already")
+        elif value != key.default:
+            changes.append(Change(key, path, value))
+    return changes, left

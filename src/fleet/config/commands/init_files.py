@@ -1,0 +1,147 @@
+"""The files that `fleet init` writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.config.files.yaml_edit import rendered
+from fleet.config.keys import table
+from fleet.config.keys.kinds import LISTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.config.project_kind import Kind, Ollama
+
+HEAVY, SMALL = "qwen2.5-coder:32b", "qwen2.5-coder:7b"
+
+AGENTS = """\
+agents:
+  planner:
+    model: small-coder
+    description: Use for planning, file discovery, task decomposition, and summarization.
+    tools: [Read, Grep, Glob]
+    permissions: read
+    prompt: |
+      You are a fast local planning agent.
+      Do not edit files.
+      Return a concise response with:
+      - plan
+      - relevant files
+      - risks
+      - next recommended agent
+  implementer:
+    model: heavy-coder
+    description: Use for implementation, bug fixes, refactors, and patch creation.
+    tools: [Read, Grep, Glob, Edit, Bash]
+    prompt: |
+      You are a senior implementation agent.
+      Make minimal, correct changes.
+      Prefer small patches.
+      Run relevant checks when possible.
+      Explain what changed and why.
+  reviewer:
+    model: heavy-coder
+    description: Use after implementation to review diffs, tests, regressions, and maintainability.
+    tools: [Read, Grep, Glob, Bash]
+    permissions: read
+    prompt: |
+      You are a strict code reviewer.
+      Focus on correctness, regressions, missing tests, security issues,
+      over-engineering, and maintainability.
+      Review the diff and test output.
+      Return only actionable issues.
+  summarizer:
+    model: small-coder
+    description: Use to summarize long files, logs and discussions.
+    tools: [Read]
+    permissions: read
+    prompt: |
+      You are a fast local summarizing agent.
+      Do not edit files.
+      Keep what a reader must know, and leave out the rest.
+"""
+
+
+def project_file(name: str, kind: str, work: Kind, ollama: Ollama | None) -> str:
+    """A fleet.yaml that is valid as it is."""
+    return "\n".join(
+        [
+            "# This project's fleet. `fleet validate` checks it, `fleet config` shows what counts.",
+            "project:",
+            f"  name: {rendered(name)}",
+            "",
+            _compute(ollama),
+            AGENTS,
+            f"# How a new worktree is made ready ({kind} project).",
+            "workspace:",
+            *_items("credential_files", work.credential_files),
+            *_items("setup", work.setup),
+            "",
+        ]
+    )
+
+
+def _compute(ollama: Ollama | None) -> str:
+    found = ollama.models if ollama is not None else ()
+    heavy, small = (found[0], found[-1]) if found else (HEAVY, SMALL)
+    if ollama is None:
+        said = "# No Ollama answered on this machine: give the address of one that you have."
+    elif found:
+        said = f"# This Ollama has: {', '.join(found)}."
+    else:
+        said = f"# This Ollama has no models yet: `ollama pull {SMALL}`."
+    return f"""\
+nodes:
+  {said}
+  local:
+    endpoint: {ollama.endpoint if ollama is not None else "http://localhost:11434"}
+    tags: [local]
+
+models:
+  heavy-coder:
+    node: local
+    upstream: {rendered(heavy)}
+    alias: claude-sonnet-local
+    context: 32768
+    timeout: 600
+  small-coder:
+    node: local
+    upstream: {rendered(small)}
+    alias: claude-haiku-local
+    context: 32768
+    timeout: 300
+"""
+
+
+def _items(name: str, items: Sequence[str]) -> list[str]:
+    if not items:
+        return [f"  {name}: []"]
+    return [f"  {name}:", *(f"    - {rendered(item)}" for item in items)]
+
+
+def user_file() -> str:
+    """A config.yaml in which every setting is there with its default, commented out."""
+    lines = [
+        "# Your own settings, for all your projects. A project's fleet.yaml wins over this file,",
+        "# the environment and flags win over both. `fleet config set KEY=VALUE` changes a line.",
+    ]
+    section = ""
+    for key in table.SETTINGS:
+        head, _, name = key.path.rpartition(".")
+        if head != section:
+            lines += ["", f"# {head}:"]
+            section = head
+        if not head:
+            lines.append("")
+        indent = "  " if head else ""
+        value = list(key.default) if key.kind in LISTS else key.default
+        lines += [f"# {indent}# {line}" for line in _wrapped(key.doc)]
+        lines.append(f"# {indent}{name}: {rendered(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    import textwrap  # noqa: PLC0415 - only when the file is written
+
+    return textwrap.wrap(text, 92)

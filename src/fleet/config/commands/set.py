@@ -1,0 +1,139 @@
+"""Values set from the command line: all of them or none, and only when the result is valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.config.files.problems import InvalidConfig
+from fleet.config.files.write import only_writer, write_whole
+from fleet.config.files.yaml_edit import put
+from fleet.config.keys import table
+from fleet.config.keys.kinds import Wrong
+from fleet.config.keys.lookup import resolve
+from fleet.config.keys.values import read
+from fleet.config.loader import examine, shown
+from fleet.config.places import PROJECT_FILE, USER_FILE, find_project
+from fleet.config.trust import record, values
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.config.files.problems import Problems
+    from fleet.config.loader import Loaded
+
+
+class Context(NamedTuple):
+    """Where a command runs."""
+
+    cwd: Path
+    home: Path
+    env: Mapping[str, str]
+
+    def file(self, layer: str) -> Path:
+        """The file of a layer, which need not exist; raise `NotFound` outside a project."""
+        if layer == table.USER:
+            return self.home / USER_FILE
+        root = find_project(self.cwd)
+        if root is None:
+            fix = "Run it inside a project, or leave out --project."
+            raise NotFound("There is no project here.", fix=fix)
+        return root / PROJECT_FILE
+
+    def edited(self) -> Path:
+        """The project's file, which people write by hand, or without one their own."""
+        root = find_project(self.cwd)
+        own = root is None or not (root / PROJECT_FILE).exists()
+        return self.file(table.USER if own else table.PROJECT)
+
+
+class Change(NamedTuple):
+    key: table.Key
+    path: table.Path
+    value: Any
+
+
+def parsed(assignment: str) -> Change:
+    """From `key=value`; raise `BadInput`."""
+    name, found, text = assignment.partition("=")
+    if not found:
+        fix = "Write KEY=VALUE, such as max_concurrent=5."
+        raise BadInput(f"'{assignment}' sets nothing.", fix=fix)
+    key, path = resolve(name.strip())
+    try:
+        text.encode()
+        return Change(key, path, read(key, text))
+    except Wrong as wrong:
+        raise BadInput(f"{name.strip()}: {wrong.message}", fix=wrong.fix) from None
+    except UnicodeEncodeError:
+        raise BadInput(f"{name.strip()}: is not UTF-8 text.") from None
+
+
+def apply(
+    changes: Sequence[Change], *, file: Path, layer: str, context: Context, trusting: bool = True
+) -> Loaded | None:
+    """Write them to the file; the result is None when it was, and still is, wrong elsewhere.
+
+    With `trusting`, what you set in a project's file needs no second question, provided that
+    nothing else in it was waiting for one.
+    """
+    for change in changes:
+        if layer not in change.key.layers:
+            message = f"{'.'.join(change.path)} cannot be set in a project's file."
+            raise BadInput(message, fix="Leave out --project.")
+    with only_writer(context.home):
+        text = rewritten(_text(file), changes, name=shown(file, context.cwd))
+        before = _examine(file, layer, context, {})
+        after = _examine(file, layer, context, {file: text})
+        known = {(problem.path, problem.message) for problem in before[1].found}
+        fresh = [p for p in after[1].found if (p.path, p.message) not in known]
+        if fresh:
+            raise InvalidConfig(fresh)
+        write_whole(
+            file, text.encode(), mode=None if file.exists() or layer == table.PROJECT else 0o600
+        )
+        was, now = before[0], after[0]
+        if trusting and was is not None and was.trusted and now is not None and not now.trusted:
+            record(context.home, file, values(now.asked))
+    return _examine(file, layer, context, {})[0]
+
+
+def rewritten(text: str, changes: Sequence[Change], *, name: str = "the file") -> str:
+    """The text of a file with all of them in it, unchecked; the rest of it stays as it is."""
+    for change in changes:
+        text = put(text, _written(change), change.value, name=name)
+    return text
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
+    except (IsADirectoryError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file} is not a text file.") from error
+
+
+def _written(change: Change) -> list[table.Path]:
+    """Every path by which the file may already have it, the best first."""
+    head = change.path[:-1]
+    found = [(*head, name) for name in (change.path[-1], *change.key.also)]
+    for short, long in table.MOVED.items():
+        found += [(*short, *p[len(long) :]) for p in found if p[: len(long)] == long]
+    return found
+
+
+def _examine(
+    file: Path, layer: str, context: Context, texts: Mapping[Path, str]
+) -> tuple[Loaded | None, Problems]:
+    named = layer == table.PROJECT and file.exists()
+    return examine(
+        context.cwd,
+        home=context.home,
+        env=context.env,
+        flags={},
+        config_file=file if named else None,
+        texts=texts,
+    )

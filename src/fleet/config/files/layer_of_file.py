@@ -1,0 +1,144 @@
+"""One file's items, checked against the schema and turned into a layer."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fleet.config.files.problems import Place
+from fleet.config.keys import table
+from fleet.config.keys.kinds import LISTS, Wrong, take
+from fleet.config.keys.table import Key, Path
+from fleet.config.layers import Layer, Leaf, Origin
+from fleet.domain.errors import nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from fleet.config.files.problems import Problems
+    from fleet.config.files.yaml_read import Item
+
+
+class FileReader:
+    """Notes everything that is wrong, and goes on.
+
+    In its methods `written` is a path as the file has it, and `path` the same in the schema.
+    """
+
+    def __init__(self, layer: str, name: str, base: FilePath, problems: Problems) -> None:
+        self.layer, self.name, self.base, self.problems = layer, name, base, problems
+        self.found = Layer({}, {})
+
+    def read(self, root: Item | None) -> Layer:
+        if root is not None:
+            self.section(root, tree(), (), ())
+        return self.found
+
+    def section(self, item: Item, below: dict[str, Any], written: Path, path: Path) -> None:
+        if item.value is None:
+            return
+        if not isinstance(item.value, dict):
+            self.wrong(item, written, "needs `name: value` lines.")
+            return
+        for name, child in item.value.items():
+            here = (*written, name)
+            spec = below.get(name, below.get("*"))
+            if not path and name.startswith("x-"):
+                continue  # a place for anchors
+            if spec is None:
+                self.unknown(child, here, below)
+            elif name in below or self.named_safely(child, here, path[-1]):
+                self.one(child, spec, here, self.moved(item, child, (*path, name)))
+
+    def moved(self, item: Item, child: Item, path: Path) -> Path:
+        """`gateway` is also accepted at the top; both places in one file are an error."""
+        to = table.MOVED.get(path)
+        if to is None:
+            return path
+        other = item.value.get(to[0])
+        if other is not None and isinstance(other.value, dict) and to[1] in other.value:
+            fix = f"Keep `{'.'.join(to)}` and delete the other."
+            self.wrong(child, path, f"is given here and as `{'.'.join(to)}`.", fix)
+        return to
+
+    def one(self, item: Item, spec: Any, written: Path, path: Path) -> None:
+        if isinstance(spec, str):
+            where = Place(self.name, item.line)
+            self.problems.warn(where, ".".join(written), f"is accepted and ignored: {spec}.")
+        elif isinstance(spec, Key):
+            self.leaf(item, spec, written, path)
+        else:
+            if len(path) == 2 and path[0] in table.NAMES:
+                self.found.entries[path] = Place(self.name, item.line)
+            self.section(item, spec, written, path)
+
+    def leaf(self, item: Item, key: Key, written: Path, path: Path) -> None:
+        if item.value is None:
+            return
+        if self.layer not in key.layers:
+            fix = f"Set it for yourself: `fleet config set {key.path}=VALUE`."
+            self.wrong(item, written, "cannot be set in a project's file.", fix)
+            return
+        if not key.path.endswith("*"):
+            path = (*path[:-1], key.path.rpartition(".")[2])
+        if path in self.found.leaves:
+            other = self.found.leaves[path].origin.place.line
+            self.wrong(item, written, f"means the same as line {other}.", "Keep one of them.")
+            return
+        origin = Origin(self.layer, Place(self.name, item.line))
+        try:
+            value = take(key, _plain(item, one=key.kind in LISTS and written[-1] in key.also))
+        except Wrong as wrong:
+            at = item if wrong.index is None else item.value[wrong.index]
+            self.wrong(at, _indexed(written, wrong.index), wrong.message, wrong.fix)
+        else:
+            self.found.leaves[path] = Leaf(key, value, origin, self.base, ".".join(written))
+
+    def unknown(self, item: Item, written: Path, below: dict[str, Any]) -> None:
+        known = [name for name in below if name != "*"]
+        fix = nearest(written[-1], known) or f"It may be {', '.join(sorted(known))}."
+        self.wrong(item, written, "is not a setting.", fix)
+
+    def named_safely(self, item: Item, written: Path, section: str) -> bool:
+        rule = table.NAMES.get(section)
+        if rule is None or re.fullmatch(rule.pattern, written[-1]):
+            return True
+        self.wrong(item, written, f"'{written[-1]}' is not a safe name.", f"Use {rule.words}.")
+        return False
+
+    def wrong(self, item: Item, written: Path, message: str, fix: str = "") -> None:
+        self.problems.add(Place(self.name, item.line), ".".join(written), message, fix)
+
+
+def _indexed(written: Path, index: int | None) -> Path:
+    return written if index is None else (*written[:-1], f"{written[-1]}[{index}]")
+
+
+def _plain(item: Item, *, one: bool) -> Any:
+    """The value without its lines; `fallback: small` is `fallbacks: [small]`."""
+    if isinstance(item.value, list):
+        return [_plain(child, one=False) for child in item.value]
+    return [item.value] if one and isinstance(item.value, str) else item.value
+
+
+@cache
+def tree() -> dict[str, Any]:
+    """The schema's paths as nested names: a Key, or why an older name is ignored, at each end."""
+    root: dict[str, Any] = {}
+    for key in table.KEYS:
+        below, last = _under(root, key.path)
+        below.update(dict.fromkeys((last, *key.also), key))
+    for path, why in table.IGNORED.items():
+        below, last = _under(root, path)
+        below[last] = why
+    for short, (section, name) in table.MOVED.items():
+        root[short[0]] = root[section][name]
+    return root
+
+
+def _under(root: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    *sections, last = path.split(".")
+    for name in sections:
+        root = root.setdefault(name, {})
+    return root, last

@@ -1,0 +1,203 @@
+"""Change one value in the text of a YAML file and leave every other character alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from fleet.config.files.problems import InvalidConfig, Problems
+from fleet.config.files.yaml_read import load_text, plain
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.config.keys.table import Path
+
+# Plain in YAML wherever it stands, in a flow list too; anything else is put in quotes.
+WORD = r"[A-Za-z0-9_./~$@%+=-]+(?::[A-Za-z0-9_./~$@%+=-]+)*"
+PLAIN = re.compile(rf"(?![-@%=+]){WORD}(?: {WORD})*")
+ALIAS = re.compile(r"\s*:\s*(\*[^\s,\]}]+)")
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def put(text: str, paths: Sequence[Path], value: Any, *, name: str = "the file") -> str:
+    """The text with the value at the first of `paths` that is there, or else at the first.
+
+    Raise `BadConfig` when it is not YAML, `BadInput` when something else in it would change too.
+    """
+    bom = "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix(bom)
+    before = _data(text, name) or {}
+    root = _compose(text)
+    path = next((p for p in paths if _has(before, p)), _nearest(before, paths))
+    span = _change(text, root, path, value)
+    changed = text[: span.start] + span.text + text[span.end :]
+    wanted = _with(before, path, list(value) if isinstance(value, tuple) else value)
+    try:
+        same = _data(changed, name) == wanted
+    except BadInput:
+        same = False
+    if not same:
+        raise BadInput(
+            f"{'.'.join(path)}: the file is written so that this cannot be changed on its own.",
+            fix="Change it by hand: `fleet config edit`.",
+        )
+    return bom + changed
+
+
+def _compose(text: str) -> yaml.Node | None:
+    loader = yaml.SafeLoader(text)
+    try:
+        root: yaml.Node | None = loader.get_single_node()
+    finally:
+        loader.dispose()
+    return root
+
+
+def _data(text: str, name: str) -> Any:
+    problems = Problems()
+    item = load_text(text, name, problems)
+    if problems.found:
+        raise InvalidConfig(problems.found)
+    return None if item is None else plain(item)
+
+
+def _has(data: Any, path: Path) -> bool:
+    for name in path:
+        if not isinstance(data, dict) or name not in data:
+            return False
+        data = data[name]
+    return True
+
+
+def _nearest(data: Any, paths: Sequence[Path]) -> Path:
+    """The path whose section is there already: `gateway` at the top rather than in `project`."""
+    return next((p for p in paths if len(p) > 1 and _has(data, p[:-1])), paths[0])
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    name, *rest = path
+    held = dict(data) if isinstance(data, dict) else {}
+    held[name] = _with(held.get(name), tuple(rest), value) if rest else value
+    return held
+
+
+def _change(text: str, root: yaml.Node | None, path: Path, value: Any) -> Span:
+    if not isinstance(root, yaml.MappingNode):
+        return _append(text, len(text), 0, path, value)
+    node = root
+    for depth, name in enumerate(path):
+        pair = next((pair for pair in node.value if pair[0].value == name), None)
+        if pair is None:
+            return _insert(text, node, path[depth:], value)
+        key, held = pair
+        if depth == len(path) - 1:
+            return _replace(text, key, held, value)
+        if not isinstance(held, yaml.MappingNode):
+            return _fill(text, key, held, _flow(path[depth + 1 :], value))
+        node = held
+    raise AssertionError("a path has a name")
+
+
+def _replace(text: str, key: yaml.Node, held: yaml.Node, value: Any) -> Span:
+    column = held.start_mark.column
+    block = isinstance(held, yaml.SequenceNode) and not held.flow_style
+    if not block or not isinstance(value, (list, tuple)) or held.start_mark.index < _end(key):
+        return _fill(text, key, held, rendered(value))
+    if not value:
+        deeper = "  " if column <= key.start_mark.column else ""
+        return Span(held.start_mark.index, _end(held), f"{deeper}[]")
+    lines = (_newline(text) + " " * column).join(f"- {rendered(item)}" for item in value)
+    return Span(held.start_mark.index, _end(held), lines)
+
+
+def _fill(text: str, key: yaml.Node, held: yaml.Node, new: str) -> Span:
+    if held.start_mark.index < _end(key):  # an alias: its node is elsewhere
+        found = ALIAS.match(text, _end(key))
+        return Span(*found.span(1), new) if found else Span(0, 0, new)
+    start, end = held.start_mark.index, _end(held)
+    if start == end:
+        return Span(start, start, f" {new}")
+    if isinstance(held, yaml.ScalarNode) and held.style in {"|", ">"}:
+        end = start + len(text[start:end].rstrip())
+    return Span(start, end, new)
+
+
+def _insert(text: str, node: yaml.MappingNode, path: Path, value: Any) -> Span:
+    last = node.value[-1][1] if node.value else None
+    if node.flow_style:
+        flow = _flow(path, value)[1:-1]
+        if last is None:
+            return Span(node.end_mark.index - 1, node.end_mark.index - 1, flow)
+        end = max(_end(last), _end(node.value[-1][0]))
+        return Span(end, end, f", {flow}")
+    column = node.value[0][0].start_mark.column
+    leaf = _leaf(node)
+    end = max(_end(leaf), _end(node.value[-1][0]))
+    at_line_start = isinstance(leaf, yaml.ScalarNode) and leaf.style in {"|", ">"}
+    if not at_line_start:
+        end = _line_end(text, end)
+    return _append(text, end, column, path, value)
+
+
+def _append(text: str, at: int, column: int, path: Path, value: Any) -> Span:
+    newline = _newline(text)
+    before = newline if at and text[at - 1] not in "\r\n" else ""
+    lines = []
+    for depth, name in enumerate(path):
+        tail = f" {rendered(value)}" if depth == len(path) - 1 else ""
+        lines.append(f"{' ' * (column + 2 * depth)}{rendered(name)}:{tail}{newline}")
+    return Span(at, at, before + "".join(lines))
+
+
+def _line_end(text: str, at: int) -> int:
+    found = re.compile(r"\r\n|\n|\r").search(text, at)
+    return found.end() if found else len(text)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _leaf(node: yaml.Node) -> yaml.Node:
+    """The last thing in a block collection; its own end mark lies behind the comments."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        node = last[1] if isinstance(node, yaml.MappingNode) else last
+    return node
+
+
+def _end(node: yaml.Node) -> int:
+    return int(_leaf(node).end_mark.index)
+
+
+def _flow(path: Path, value: Any) -> str:
+    name, *rest = path
+    return f"{{{rendered(name)}: {_flow(tuple(rest), value) if rest else rendered(value)}}}"
+
+
+def rendered(value: Any) -> str:
+    """The value on one line, as it can stand anywhere in YAML."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(rendered(item) for item in value)}]"
+    if isinstance(value, str):
+        return value if _stays_text(value) else _quoted(value)
+    return str(yaml.safe_dump(value)).splitlines()[0]
+
+
+def _stays_text(value: str) -> bool:
+    return bool(PLAIN.fullmatch(value)) and bool(yaml.safe_load(value) == value)
+
+
+def _quoted(value: str) -> str:
+    text = yaml.dump(value, default_style='"', allow_unicode=True, width=float("inf"))
+    return str(text).rstrip("\n")

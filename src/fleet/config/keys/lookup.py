@@ -1,0 +1,67 @@
+"""Finding a setting in the table by the path that somebody wrote."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from fleet.config.keys.table import ENVIRONMENT, KEYS, Key, Path
+from fleet.domain.errors import BadInput, nearest
+
+
+def variable(key: Key) -> str:
+    """The environment variable of a setting, or nothing when it cannot have one."""
+    if ENVIRONMENT not in key.layers:
+        return ""
+    return "FLEET_" + key.path.upper().replace(".", "_")
+
+
+@cache
+def by_path() -> dict[str, Key]:
+    return {key.path: key for key in KEYS}
+
+
+def resolve(path: str) -> tuple[Key, Path]:
+    """The setting that a dotted path names, older names too; raise `BadInput` when there is none."""
+    for written, key in _patterns():
+        found = written.fullmatch(path)
+        if found:
+            return key, _filled(key.path, found.groups())
+    known = [key.path for key in KEYS]
+    inside = sorted(p for p in known if p.startswith(f"{path}."))
+    if inside:
+        raise BadInput(f"'{path}' is a section, not a setting.", fix=f"It has {', '.join(inside)}.")
+    near = nearest(path, [p for p in known if "*" not in p] + _like(path, known))
+    raise BadInput(
+        f"There is no setting '{path}'.", fix=near or "`fleet config` lists the settings."
+    )
+
+
+def _like(path: str, known: list[str]) -> list[str]:
+    """The patterns with the names that this path has in the place of each `*`."""
+    words = path.split(".")
+    patterns = (pattern.split(".") for pattern in known if "*" in pattern)
+    return [
+        ".".join(word if part == "*" else part for part, word in zip(parts, words, strict=True))
+        for parts in patterns
+        if len(parts) == len(words)
+    ]
+
+
+def _filled(pattern: str, names: tuple[str, ...]) -> Path:
+    rest = iter(names)
+    return tuple(next(rest) if part == "*" else part for part in pattern.split("."))
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], Key]]:
+    written = []
+    for key in KEYS:
+        head, _, last = key.path.rpartition(".")
+        for name in (last, *key.also):
+            path = f"{head}.{name}" if head else name
+            for place in (path, path.removeprefix("project.")):
+                if place == path or place.startswith("gateway."):
+                    pattern = re.escape(place).replace(r"\*", "(.+)")
+                    written.append((re.compile(pattern), key))
+    return written

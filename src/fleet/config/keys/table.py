@@ -1,0 +1,399 @@
+"""Every setting, once: the loader, the checks, `config set` and the reference page read this table.
+
+A path may hold `*`, a name that the file chooses (`nodes.*.endpoint`). Layers, later wins:
+default < user ($FLEET_HOME/config.yaml) < project (fleet.yaml) < environment < flag.
+"""
+
+from __future__ import annotations
+
+from fleet.config.keys.coders import CODER_KEYS
+from fleet.config.keys.key import (
+    ANYWHERE,
+    DEFAULT,
+    ENVIRONMENT,
+    FILES,
+    FLAG,
+    LAYERS,
+    NOT_PROJECT,
+    PROJECT,
+    RUNS,
+    SENDS,
+    STORES,
+    USER,
+    WIDENS,
+    WRITES,
+    Key,
+    Path,
+)
+from fleet.config.keys.key import in_files as _in_files
+from fleet.config.keys.workspaces import WORKSPACE_KEYS
+from fleet.domain.data import NamedTuple
+from fleet.domain.fleet import NODE_KINDS, PERMISSIONS, RUN_ROLES
+
+__all__ = [
+    "ANYWHERE", "DECLARED", "DEFAULT", "ENVIRONMENT", "FILES", "FLAG", "IGNORED", "KEYS", "LAYERS",
+    "MOVED", "NAMES", "NOT_PROJECT", "PROJECT", "RUNS", "SENDS", "SETTINGS", "STORES", "USER",
+    "WIDENS", "WRITES", "Key", "NameRule", "Path",
+]  # fmt: skip
+
+SETTINGS = (
+    Key(
+        "max_concurrent",
+        "whole",
+        3,
+        "How many runs the supervisor keeps going at once.",
+        low=1,
+        high=1000,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "max_depth",
+        "whole",
+        3,
+        "How deep agents may have agents: 0, none; 1, those of people may have some, and so on.",
+        low=0,
+        high=100,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "coder",
+        "coder",
+        "claude",
+        "The coder of a task that names neither an agent nor a coder.",
+    ),
+    Key(
+        "model",
+        "line",
+        "",
+        "The model for the default coder: a name under `models`, or a name that the coder itself "
+        "knows. Empty: the coder's own default.",
+    ),
+    Key(
+        "context_pressure_threshold_pct",
+        "whole",
+        90,
+        "End a run at a checkpoint when its prompt fills this much of the coder's context.",
+        low=1,
+        high=100,
+    ),
+    Key(
+        "team",
+        "word",
+        "local",
+        "The team that a task belongs to.",
+        env=("CLAUDE_FLEET_TEAM",),
+    ),
+    Key(
+        "queue",
+        "choice",
+        "fleet",
+        "Where tasks come from: this fleet's own queue, or also from `bd` in the home.",
+        choices=("fleet", "beads"),
+        layers=NOT_PROJECT,
+    ),
+    Key("run.attempts", "whole", 2, "How many runs a task gets before it fails.", low=1, high=100),
+    Key("run.time_limit", "number", 0, "Seconds that one run may take; 0 is no limit.", low=0),
+    Key("run.backoff", "number", 10, "Seconds to wait before a failed task is tried again.", low=0),
+    Key("run.grace", "number", 10, "Seconds between asking a coder to end and killing it.", low=0),
+    Key(
+        "run.stall_limit",
+        "number",
+        900,
+        "Seconds without a word, and with no tool running, after which a run is ended; 0 is never.",
+        low=0,
+    ),
+    Key(
+        "run.gate",
+        "text",
+        "",
+        "A shell command that a run's work must pass before its task is done; it runs in the "
+        "workspace. A task may name its own.",
+        trust=RUNS,
+    ),
+    Key(
+        "run.mcp", "flag", True, "Give every run our MCP tools: its board, mail, memory, questions."
+    ),
+    Key("run.gate_limit", "number", 1800, "Seconds that the gate may take.", low=1),
+    Key("budget.usd", "number", 0, "Dollars that all runs of a task may cost; 0: any.", low=0),
+    Key("budget.tokens", "whole", 0, "Tokens that all runs of a task may use; 0: any.", low=0),
+    Key("budget.minutes", "number", 0, "Minutes that all runs of a task may take; 0: any.", low=0),
+    Key(
+        "notify.about",
+        "texts",
+        ("asked", "failed", "done"),
+        "What a person is told of: `asked`, `failed`, `done`.",
+        choices=("asked", "failed", "done"),
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "notify.desktop",
+        "flag",
+        False,
+        "Show it on this machine's desktop.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "notify.webhook",
+        "address",
+        "",
+        "Send it as JSON to this address; `os.environ/NAME` takes the address from that variable.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.root",
+        "path",
+        "$FLEET_HOME/worktrees",
+        "The directory that holds the worktrees; `~` is your home directory.",
+        trust=WRITES,
+    ),
+    Key(
+        "workspace.branch_prefix",
+        "branch",
+        "fleet/",
+        "What the name of every branch made for a task begins with.",
+    ),
+    Key(
+        "workspace.credential_files",
+        "inside",
+        (),
+        "Files that git does not track, copied from the project into each new worktree. A file "
+        "that is not there is passed over.",
+    ),
+    Key(
+        "workspace.setup",
+        "texts",
+        (),
+        "Shell commands run in each new worktree, in order, before its first run.",
+        trust=RUNS,
+    ),
+    Key(
+        "workspace.setup_timeout", "number", 600, "Seconds that one set-up command may take.", low=1
+    ),
+    Key(
+        "workspace.quick", "flag", False, "Copy the credential files but skip the set-up commands."
+    ),
+    *WORKSPACE_KEYS,
+    Key(
+        "tmux.prefix",
+        "word",
+        "fleet_",
+        "What the name of every tmux session begins with; a `.` in it becomes `-`.",
+    ),
+    Key(
+        "server.places",
+        "texts",
+        (),
+        "Directories in which whoever asks the server, but is no coordinator, may have agents work, "
+        "besides the one that it was started in and the projects of their team's tasks.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "store.url",
+        "store",
+        "sqlite:///$FLEET_HOME/fleet.db",
+        "Where tasks and runs are kept: `sqlite:///PATH` or `postgresql://…`; "
+        "`os.environ/NAME` takes the URL from that variable. `DATABASE_URL` counts only beside "
+        "`STORAGE_BACKEND=postgresql`; `DB_PATH` is the path of an SQLite file.",
+        trust=STORES,
+        env=("DATABASE_URL", "DB_PATH"),
+    ),
+)
+
+DECLARED = (
+    Key("project.name", "line", None, "What this fleet is called; the directory's name if unset."),
+    Key(
+        "project.gateway.provider",
+        "choice",
+        "litellm",
+        "The program that routes requests to the nodes.",
+        choices=("litellm",),
+    ),
+    Key("project.gateway.host", "host", "127.0.0.1", "Where the gateway listens.", trust=SENDS),
+    Key(
+        "project.gateway.port",
+        "whole",
+        4000,
+        "The gateway's port; the relay has the next one.",
+        low=1,
+        high=65534,
+    ),
+    Key(
+        "project.gateway.master_key_env",
+        "variable",
+        "LITELLM_MASTER_KEY",
+        "The variable that holds the gateway's key.",
+        trust=SENDS,
+    ),
+    Key("project.observability.langfuse", "flag", False, "Send traces to Langfuse.", trust=SENDS),
+    Key("project.observability.langsmith", "flag", False, "Send traces to LangSmith.", trust=SENDS),
+    Key(
+        "project.observability.opentelemetry",
+        "flag",
+        False,
+        "Send traces to an OpenTelemetry collector.",
+        trust=SENDS,
+    ),
+    _in_files(
+        "nodes.*.endpoint",
+        "url",
+        None,
+        "The node's address, `http://host:port`. Needed unless the kind is a hosted API.",
+    ),
+    _in_files("nodes.*.kind", "choice", "ollama", "What answers there.", choices=NODE_KINDS),
+    _in_files(
+        "nodes.*.provider",
+        "word",
+        None,
+        "The gateway's own name for a `hosted` API. Without `kind`, it names the kind.",
+        also=("cloud_provider",),
+    ),
+    _in_files("nodes.*.tags", "texts", (), "Words to choose nodes by."),
+    _in_files(
+        "nodes.*.max_parallel",
+        "whole",
+        0,
+        "Requests at once on this node, over all its models; 0 is no total.",
+        low=0,
+    ),
+    _in_files(
+        "nodes.*.memory",
+        "size",
+        "",
+        "Memory that models may fill there, such as `24GB`: a graphics card's own, or three quarters "
+        "of a Mac's. `fleet recommend` reckons with it; empty is unknown.",
+    ),
+    _in_files(
+        "nodes.*.api_key",
+        "secret",
+        None,
+        "Where the key is, as `os.environ/NAME` or `file:PATH`; never the key itself.",
+        trust=SENDS,
+    ),
+    _in_files("models.*.node", "line", None, "The node that serves it."),
+    _in_files(
+        "models.*.upstream",
+        "line",
+        None,
+        "The node's own name for the model.",
+        also=("ollama_model",),
+    ),
+    _in_files(
+        "models.*.servings.*",
+        "line",
+        None,
+        "Instead of `node` and `upstream`: each node that serves it and that node's own name for "
+        "it, best first.",
+    ),
+    _in_files(
+        "models.*.alias",
+        "line",
+        None,
+        "A second name to ask for it by, which models may share; its key if unset.",
+        also=("litellm_alias",),
+    ),
+    _in_files("models.*.context", "whole", 8192, "Tokens of context to serve it with.", low=1),
+    _in_files("models.*.timeout", "number", 300, "Seconds that one request may take.", low=1),
+    _in_files(
+        "models.*.max_parallel", "whole", 1, "Requests at once for it on each of its nodes.", low=1
+    ),
+    _in_files(
+        "models.*.fallbacks",
+        "texts",
+        (),
+        "Models that answer when no node serves this one, in order.",
+        also=("fallback",),
+    ),
+    _in_files(
+        "agents.*.coder",
+        "coder",
+        None,
+        "The coder that plays this role; the agent's own name if that is a coder's, else `coder`.",
+    ),
+    _in_files(
+        "agents.*.model",
+        "line",
+        None,
+        "A name under `models`, by key or alias. With `coder` set also a name that the coder knows.",
+    ),
+    _in_files("agents.*.description", "text", None, "When to use it."),
+    _in_files(
+        "agents.*.prompt", "text", None, "Its instructions; a sentence about its role if unset."
+    ),
+    _in_files(
+        "agents.*.priority",
+        "whole",
+        2,
+        "Whose requests go first when a node is busy: 0 before 4.",
+        low=0,
+        high=4,
+    ),
+    _in_files("agents.*.tools", "texts", (), "The tools it may use; empty leaves it to the coder."),
+    _in_files(
+        "agents.*.permissions",
+        "choice",
+        "edit",
+        "`read` changes nothing, `edit` changes files in its workspace, `full` is never asked.",
+        choices=PERMISSIONS,
+        trust=WIDENS,
+        harmless=("read",),
+    ),
+    _in_files(
+        "agents.*.role",
+        "choice",
+        "worker",
+        "What its runs may do in their team; a `team-lead` may start and end agents.",
+        choices=RUN_ROLES,
+        trust=WIDENS,
+    ),
+    _in_files(
+        "agents.*.extra_args", "texts", (), "Arguments added to the coder's own.", trust=WIDENS
+    ),
+    _in_files(
+        "agents.*.command",
+        "texts",
+        (),
+        "The program and its arguments, for the coders `command` and `acp`.",
+        trust=RUNS,
+    ),
+    *CODER_KEYS,
+    _in_files("mcp_servers.*.command", "line", None, "The program that serves it.", trust=RUNS),
+    _in_files("mcp_servers.*.args", "texts", (), "The program's arguments.", trust=RUNS),
+    _in_files("mcp_servers.*.env.*", "private", None, "Variables for the program.", trust=RUNS),
+)
+
+KEYS = (*SETTINGS, *DECLARED)
+
+IGNORED = {
+    "project.blackboard_enabled": "tasks have a board without it",
+    "project.security.zero_trust_a2a": "every write is authenticated",
+    "project.dynamic_routing": "a request goes where it is answered soonest",
+    "project.gpu_microscheduling": "a node's slots are counted by `max_parallel`",
+    "nodes.*.wake_on_lan": "nodes are not woken",
+    "models.*.context_pool": "models share no context",
+    "agents.*.workspace": "a run has its own worktree",
+    "agents.*.require_approval": "use `permissions`",
+    "agents.*.memory_namespace": "agents share no memory",
+    "agents.*.shared_pool_id": "agents share no memory",
+    "agents.*.state_driver": "use `store.url`",
+    "agents.*.self_mutating": "an agent does not change its own definition",
+}
+
+# Both places are accepted, one at a time.
+MOVED: dict[Path, Path] = {("gateway",): ("project", "gateway")}
+
+
+class NameRule(NamedTuple):
+    pattern: str
+    words: str
+
+
+NAMES = {
+    "nodes": NameRule(r"[A-Za-z0-9_][A-Za-z0-9._-]*", "letters, digits, '.', '_', '-'"),
+    "models": NameRule(
+        r"[A-Za-z0-9_][A-Za-z0-9._:/@+-]*", "letters, digits and any of . _ : / @ + -"
+    ),
+    "agents": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
+    "coders": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
+    "mcp_servers": NameRule(r"[A-Za-z0-9_][A-Za-z0-9._-]*", "letters, digits, '.', '_' and '-'"),
+    "env": NameRule(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'"),
+}

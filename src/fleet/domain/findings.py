@@ -1,0 +1,161 @@
+"""What `fleet doctor` found, and the judgments that need no look at the world."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.fleet import EVERYWHERE
+from fleet.domain.nodes.inventory import absent, resident
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fleet.domain.fleet import Fleet, Gateway, Node
+    from fleet.domain.nodes.inventory import Seen
+
+OK, WARNING, BAD, SKIPPED = "ok", "warning", "bad", "skipped"
+WEAK = frozenset({"", "sk-1234", "sk-local-dev"})  # of documents: what anybody would try first
+SHORT = 16  # characters; a key that is shorter can be guessed
+HOST = re.compile(r"[a-z]+://(?:[^@/]*@)?(\[[^\]]+\]|[^:/]+)")
+TAILNET = ipaddress.ip_network("100.64.0.0/10")  # behind a carrier, or of Tailscale
+
+
+class Finding(NamedTuple):
+    """`fix` is the next step: a command where there is one."""
+
+    check: str
+    state: str
+    said: str
+    fix: str = ""
+
+
+def is_old(version: str, least: str) -> bool:
+    """By their numbers: `3.5a` is `3.5`."""
+    return _numbers(version) < _numbers(least)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def is_weak(key: str) -> bool:
+    return key in WEAK or len(key) < SHORT
+
+
+def is_wide(host: str) -> bool:
+    """Whether a server that listens there answers more than this machine."""
+    if host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return True
+
+
+def exposed_gateway(gateway: Gateway, key: str) -> Finding:
+    """`key` is the one of the environment; empty: ours, which is long and random."""
+    where = "everywhere" if gateway.host in EVERYWHERE - {"localhost"} else gateway.host
+    if not is_wide(gateway.host):
+        return Finding("exposure", OK, "The gateway answers to this machine only.")
+    if key and is_weak(key):
+        return Finding(
+            "exposure",
+            BAD,
+            f"The gateway listens on {where}, and its key in ${gateway.master_key_env} is weak.",
+            f"unset {gateway.master_key_env}",
+        )
+    return Finding("exposure", OK, f"The gateway listens on {where}, behind a key that is long.")
+
+
+def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
+    """Of those that any machine could reach and that ask for no key."""
+    open_ones = [node for node in nodes if node.endpoint and not node.api_key]
+    public = [node for node in open_ones if _reach(node) == "public"]
+    for node in public:
+        yield Finding(
+            "exposure",
+            BAD,
+            f"The node {node.name} ({node.endpoint}) is on the Internet, and is asked without a "
+            "key: whoever finds it can use it.",
+            "Put it behind a firewall, Tailscale or WireGuard and use its address there; or give "
+            f"it a key, and name it: nodes.{node.name}.api_key=os.environ/NAME.",
+        )
+    near = [node.name for node in open_ones if _reach(node) == "network"]
+    if near:
+        yield Finding(
+            "exposure",
+            WARNING,
+            f"Asked without a key, so open to all of your network: {', '.join(near)}.",
+            "Keep that network private: a firewall, Tailscale or WireGuard.",
+        )
+
+
+def _reach(node: Node) -> str:
+    """`machine`, `network`, `public`; a name that is no address could be either of the last two."""
+    found = HOST.match(node.endpoint)
+    host = found[1].strip("[]") if found else ""
+    if host == "localhost":
+        return "machine"
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "network"
+    if address.is_loopback:
+        return "machine"
+    return "public" if address.is_global and address not in TAILNET else "network"
+
+
+def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
+    for each in seen:
+        if each.up is False:
+            node = fleet.nodes[each.node]
+            yield Finding(
+                "nodes",
+                BAD,
+                f"{each.node} ({node.endpoint}) does not answer: {each.why}.",
+                "Start it there; if it was, look at its address, its firewall and its key.",
+            )
+    missing = absent(fleet, seen)
+    kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
+    for name, serving in missing:
+        pull = f"ollama pull {serving.upstream}"
+        ours = kinds[serving.node.name] == "ollama"
+        yield Finding(
+            "nodes",
+            BAD,
+            f"{serving.node.name} has no {serving.upstream}, which models.{name} names.",
+            f"On {serving.node.name}: {pull}" if ours else "Load it there, or name another.",
+        )
+    up = [each.node for each in seen if each.up]
+    if up:
+        yield Finding("nodes", OK, f"Answering: {', '.join(up)}.")
+
+
+def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
+    """Of what is resident: a request with another context would have it loaded anew, or cut."""
+    known = {each.node: each.inventory for each in seen if each.inventory is not None}
+    right = 0
+    for model in dict.fromkeys(fleet.models.values()):
+        for serving in model.servings:
+            inventory = known.get(serving.node.name)
+            held = resident(inventory, serving.upstream) if inventory else None
+            if inventory is None or held is None or not held.context:
+                continue
+            ollama = inventory.kind == "ollama"
+            if held.context == serving.context or (not ollama and held.context > serving.context):
+                right += 1
+                continue
+            yield Finding(
+                "context",
+                BAD,
+                f"{serving.upstream} on {serving.node.name} is resident with a context of "
+                f"{held.context}; models.{model.name}.context is {serving.context}.",
+                f"fleet warmup --model {model.name}"
+                if ollama
+                else f"fleet config set --project models.{model.name}.context={held.context}",
+            )
+    if right:
+        yield Finding("context", OK, f"As configured for what is resident ({right}).")

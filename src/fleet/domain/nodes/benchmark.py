@@ -1,0 +1,117 @@
+"""What a benchmark found of one model on one node, and which node is the fastest at it."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.nodes.speed import Pace, Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class Sample(NamedTuple):
+    """One request: `first` is seconds until the first piece of its reply."""
+
+    timing: Timing
+    first: float
+
+
+class Measured(NamedTuple):
+    """Speeds in tokens per second, times in seconds, zero is unmeasured. `why`: it failed."""
+
+    node: str
+    url: str
+    model: str
+    upstream: str
+    at: int = 0  # microseconds, UTC
+    load: float = 0.0
+    prefill: float = 0.0
+    decode: float = 0.0
+    ttft: float = 0.0  # of a prompt that no cache held
+    ttft_cached: float = 0.0  # of the same prompt again
+    prompt: int = 0  # tokens, as the node counted them
+    output: int = 0
+    requests: int = 0
+    why: str = ""
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(self.prefill, self.decode, self.load)
+
+
+Key = tuple[str, str]  # a node's address, and its own name for the model
+
+
+def key_of(row: Measured) -> Key:
+    return row.url, row.upstream
+
+
+def summed(row: Measured, fresh: Sequence[Sample], again: Sequence[Sample]) -> Measured:
+    """The middle of several is not moved by one that was disturbed."""
+    timings = [sample.timing for sample in fresh]
+    return row._replace(
+        prefill=_middle(t.read / t.reading for t in timings if t.read and t.reading > 0),
+        decode=_middle(t.written / t.writing for t in timings if t.written and t.writing > 0),
+        ttft=_middle(sample.first for sample in fresh),
+        ttft_cached=_middle(sample.first for sample in again),
+        prompt=int(_middle(t.read for t in timings)),
+        output=int(_middle(t.written for t in timings)),
+        requests=len(fresh) + len(again),
+    )
+
+
+def _middle(numbers: Iterable[float]) -> float:
+    found = list(numbers)
+    return median(found) if found else 0.0
+
+
+def seconds(pace: Pace, prompt: int, output: int) -> float:
+    """What a request takes that waits for nobody and finds nothing cached; 0: not known."""
+    if not pace.prefill or not pace.decode:
+        return 0.0
+    return prompt / pace.prefill + output / pace.decode
+
+
+def ranked(rows: Iterable[Measured], prompt: int, output: int) -> list[tuple[int, Measured]]:
+    """Each with its place among the nodes that serve its model: models in order, failures last."""
+    models: dict[str, list[Measured]] = {}
+    for row in rows:
+        models.setdefault(row.model, []).append(row)
+    found = []
+    for group in models.values():
+        good = [row for row in group if not row.why]
+        good.sort(key=lambda row: seconds(row.pace, prompt, output) or float("inf"))
+        found += list(enumerate(good, 1)) + [(0, row) for row in group if row.why]
+    return found
+
+
+def together(known: Mapping[Key, Measured], rows: Iterable[Measured]) -> dict[Key, Measured]:
+    """What is newer counts, but what failed says nothing, and a load that was seen stays."""
+    found = dict(known)
+    for row in rows:
+        if not row.why:
+            earlier = found.get(key_of(row))
+            load = row.load or (earlier.load if earlier else 0.0)
+            found[key_of(row)] = row._replace(load=load)
+    return found
+
+
+def data_of(row: Measured) -> dict[str, Any]:
+    return {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in row._asdict().items()
+    }
+
+
+def row_of(data: Mapping[str, Any]) -> Measured | None:
+    """None for what is none of ours, or damaged."""
+    usual = Measured("", "", "", "")._asdict()
+    given = {name: data.get(name, value) for name, value in usual.items()}
+    good = all(
+        isinstance(given[name], str if isinstance(value, str) else (int, float))
+        for name, value in usual.items()
+    )
+    return Measured(**given) if good and given["url"] and given["upstream"] else None

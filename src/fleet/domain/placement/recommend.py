@@ -1,0 +1,227 @@
+"""Which model belongs on which node, and which agent to which model: what fits, then what is fast.
+
+Three decisions in this order, each explained line by line: where each model stands, which model each
+agent uses, and what answers when a node is down. A change must be worth it, or things stay.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+from fleet.domain.placement.candidates import (
+    WORTH,
+    Advice,
+    Draft,
+    Filling,
+    Line,
+    Seat,
+    Spot,
+    listed,
+    pull,
+    room,
+    span,
+)
+from fleet.domain.placement.solver import fits, options, place, shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fleet.domain.placement.candidates import Machine, Stock, Wish
+
+
+def recommend(
+    machines: Mapping[str, Machine], models: Sequence[Stock], wishes: Sequence[Wish]
+) -> Advice:
+    draft = Draft(machines, models, wishes)
+    shrink(draft)
+    place(draft)
+    _choose(draft)
+    _spread(draft)
+    _say_unknown(draft)
+    seats = [
+        Seat(agent, name, draft.nodes[name], draft.took(name)) for agent, name in draft.uses.items()
+    ]
+    fillings = [
+        Filling(
+            node,
+            machine.memory,
+            draft.used(node),
+            tuple(name for name, nodes in draft.nodes.items() if node in nodes),
+        )
+        for node, machine in machines.items()
+    ]
+    return Advice(tuple(draft.lines), tuple(draft.notes), tuple(seats), tuple(fillings))
+
+
+def _choose(draft: Draft) -> None:
+    """The model of each agent: a larger one for who writes, a faster one for who plans."""
+    for wish in draft.wishes:
+        now = draft.models.get(wish.model)
+        if now is None or not _worth(draft, wish, now):
+            continue
+        able = [
+            model
+            for model in draft.models.values()
+            if _worth(draft, wish, model) and not (wish.tools and model.tools is False)
+        ]
+        least = min(wish.least, draft.contexts[now.name])
+        wide = [model for model in able if draft.contexts[model.name] >= least]
+        best, wanted = _best(draft, wish, now, wide), _best(draft, wish, now, able)
+        if wanted not in wide:
+            draft.notes.append(
+                f"{wanted.name} would be better for {wish.agent}, but a context of "
+                f"{draft.contexts[wanted.name]} is too small for its program."
+            )
+        if best is not now:
+            draft.uses[wish.agent] = best.name
+            why = _because(draft, wish, now, best)
+            draft.lines.append(Line(("agents", wish.agent, "model"), best.name, wish.model, why))
+
+
+def _best(draft: Draft, wish: Wish, now: Stock, able: Sequence[Stock]) -> Stock:
+    """Another than now only if that is worth it, or if the present one cannot call tools."""
+    best = max(able, key=lambda model: _worth(draft, wish, model) or 0.0, default=now)
+    gain = (_worth(draft, wish, best) or 0.0) - (_worth(draft, wish, now) or 0.0)
+    unable = wish.tools and now.tools is False
+    return best if unable or gain > max(wish.weights) * WORTH else now
+
+
+def _worth(draft: Draft, wish: Wish, model: Stock) -> float | None:
+    """In its own unit; None when its size or its speed is not known."""
+    took = draft.took(model.name)
+    if not took or not model.billions:
+        return None
+    larger, faster = wish.weights
+    return 100.0 + larger * log(model.billions) - faster * log(took)
+
+
+def _because(draft: Draft, wish: Wish, now: Stock, best: Stock) -> str:
+    where, there = draft.best(best.name), draft.best(now.name)
+    times = f"a turn takes {span(best, where)} with {best.name} on {where}"
+    times += f", {span(now, there)} with {now.name} on {there}"
+    if wish.tools and now.tools is False:
+        return f"{now.name} cannot call tools, and {best.name} can; {times}."
+    article = "An" if wish.role.startswith(tuple("aeiou")) else "A"
+    who = f"{article} {wish.role}" if wish.role else f"The agent {wish.agent}"
+    sizes = f"{best.billions:.3g} billion parameters against {now.billions:.3g}"
+    if best.billions > now.billions:
+        return f"{who} gains most by a large model: {best.name} has {sizes}, and {times}."
+    return f"{who} gains most by a quick answer: {times}."
+
+
+def _spread(draft: Draft) -> None:
+    """What answers when a node is down: a second copy, or else another model."""
+    asked = [(sum(u == name for u in draft.uses.values()), name) for name in draft.models]
+    for agents, name in sorted(asked, key=lambda pair: -pair[0]):
+        model = draft.models[name]
+        if not agents or len(draft.nodes[name]) > 1 or model.fixed:
+            continue
+        node = _second(draft, model)
+        if node:
+            draft.lines += _copied(draft, model, node)
+            draft.nodes[name] = (*draft.nodes[name], node)
+        elif not model.fallbacks:
+            _fall_back(draft, model)
+
+
+def _second(draft: Draft, model: Stock) -> str:
+    """The fastest node with room for one more copy, or none."""
+    if model.name in draft.hopeless:
+        return ""
+    need, first = draft.need(model.name), draft.nodes[model.name][0]
+    able = [
+        node
+        for node in options(draft, model)
+        if node != first
+        and draft.machines[node].up
+        and fits(draft.machines[node], need, draft.used(node))
+    ]
+    return min(able, key=lambda n: model.spots.get(n, Spot()).seconds or float("inf"), default="")
+
+
+def _copied(draft: Draft, model: Stock, node: str) -> list[Line]:
+    first = draft.nodes[model.name][0]
+    why = f"{model.name} stands on {first} alone; {room(draft.machines[node])}, so that {node} "
+    why += f"answers when {first} is down or at work.{pull(model, node)}"
+    if not model.keys:
+        return [Line(("models", model.name, "servings", node), model.upstream, None, why)]
+    key = f"{model.name}-{node}"
+    same = f"As {model.name} has it: one alias and one upstream name make both one model."
+    lines = [Line(("models", key, "node"), node, None, why)]
+    lines += [
+        Line(("models", key, name), value, None, same)
+        for name, value in (("upstream", model.upstream), ("alias", model.alias))
+    ]
+    alike = f"As {model.name} has it: a request must fit wherever it lands."
+    lines.append(Line(("models", key, "context"), draft.contexts[model.name], None, alike))
+    return lines + [
+        Line(("models", key, name), value, None, f"As {model.name} has it.")
+        for name, value in model.rest
+    ]
+
+
+def _fall_back(draft: Draft, model: Stock) -> None:
+    first = draft.nodes[model.name][0]
+    others = [
+        other
+        for other in draft.models.values()
+        if other is not model
+        and _elsewhere(draft, other, first)
+        and model.name not in _leads_to(draft, other.name)
+        and other.tools is not False
+    ]
+    if not others:
+        draft.notes.append(
+            f"{model.name} stands on {first} alone, and no other node has room for it: when "
+            f"{first} is down, its agents wait."
+        )
+        return
+    best = max(others, key=lambda other: other.billions)
+    where = _elsewhere(draft, best, first)[0]
+    why = f"No other node is known to have room for {model.name}: when {first} is down, "
+    why += f"{best.name} on {where} "
+    key = model.keys[0] if model.keys else model.name
+    draft.models[model.name] = model._replace(fallbacks=(best.name,))
+    draft.lines.append(Line(("models", key, "fallbacks"), (best.name,), None, f"{why}answers."))
+
+
+def _elsewhere(draft: Draft, model: Stock, first: str) -> list[str]:
+    """The nodes that could answer with it while that one is down."""
+    return [n for n in draft.nodes[model.name] if n != first and draft.machines[n].up]
+
+
+def _leads_to(draft: Draft, name: str) -> set[str]:
+    found, todo = set(), [name]
+    while todo:
+        each = todo.pop()
+        if each not in found and each in draft.models:
+            found.add(each)
+            todo += draft.models[each].fallbacks
+    return found
+
+
+def _say_unknown(draft: Draft) -> None:
+    serving = dict.fromkeys(node for nodes in draft.nodes.values() for node in nodes)
+    down = [node for node in serving if not draft.machines[node].up]
+    if down:
+        draft.notes.append(f"{listed(down)} did not answer, so nothing is moved there.")
+    blank = [node for node in serving if node not in down and not _has_memory(draft, node)]
+    if blank:
+        draft.notes.append(
+            f"The memory of {listed(blank)} is not known: set `nodes.NAME.memory`, such as 24GB. "
+            "What fits there is not judged."
+        )
+    slow = [
+        f"{name} on {node}"
+        for name, model in draft.models.items()
+        for node in model.nodes
+        if not model.spots[node].seconds or model.spots[node].guessed
+    ]
+    if slow:
+        draft.notes.append(f"Not measured: {listed(slow)}. `fleet benchmark` does it.")
+
+
+def _has_memory(draft: Draft, node: str) -> bool:
+    """Or it does not matter: it loads nothing on demand."""
+    return bool(draft.machines[node].memory) or not draft.machines[node].loads

@@ -1,0 +1,155 @@
+"""Which node each model stands on: what fits into memory together, then what is fast."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+from fleet.domain.placement.candidates import (
+    BETTER,
+    BREADTH,
+    SHORTEST,
+    UNKNOWN,
+    WORTH,
+    Line,
+    Spot,
+    gigabytes,
+    pull,
+    room,
+    span,
+)
+
+if TYPE_CHECKING:
+    from fleet.domain.placement.candidates import Draft, Machine, Stock
+
+
+def options(draft: Draft, model: Stock) -> list[str]:
+    """Nodes on which it could stand, the present one first; what fits together comes later."""
+    here = draft.machines[model.nodes[0]]
+    found = [here.name]
+    for machine in draft.machines.values():
+        spot = model.spots.get(machine.name, Spot())
+        fetched = machine.loads and bool(machine.memory) and model.needs is not None
+        if machine is not here and machine.up and machine.wire == here.wire:
+            found += [machine.name] if spot.held or fetched else []
+    return found
+
+
+def fits(machine: Machine, need: int, used: int = 0) -> bool:
+    return not machine.memory or not need or used + need <= machine.memory
+
+
+def shrink(draft: Draft) -> None:
+    """A model that fits nowhere with its context gets the largest with which it fits."""
+    for name, model in draft.models.items():
+        if model.movable and any(
+            fits(draft.machines[node], model.need()) for node in options(draft, model)
+        ):
+            continue
+        small = min((draft.machines[n] for n in model.nodes), key=lambda m: m.memory or 1 << 62)
+        if model.fixed or fits(small, model.need()):
+            continue
+        context = model.context
+        while context > SHORTEST and not fits(small, model.need(context)):
+            context = max(SHORTEST, context // 2)
+        needs = f"{gigabytes(model.need())} with a context of {model.context}"
+        why = f"{name} needs {needs}, and {small.name} has {gigabytes(small.memory)}"
+        if not fits(small, model.need(context)):
+            draft.hopeless.add(name)
+            draft.notes.append(f"{why}: it fits there with no context that is of use.")
+            continue
+        draft.contexts[name] = context
+        why += f"; with {context} it needs {gigabytes(model.need(context))}."
+        draft.lines += [
+            Line(("models", key, "context"), context, model.context, why)
+            for key in model.keys or (name,)
+        ]
+
+
+def place(draft: Draft) -> None:
+    """The best of the placements in which every node holds all of its models at once."""
+    order = sorted(draft.models.values(), key=lambda m: -draft.need(m.name))
+    states: list[tuple[float, dict[str, int], dict[str, str]]] = [(0.0, {}, {})]
+    for model in order:
+        need = draft.need(model.name)
+        free = model.movable and model.name not in draft.hopeless
+        grown = []
+        for cost, used, chosen in states:
+            for node in options(draft, model) if free else [""]:
+                full = {n: used.get(n, 0) + need for n in ((node,) if node else model.nodes)}
+                if all(fits(draft.machines[n], need, total - need) for n, total in full.items()):
+                    more = _cost(draft, model, node) if node else 0.0
+                    grown.append((cost + more, used | full, chosen | {model.name: node}))
+        states = sorted(grown, key=lambda state: state[0])[:BREADTH]
+    if not states:
+        _say_full(draft)
+        return
+    for name, node in states[0][2].items():
+        model = draft.models[name]
+        if node and node != model.nodes[0]:
+            draft.lines += _move(draft, model, node)
+            draft.nodes[name] = (node,)
+    for model in draft.models.values():
+        _order(draft, model)
+
+
+def _cost(draft: Draft, model: Stock, node: str) -> float:
+    """Against where it stands now."""
+    if node == model.nodes[0]:
+        return 0.0
+    here, there = (model.spots.get(n, Spot()) for n in (model.nodes[0], node))
+    change = UNKNOWN
+    if here.seconds and there.seconds:
+        change = log(there.seconds / here.seconds)
+        change = max(change, 0.0) if there.guessed else change  # nobody moves for a guess
+    return draft.demand(model.name) * (change + WORTH)
+
+
+def _move(draft: Draft, model: Stock, node: str) -> list[Line]:
+    here, there = draft.machines[model.nodes[0]], draft.machines[node]
+    need = draft.need(model.name)
+    others = draft.used(here.name) - need
+    if not fits(here, need, others):
+        beside = f" beside its other models ({gigabytes(others)})" if others else ""
+        why = f"{model.name} needs {gigabytes(need)} with its context, which {here.name} "
+        why += f"({gigabytes(here.memory)}) does not have{beside}; {room(there)}."
+    else:
+        why = f"A turn takes {span(model, node)} on {node}, and {span(model, here.name)} on "
+        why += f"{here.name}; {room(there)}."
+    why += pull(model, node)
+    return [Line(("models", model.keys[0], "node"), node, here.name, why)]
+
+
+def _order(draft: Draft, model: Stock) -> None:
+    """The fastest of several first: it counts before the relay has measured for itself."""
+    nodes = draft.nodes[model.name]
+    spots = {node: model.spots.get(node, Spot()) for node in nodes}
+    took = {node: spot.seconds for node, spot in spots.items() if not spot.guessed}
+    best = draft.best(model.name)
+    if len(took) < len(nodes) or not all(took.values()) or took[best] >= took[nodes[0]] * BETTER:
+        return
+    why = f"A turn takes {span(model, best)} on {best}, and {span(model, nodes[0])} on {nodes[0]}"
+    if not model.keys:
+        draft.notes.append(f"{why}: put {best} first in models.{model.name}.servings.")
+        return
+    place = nodes.index(best)
+    swapped = list(nodes)
+    swapped[0], swapped[place] = best, nodes[0]
+    draft.nodes[model.name] = tuple(swapped)
+    draft.lines += [
+        Line(("models", model.keys[0], "node"), best, nodes[0], f"{why}: the best goes first."),
+        Line(
+            ("models", model.keys[place], "node"), nodes[0], best, f"It changes places with {best}."
+        ),
+    ]
+
+
+def _say_full(draft: Draft) -> None:
+    for machine in draft.machines.values():
+        used = draft.used(machine.name)
+        if machine.memory and used > machine.memory:
+            draft.notes.append(
+                f"The models of {machine.name} need {gigabytes(used)} together, and it has "
+                f"{gigabytes(machine.memory)}: it unloads one for the other, and none of them fits "
+                "elsewhere."
+            )

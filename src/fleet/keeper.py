@@ -1,0 +1,378 @@
+"""The tiny process around one coder. It outlives whoever started it.
+
+    keeper RUN_FOLDER
+
+Its folder is all it knows (format 1):
+
+    launch.json   what to start: argv, env, cwd, whether there is input, whom to wake
+    keeper.json   made once, by whoever comes first: a keeper, or the word that none may start
+    keeper.lock   held while the keeper lives; the kernel lets go of it, so it never lies
+    input         numbered records, appended by others: text for the coder, or a wish to stop it
+    input.pos     the number of the last record that was carried out
+    transcript    what the coder writes to its standard output, by its own hand
+    stderr        likewise
+    lease         seconds since boot at which to end unless renewed; absent: no lease
+    exit.json     how the coder ended, written last
+    wake          a FIFO: whoever appended to `input` rings it
+    keeper.log    what went wrong with the keeper itself
+
+Two processes of one run can both be asked to keep it: one wins `keeper.json`, the other leaves.
+
+In a terminal the keeper is the pane's command, and its coder has the pane for itself: it is in the
+foreground, and reads and writes there. Then `transcript` is what the coder's hooks append, and
+`stderr` holds only why it could not be started.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import sys
+import time
+
+from fleet.base import machine
+from fleet.base.files import write_once
+from fleet.base.lean import dumps, loads, signal, suppress
+
+TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+FORMAT = 1
+SWEEP_GRACE = 2.0  # for what a coder leaves behind; it had its own time to end it
+RESERVE = 4096  # bytes set aside for exit.json, so that a full disk cannot swallow an ending
+LOOK = 1.0  # seconds between looks when nobody rings
+HANGUP_GRACE = 5.0  # for a coder whose terminal is gone
+TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+FORSAKEN = 60.0  # seconds without our folder after which nobody can reach us: an agent for nobody
+
+
+class Keeper:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.launch = loads(self._read("launch.json"))
+        self.mark: str = self.launch["mark"]
+        self.terminal: bool = self.launch.get("terminal", False)
+        self.child = 0
+        self.status: int | None = None
+        self.stdin = -1
+        self.pending = b""
+        self.done = self.noted = 0  # the last input record carried out, and written down
+        self.offset = 0
+        self.kill_at = 0.0  # when a stop loses its patience; 0: nobody asked
+        self.closing = False
+        self.alone_since = 0.0  # when our folder was first found missing; 0: it is there
+        self.lease: float | None = None  # as it was last read
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def _read(self, name: str) -> str:
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def claim(self) -> bool:
+        """Whether this process is the one that keeps the run."""
+        self.lock = os.open(self.path("keeper.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        for _ in range(100):  # a look holds it for microseconds
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+        else:
+            return False
+        me = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id(), "mark": self.mark}
+        me["began"] = machine.since_boot()
+        if self.terminal:
+            me["pane"] = os.environ.get("TMUX_PANE", "")
+        return write_once(self.path("keeper.json"), dumps(me))
+
+    def start(self) -> None:
+        self._reserve_exit()
+        self.wake = _fifo(self.path("wake"))
+        self.signals, wakeup = os.pipe()
+        for fd in (self.signals, wakeup):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self.stop(5.0))
+        if self.terminal:
+            signal.signal(signal.SIGHUP, lambda *_: self.hang_up())
+        self.adopts = machine.adopt_orphans()
+        if self.lease_is_over():  # it was long before we got here
+            self.status = -signal.SIGKILL
+        elif self.terminal and not _has_terminal():  # it was gone before we got here
+            self.status = -signal.SIGHUP
+        else:
+            self._spawn()
+
+    def _spawn(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        out = os.open(self.path("transcript"), flags, 0o600)
+        err = os.open(self.path("stderr"), flags, 0o600)
+        feed, self.stdin = os.pipe() if self.launch["input"] else (os.open(os.devnull, 0), -1)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])
+        pid = os.fork()
+        if pid == 0:
+            self._become_coder(feed, out, err)
+        self.child = pid
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGHUP])
+        for fd in (feed, out, err):
+            os.close(fd)
+        if self.stdin >= 0:
+            os.set_blocking(self.stdin, False)
+
+    def _become_coder(self, feed: int, out: int, err: int) -> None:
+        what = self.launch["argv"][0]
+        try:
+            os.setpgid(0, 0)
+            if self.terminal:
+                os.tcsetpgrp(0, os.getpid())  # SIGTTOU is ignored until here
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, *TYPED):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; a program expects it
+            # One may have come by now.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGHUP])
+            if not os.path.isdir(self.launch["cwd"]):
+                what = self.launch["cwd"]
+            os.chdir(self.launch["cwd"])
+            argv, env = self.launch["argv"], self._environment()
+            os.environ["PATH"] = env.get("PATH", os.defpath)
+            for target, fd in enumerate((0, 0, 0) if self.terminal else (feed, out, err)):
+                os.dup2(fd, target)
+            os.execvpe(argv[0], argv, env)  # noqa: S606  # argv is a list; there is no shell
+        except BaseException as error:  # noqa: BLE001  # this is a copy of the keeper: it ends here
+            why = (isinstance(error, OSError) and error.strerror) or error
+            missing = isinstance(error, FileNotFoundError)
+            if missing and what != self.launch["cwd"]:
+                why = f"{why}. `fleet coders` says which programs are found."
+            os.write(err, f"fleet: {what}: {why}\n".encode("utf-8", "replace"))
+            os._exit(127 if missing else 126)
+
+    def _environment(self) -> dict[str, str]:
+        """The launch's, and what kind of terminal this is, which only tmux knows."""
+        env: dict[str, str] = self.launch["env"]
+        return env | {"TERM": os.environ.get("TERM", "screen")} if self.terminal else env
+
+    def run(self) -> None:
+        while self.status is None:
+            self._take_input()
+            self._feed()
+            writing = [self.stdin] if self.pending and self.stdin >= 0 else []
+            self._note()
+            ready, _, _ = select.select([self.signals, self.wake], writing, [], self._patience())
+            for fd in ready:
+                _drain(fd)
+            self._reap()
+            self._mind_deadlines()
+
+    def _patience(self) -> float:
+        if self.kill_at:
+            return max(0.05, min(LOOK, self.kill_at - time.monotonic()))
+        return LOOK
+
+    def _take_input(self) -> None:
+        """Read whole records that were appended since; a torn last line is read next time."""
+        try:
+            with open(self.path("input"), "rb") as file:
+                file.seek(self.offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data[: data.rfind(b"\n") + 1]
+        self.offset += len(whole)
+        for line in whole.splitlines():
+            with suppress(ValueError, TypeError, AttributeError, KeyError):
+                self._carry_out(loads(line))  # or torn by a crash of its writer, told nothing
+
+    def _carry_out(self, record: dict[str, Any]) -> None:
+        number = int(record["n"])
+        if "text" in record:
+            self.pending += record["text"].encode("utf-8", "surrogateescape")
+        if record.get("close"):
+            self.closing = True
+        if "stop" in record:
+            self.stop(float(record["stop"]))
+        self.done = number
+
+    def _feed(self) -> None:
+        if self.stdin < 0:
+            return
+        try:
+            while self.pending:
+                self.pending = self.pending[os.write(self.stdin, self.pending) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.pending = b""
+            self.closing = True
+        if self.closing:
+            os.close(self.stdin)
+            self.stdin = -1
+
+    def _note(self) -> None:
+        """How far we got, once the coder has it all. A full disk costs the note, not the run."""
+        if self.done == self.noted or (self.pending and self.stdin >= 0):
+            return
+        with suppress(OSError):
+            replace_file(self.path("input.pos"), str(self.done))
+            self.noted = self.done
+
+    def stop(self, grace: float) -> None:
+        if not self.kill_at:
+            self._signal_group(signal.SIGTERM)
+        self.kill_at = min(self.kill_at or 1e18, time.monotonic() + grace)
+
+    def hang_up(self) -> None:
+        """Our terminal is gone. The kernel tells only us, who lead the session: we pass it on."""
+        if not self.kill_at:
+            self._signal_group(signal.SIGHUP)
+            self._signal_group(signal.SIGCONT)
+        self.kill_at = min(self.kill_at or 1e18, time.monotonic() + HANGUP_GRACE)
+
+    def _mind_deadlines(self) -> None:
+        if self.kill_at and time.monotonic() >= self.kill_at:
+            self._signal_group(signal.SIGKILL)
+        if self.lease_is_over():
+            self._signal_group(signal.SIGKILL)  # another host may start it now: no grace left
+        if self._is_forsaken() and not self.kill_at:
+            self.stop(5.0)
+
+    def _is_forsaken(self) -> bool:
+        try:
+            os.stat(self.path("keeper.json"))
+        except FileNotFoundError:
+            self.alone_since = self.alone_since or time.monotonic()
+            return time.monotonic() - self.alone_since > FORSAKEN
+        except OSError:
+            return False
+        self.alone_since = 0.0
+        return False
+
+    def lease_is_over(self) -> bool:
+        with suppress(OSError, ValueError):  # none, or not now: what we knew holds
+            self.lease = float(self._read("lease"))
+        return self.lease is not None and machine.since_boot() >= self.lease
+
+    def _signal_group(self, number: int) -> None:
+        """The coder is our child and not waited for, so its number cannot be another's."""
+        if self.status is None and self.child:
+            with suppress(OSError):  # a zombie's group, on macOS; one who became root
+                try:
+                    os.killpg(self.child, number)
+                except ProcessLookupError:
+                    os.kill(self.child, number)  # forked, but not yet leader of its group
+
+    def _reap(self) -> bool:
+        """Whether there is no child left at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if self.terminal else 0))
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if os.WIFSTOPPED(status):
+                self._resume(pid)
+            elif pid == self.child:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def _resume(self, pid: int) -> None:
+        """There is no shell here that could bring a stopped coder back."""
+        if pid == self.child:
+            time.sleep(0.05)  # one that stops again and again must not keep us busy
+            with suppress(OSError):
+                os.tcsetpgrp(0, self.child)
+            self._signal_group(signal.SIGCONT)
+
+    def sweep(self) -> None:
+        """End what the coder left behind: in our session, with our mark, or fallen to us."""
+        until = time.monotonic() + SWEEP_GRACE
+        number, pause, me = signal.SIGTERM, 0.02, os.getpid()
+        session = me if os.getsid(0) == me else 0
+        while True:
+            if self._reap() and self.adopts and not machine.has_proc():
+                return  # without /proc a look takes seconds, and all that is ours falls to us
+            left = machine.in_session(session) if session else set()
+            left = (left | machine.marked(self.mark) | machine.children(me)) - {me}
+            if not left:
+                return
+            for pid in left:
+                machine.send_signal(pid, number, mark=self.mark, session=session, parent=me)
+            if time.monotonic() > until:
+                number, pause = signal.SIGKILL, min(2 * pause, 1.0)  # some cannot be killed: wait
+            time.sleep(pause)
+
+    def _reserve_exit(self) -> None:
+        with _open_private(self.path("exit.tmp")) as file:
+            file.write(b" " * RESERVE)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def finish(self) -> None:
+        code = self.status if self.status is not None else -signal.SIGKILL
+        record = {"format": FORMAT, "code": code, "at": time.time_ns() // 1000}
+        with open(self.path("exit.tmp"), "r+b") as file:
+            file.write(dumps(record).encode().ljust(RESERVE))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(self.path("exit.tmp"), self.path("exit.json"))
+        _ring(self.launch.get("bell", ""))
+
+
+def _has_terminal() -> bool:
+    try:
+        os.tcgetpgrp(0)
+    except OSError:
+        return False
+    return True
+
+
+def replace_file(path: str, text: str) -> None:
+    mine = f"{path}.tmp"
+    with _open_private(mine) as file:
+        file.write(text.encode())
+    os.rename(mine, path)
+
+
+def _open_private(path: str) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+
+
+def _fifo(path: str) -> int:
+    with suppress(FileExistsError):
+        os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def _drain(fd: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(fd, 4096):
+            pass
+
+
+def _ring(path: str) -> None:
+    with suppress(OSError):  # nobody listens; the ending is on disk
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(fd, b"!")
+        os.close(fd)
+
+
+def main() -> None:
+    for number in (signal.SIGHUP, *TYPED):
+        signal.signal(number, signal.SIG_IGN)  # before anyone can see us
+    keeper = Keeper(sys.argv[1])
+    if keeper.claim():
+        keeper.start()
+        _ring(keeper.launch.get("bell", ""))
+        keeper.run()
+        keeper.sweep()
+        keeper.finish()
+        if keeper.terminal:  # its pane shows how it ended
+            sys.exit(keeper.status if (keeper.status or 0) >= 0 else 128 - (keeper.status or 0))
+
+
+if __name__ == "__main__":
+    main()

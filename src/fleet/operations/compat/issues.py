@@ -1,0 +1,152 @@
+"""Tasks as an issue tracker shows them: all that is known of each, many at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput
+from fleet.domain.message import MessageKind, MessageState
+from fleet.domain.task import ENDED, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.compat.states import from_bd, to_bd
+from fleet.operations.shared.names import MOST, PAGE, how_many, team_in_view, the_task
+from fleet.operations.tasks.rows import STATE_OF, rows
+from fleet.ports import TaskQuery
+
+if TYPE_CHECKING:
+    from fleet.domain.message import Message
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+    from fleet.operations.tasks.rows import TaskRow
+
+MOST_NAMED = 1000
+LIVE = tuple(str(s) for s in TaskState if s not in {TaskState.DONE, TaskState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class CommentRow:
+    id: str
+    author: str
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """`status` is ours, `bd` the other tracker's word for it. `question` is the one that is open."""
+
+    id: str
+    title: str
+    description: str
+    status: str
+    bd: str
+    priority: int
+    labels: tuple[str, ...]
+    assignee: str
+    author: str
+    project: str
+    cwd: str
+    coder: str
+    model: str
+    parent: str
+    after: tuple[str, ...]
+    needed_by: tuple[str, ...]
+    run: str
+    created_at: int
+    updated_at: int
+    closed_at: int | None
+    why: str
+    question: str
+    comments: tuple[CommentRow, ...]
+    team: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListIssues(Request[tuple[Issue, ...]]):
+    """These `tasks`, or all in the view: of bd's `status`, of an `assignee`, newest first.
+
+    `all`: closed ones too, unless a status is asked for.
+    """
+
+    tasks: tuple[str, ...] = ()
+    status: str = ""
+    assignee: str = ""
+    all: bool = False
+    limit: int = 50
+    before: str = ""
+
+
+def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
+    if len(request.tasks) > MOST_NAMED:
+        raise BadInput(f"At most {MOST_NAMED} at once.", fix="Ask for the others after these.")
+    if request.tasks:
+        named = [the_task(context, name, Permission.READ) for name in request.tasks]
+        said = [context.store.messages(task.id) for task in named]
+        asking = {task.id: _open(words) for task, words in zip(named, said, strict=True)}
+        shown = rows(context, named, asking)
+        return tuple(_issue(context, *one) for one in zip(named, shown, said, strict=True))
+    limit, team = how_many(request.limit or MOST), team_in_view(context)
+    wanted = from_bd(request.status) if request.status else ()
+    states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
+    found: list[Issue] = []
+    before = the_task(context, request.before, Permission.READ).id if request.before else ""
+    while True:
+        page = context.store.tasks(TaskQuery(states, team=team, before=before, limit=PAGE))
+        for task, row in zip(page, rows(context, page), strict=True):
+            if len(found) < limit and _is_wanted(task, row, wanted, request.assignee):
+                found.append(_issue(context, task, row, context.store.messages(task.id)))
+        if len(found) >= limit or len(page) < PAGE:
+            return tuple(found)
+        before = page[-1].id
+
+
+def _is_wanted(task: Task, row: TaskRow, statuses: tuple[str, ...], assignee: str) -> bool:
+    return (not statuses or row.status in statuses) and assignee in {"", task.spec.assignee}
+
+
+def _open(said: list[Message]) -> list[Message]:
+    return [m for m in said if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN]
+
+
+def _issue(context: Context, task: Task, row: TaskRow, said: list[Message]) -> Issue:
+    store = context.store
+    latest = store.events(task=task.id, limit=1, newest=True)
+    asked = _open(said)
+    closed = to_bd(row.status) == "closed"
+    return Issue(
+        id=task.id,
+        title=task.title,
+        description=task.prompt,
+        status=row.status,
+        bd=to_bd(row.status),
+        priority=task.spec.priority,
+        labels=task.spec.labels,
+        assignee=task.spec.assignee or (task.run_id if task.state is TaskState.RUNNING else ""),
+        author=task.author,
+        project=task.project,
+        cwd=row.cwd,
+        coder=row.coder,
+        model=row.model,
+        parent=task.parent,
+        after=task.after,
+        needed_by=tuple(store.dependents(task.id)),
+        run=task.run_id,
+        created_at=task.created_at,
+        updated_at=latest[0].at if latest else task.created_at,
+        closed_at=task.tally.ended_at or None if closed else None,
+        why=task.tally.why,
+        question=asked[-1].text if asked and task.state not in ENDED else "",
+        comments=tuple(
+            CommentRow(m.id, m.author, m.text, m.at) for m in said if m.kind is MessageKind.NOTE
+        ),
+        team=task.team,
+    )
+
+
+OPERATIONS = (
+    Operation(
+        "task.issues", ListIssues, Permission.READ, issues, "List tasks as an issue tracker does."
+    ),
+)

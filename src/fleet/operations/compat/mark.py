@@ -1,0 +1,94 @@
+"""A task's status, set by a word of claude-fleet's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, Refused, nearest
+from fleet.domain.task import ENDED, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import the_task
+from fleet.operations.tasks.assign import AssignTask, assign, must_be_theirs
+from fleet.operations.tasks.change import (
+    CloseTask,
+    PauseTask,
+    ResumeTask,
+    RetryTask,
+    close,
+    pause,
+    resume,
+    retry,
+)
+from fleet.operations.tasks.commit import write_task
+from fleet.operations.tasks.rows import TaskRow, rows
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+BEGUN = "begun"  # a label: whoever has it by hand has begun
+WORDS = ("open", "in_progress", "resolved", "blocked")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkTask(Request[TaskRow]):
+    """`status`: open, in_progress (one has begun it oneself), resolved or blocked."""
+
+    task: str
+    status: str
+
+
+def mark(context: Context, request: MarkTask) -> TaskRow:
+    task = the_task(context, request.task, Permission.CLAIM)
+    match request.status:
+        case "open":
+            must_be_theirs(context, task)
+            return _open(context, task)
+        case "in_progress":
+            return _begin(context, task)
+        case "resolved":
+            return _resolve(context, task)
+        case "blocked":
+            return pause(context, PauseTask(task.id))
+    fix = nearest(request.status, WORDS) or f"There are: {', '.join(WORDS)}."
+    raise BadInput(f"'{request.status[:60]}' is not a status.", fix=fix)
+
+
+def _open(context: Context, task: Task) -> TaskRow:
+    if task.state in ENDED or task.state is TaskState.REVIEW:
+        return retry(context, RetryTask(task.id))
+    if task.paused:
+        return resume(context, ResumeTask(task.id))
+    return _labelled(context, task, begun=False)
+
+
+def _begin(context: Context, task: Task) -> TaskRow:
+    if context.actor.task == task.id and task.state is TaskState.RUNNING:
+        return rows(context, [task])[0]
+    assign(context, AssignTask(task.id, claim=True))
+    return _labelled(context, context.store.task(task.id), begun=True)
+
+
+def _labelled(context: Context, task: Task, *, begun: bool) -> TaskRow:
+    if (BEGUN in task.spec.labels) is begun:
+        return rows(context, [task])[0]
+    others = tuple(label for label in task.spec.labels if label != BEGUN)
+    spec = replace(task.spec, labels=(*others, BEGUN) if begun else others)
+    return write_task(context, replace(task, spec=spec), "task.begun" if begun else "task.left")
+
+
+def _resolve(context: Context, task: Task) -> TaskRow:
+    needs = context.store.tasks_by_id(task.after).values()
+    if held := [n.id for n in needs if n.state is not TaskState.DONE]:
+        raise Refused(
+            f"{task.id} waits for {', '.join(held)}.", fix="Resolve those first.", code="blocked"
+        )
+    return close(context, CloseTask(task.id))
+
+
+OPERATIONS = (
+    Operation("task.mark", MarkTask, Permission.CLAIM, mark, "Set a task's status by a word."),
+)

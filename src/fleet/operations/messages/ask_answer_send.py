@@ -1,0 +1,307 @@
+"""Words about a task: notes, questions and answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain import message as rules
+from fleet.domain import task as tasks
+from fleet.domain.access import SUPERVISOR, Permission
+from fleet.domain.budget import GIVE_UP, OPTIONS
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, Forbidden, Refused
+from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.task import ENDED, Task, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.rows import MessageRow, message_row
+from fleet.operations.shared.names import (
+    how_many,
+    number_of_message,
+    some_text,
+    team_in_view,
+    the_question,
+    the_task,
+)
+from fleet.operations.tasks.commit import decided
+from fleet.operations.tasks.parents import parent_changes
+from fleet.ports import Put
+
+if TYPE_CHECKING:
+    from fleet.domain.event import Event
+    from fleet.operations.catalogue import Context
+
+MOST = 100_000
+MOST_OPTIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Comment(Request[MessageRow]):
+    task: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Request[MessageRow]):
+    """`park`: the asker ends its turn now, and is resumed with the answer."""
+
+    text: str
+    task: str = ""
+    options: tuple[str, ...] = ()
+    park: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendWords(Request[MessageRow]):
+    """To the agent that works on it, in the middle of its turn where it can hear; else to the next.
+
+    The reply's `status` says `queued`; it becomes `delivered` once they entered a conversation.
+    """
+
+    task: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage(Request[MessageRow]):
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Request[MessageRow]):
+    """`name` is the question's id, or its task's when that has one open question.
+
+    `as_text`: a number is the answer itself, not one of the question's options.
+    """
+
+    name: str
+    text: str
+    as_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakeAnswer(Request[MessageRow | None]):
+    """The answer, if it has come; whoever waited for it has now heard it."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuestions(Request[tuple[MessageRow, ...]]):
+    """Oldest first. `before`: a page on, after that question."""
+
+    limit: int = 100
+    before: str = ""
+
+
+def comment(context: Context, request: Comment) -> MessageRow:
+    task = the_task(context, request.task, Permission.SEND)
+    note = _message(context, task, MessageKind.NOTE, some_text("comment", request.text, most=MOST))
+    context.commit([Put(note)], context.event("message.posted", task.id, message=note.id))
+    return message_row(note)
+
+
+def send(context: Context, request: SendWords) -> MessageRow:
+    """The task is written too: whoever settles it meanwhile must decide again, knowing of this."""
+    task = the_task(context, request.task, Permission.SEND)
+    text = some_text("message", request.text, most=MOST)
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Send it to one of those.")
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}: nobody is there to hear it.",
+            fix=f"`fleet retry {task.id}` opens it again; then send it.",
+            code="ended",
+        )
+    words = _message(context, task, MessageKind.WORDS, text)
+    words = replace(words, at=_after_its_claim(context, task))
+    event = context.event("message.sent", task.id, message=words.id)
+    if task.state is TaskState.REVIEW:  # there is more to do
+        task = tasks.reopen(task)
+    parents = parent_changes(context.store, task, now=words.at)
+    context.commit([Put(words), Put(task), *parents], event)
+    return message_row(words)
+
+
+def read(context: Context, request: ReadMessage) -> MessageRow:
+    message = context.store.message(request.message)
+    the_task(context, message.task, Permission.READ)
+    return message_row(message)
+
+
+def ask(context: Context, request: Ask) -> MessageRow:
+    if not request.task and not context.actor.run:
+        raise BadInput("The question is about no task.", fix="Name one: fleet ask --task t-1 …")
+    task = the_task(context, request.task, Permission.ASK)
+    text = some_text("question", request.text, most=MOST)
+    options = _options(request.options)
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}: there is nothing to ask about.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+        )
+    if request.park and context.actor.task != task.id:
+        raise BadInput("Only a run can park, on its own task.", fix="Leave out --park.")
+    question = _message(
+        context, task, MessageKind.QUESTION, text, options=options, parked=request.park
+    )
+    context.commit([Put(question)], context.event("message.asked", task.id, message=question.id))
+    return message_row(question)
+
+
+def _message(
+    context: Context,
+    task: Task,
+    kind: MessageKind,
+    text: str,
+    *,
+    options: tuple[str, ...] = (),
+    parked: bool = False,
+) -> Message:
+    now = context.store.now()
+    holds = kind in {MessageKind.QUESTION, MessageKind.WORDS}
+    return Message(
+        id=context.store.new_id("m"),
+        version=0,
+        task=task.id,
+        author=context.actor.name,
+        kind=kind,
+        text=text,
+        state=MessageState.OPEN if holds else MessageState.CLOSED,
+        at=now,
+        options=options,
+        parked=parked,
+        closed_at=0 if holds else now,
+    )
+
+
+def _after_its_claim(context: Context, task: Task) -> int:
+    """Now, and after it was claimed also where the clock was set back: its prompt had nothing of it."""
+    now = context.store.now()
+    return max(now, context.store.run(task.run_id).claimed_at + 1) if task.run_id else now
+
+
+def _options(given: tuple[str, ...]) -> tuple[str, ...]:
+    if len(given) > MOST_OPTIONS:
+        raise BadInput(f"{len(given)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
+    example = "Name an answer, or leave out --option."
+    return tuple(dict.fromkeys(some_text("option", o, most=1000, example=example) for o in given))
+
+
+def answer(context: Context, request: Answer) -> MessageRow:
+    question = the_question(context, request.name, Permission.ANSWER)
+    task = context.store.task(question.task)
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}: nobody waits for the answer.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+            code="ended",
+        )
+    text = some_text("answer", request.text, most=MOST)
+    text = text if request.as_text else _chosen(question, text)
+    with decided(task):
+        closed, reply = rules.answer(
+            question,
+            text,
+            by=context.actor.name,
+            at=_after_its_claim(context, task),
+            new_id=context.store.new_id("m"),
+        )
+    event = context.event("message.answered", question.task, message=question.id)
+    if question.author == SUPERVISOR:
+        return _decide_on_budget(context, closed, reply, event)
+    context.commit([Put(closed), Put(reply)], event)
+    return message_row(reply)
+
+
+def _decide_on_budget(
+    context: Context, question: Message, reply: Message, event: Event
+) -> MessageRow:
+    """The task goes on with as much again, or ends; other words than those are for its agent."""
+    task = context.store.task(question.task)
+    now = context.store.now()
+    if reply.text in OPTIONS:
+        reply = rules.delivered(reply, at=now)
+    if reply.text == GIVE_UP:
+        task = tasks.cancel(task, "Its budget was spent.", now=now)
+    else:
+        task = tasks.grant(task)
+    parents = parent_changes(context.store, task, now=now)
+    context.commit([Put(question), Put(reply), Put(task), *parents], event)
+    return message_row(reply)
+
+
+def _chosen(question: Message, text: str) -> str:
+    """An option by its number, as the question was shown; other words are an answer too."""
+    numbers = {str(n): option for n, option in enumerate(question.options, 1)}
+    if text in question.options or not numbers or not text.isdecimal():
+        return text
+    if text not in numbers:
+        known = "  ".join(f"{number}) {option}" for number, option in numbers.items())
+        raise BadInput(
+            f"{question.id} has no option {text}: {known}",
+            fix=f"If {text} is the answer itself: fleet answer {question.id} {text} --as-text",
+        )
+    return numbers[text]
+
+
+def take_answer(context: Context, request: TakeAnswer) -> MessageRow | None:
+    question = the_question(context, request.question, Permission.ASK)
+    if question.author != context.actor.name:
+        raise Forbidden(
+            f"{question.id} was asked by {question.author}, who waits for the answer.",
+            fix=f"`fleet show {question.task}` shows it.",
+        )
+    reply = _reply(context, question)
+    if reply is None:
+        return None
+    if reply.state is MessageState.OPEN:
+        reply = rules.delivered(reply, at=context.store.now())
+        context.commit([Put(reply)], context.event("message.heard", reply.task, message=reply.id))
+    return message_row(reply)
+
+
+def _reply(context: Context, question: Message) -> Message | None:
+    for message in context.store.messages(question.task):
+        if message.kind is MessageKind.ANSWER and message.reply_to == question.id:
+            return message
+    task = context.store.task(question.task)
+    if task.state in ENDED:
+        raise Refused(
+            f"{task.id} is {task.state}, and {question.id} has no answer.",
+            fix=f"`fleet show {task.id}` tells its story.",
+            code="unanswered",
+        )
+    return None
+
+
+def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...]:
+    """Those that hold a task back: one that has ended waits for nothing."""
+    limit, team = how_many(request.limit), team_in_view(context)
+    last = number_of_message(request.before) if request.before else 0
+    asked = limit
+    while True:
+        found = context.store.open_messages(MessageKind.QUESTION, limit=asked)
+        tasks = context.store.tasks_by_id(sorted({m.task for m in found}))
+        mine = [
+            m
+            for m in found
+            if team in {"", tasks[m.task].team}
+            and tasks[m.task].state not in ENDED
+            and number_of_message(m.id) > last
+        ]
+        if len(mine) >= limit or len(found) < asked:
+            return tuple(message_row(m) for m in mine[:limit])
+        asked *= 4
+
+
+_P = Permission
+OPERATIONS = (
+    Operation("message.comment", Comment, _P.SEND, comment, "Write a note.", idempotent=False),
+    Operation("message.send", SendWords, _P.SEND, send, "Tell an agent.", idempotent=False),
+    Operation("message.read", ReadMessage, _P.READ, read, "Read one message."),
+    Operation("message.ask", Ask, _P.ASK, ask, "Ask a question.", idempotent=False),
+    Operation("message.answer", Answer, _P.ANSWER, answer, "Answer a question."),
+    Operation("message.take", TakeAnswer, _P.ASK, take_answer, "Hear the answer."),
+    Operation("message.questions", ListQuestions, _P.READ, questions, "List open questions."),
+)

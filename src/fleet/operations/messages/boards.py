@@ -1,0 +1,257 @@
+"""The board of a task: posts by whoever works on it, for all of them or for one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.addressing import POST, as_post
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, NotFound, Refused, nearest
+from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.task import is_ended_swarm
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.deliver import hearers, words_for
+from fleet.operations.shared.entries import LEADS, must_be_self
+from fleet.operations.shared.names import clean_text, how_many, the_task
+from fleet.operations.shared.untrusted import json_object
+from fleet.ports import MessageQuery, Put
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+    from fleet.ports import Change
+
+TYPES = ("request", "response", "status", "directive", "checkpoint")
+PRIORITIES = ("low", "normal", "high", "critical")
+MOST = 100_000
+MOST_AT_ONCE = 1000
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PostRow:
+    """`payload` is a JSON object, as text."""
+
+    id: str
+    task: str
+    author: str
+    type: str
+    to: str
+    priority: str
+    payload: str
+    readers: tuple[str, ...]
+    at: int
+    archived_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Post(Request[PostRow]):
+    """On a task's board. `to`: only they, its author and who leads the team can read it.
+
+    `sender` may be said, but only as who it is.
+    """
+
+    task: str
+    payload: str
+    type: str = "status"
+    to: str = ""
+    priority: str = "normal"
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBoard(Request[tuple[PostRow, ...]]):
+    """Newest first. `unread`: by whoever asks. `before`: a page on."""
+
+    task: str
+    type: str = ""
+    priority: str = ""
+    unread: bool = False
+    reader: str = ""
+    before: str = ""
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRead(Request[tuple[PostRow, ...]]):
+    """Whoever asks has read these."""
+
+    posts: tuple[str, ...]
+    reader: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePosts(Request[tuple[PostRow, ...]]):
+    """Take these off their boards; or those of a task that are older than so many seconds."""
+
+    posts: tuple[str, ...] = ()
+    task: str = ""
+    older_than: int = 0
+
+
+def post(context: Context, request: Post) -> PostRow:
+    must_be_self(context, request.sender)
+    task = the_task(context, request.task, Permission.BOARD)
+    if is_ended_swarm(task) and task.join is not None:
+        raise Refused(
+            f"{task.id} was ended, so its board is closed.",
+            fix="Post to another; `fleet swarms` lists them.",
+            code="ended",
+        )
+    now = context.store.now()
+    message = Message(
+        id=context.store.new_id("m"),
+        version=0,
+        task=task.id,
+        author=context.actor.name,
+        kind=MessageKind.POST,
+        text="",
+        state=MessageState.CLOSED,
+        at=now,
+        to=clean_text("name", request.to.strip(), most=200),
+        closed_at=now,
+        data={
+            "type": _one_of(TYPES, request.type, "type of post"),
+            "priority": _one_of(PRIORITIES, request.priority, "priority"),
+            "payload": json_object(
+                "payload", request.payload, most=MOST, example='{"text": "Done."}'
+            ),
+        },
+    )
+    event = context.event("board.posted", task.id, message=message.id)
+    context.commit([Put(message), *_heard_by(context, task, message)], event)
+    return post_row(message)
+
+
+def _heard_by(context: Context, task: Task, post: Message) -> list[Change]:
+    """Agents at work on it need not look for it."""
+    by = context.actor.task
+    text = as_post(post.author, task.id, post.data, to=post.to)
+    found = hearers(context.store, task, to=post.to, by=by)
+    return [c for each in found for c in words_for(context, each, text, POST, post.id)]
+
+
+def _one_of(known: tuple[str, ...], word: str, what: str) -> str:
+    if word not in known:
+        fix = nearest(word, known) or f"There are: {', '.join(known)}."
+        raise BadInput(f"'{word[:60]}' is not a {what}.", fix=fix)
+    return word
+
+
+def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:
+    must_be_self(context, request.reader)
+    limit = how_many(request.limit)
+    task = the_task(context, request.task, Permission.READ)
+    if request.type:
+        _one_of(TYPES, request.type, "type of post")
+    if request.priority:
+        _one_of(PRIORITIES, request.priority, "priority")
+    found = []
+    for message in _on_board(context, task.id, request.before, size=min(limit, 200)):
+        if _is_wanted(context, message, request):
+            found.append(post_row(message))
+            if len(found) == limit:
+                break
+    return tuple(found)
+
+
+def _on_board(
+    context: Context, task: str, before: str = "", *, size: int = 200
+) -> Iterator[Message]:
+    """Newest first; `size`: how many are read at once."""
+    while True:
+        query = MessageQuery(task, MessageKind.POST, MessageState.CLOSED, before, size)
+        some = context.store.posts(query)
+        yield from some
+        if len(some) < query.limit:
+            return
+        before = some[-1].id
+
+
+def _is_wanted(context: Context, message: Message, request: ReadBoard) -> bool:
+    name = context.actor.name
+    return (
+        _may_see(context, message)
+        and request.type in {"", message.data["type"]}
+        and request.priority in {"", message.data["priority"]}
+        and not (request.unread and name in message.readers)
+    )
+
+
+def _may_see(context: Context, message: Message) -> bool:
+    names = {message.author, message.to}
+    return not message.to or context.actor.name in names or context.actor.role in LEADS
+
+
+def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
+    must_be_self(context, request.reader)
+    name = context.actor.name
+    found = [_the_post(context, i, Permission.BOARD) for i in _some(request.posts)]
+    fresh = [replace(m, readers=(*m.readers, name)) for m in found if name not in m.readers]
+    if fresh:
+        events = [context.event("board.read", m.task, message=m.id) for m in fresh]
+        context.commit([Put(m) for m in fresh], *events)
+    return tuple(post_row(m) for m in (*fresh, *(m for m in found if name in m.readers)))
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not 1 <= len(names) <= MOST_AT_ONCE:
+        raise BadInput(f"Name 1 to {MOST_AT_ONCE} posts.", fix="A board's posts have ids: m-12.")
+    return tuple(dict.fromkeys(names))
+
+
+def _the_post(context: Context, name: str, permission: Permission) -> Message:
+    try:
+        message = context.store.message(name)
+    except NotFound:
+        message = None
+    if message is None or message.kind is not MessageKind.POST:
+        raise NotFound(f"There is no post '{name[:60]}'.", fix="Read the board for their ids.")
+    the_task(context, message.task, permission)
+    if not _may_see(context, message):
+        raise NotFound(f"There is no post '{name[:60]}'.", fix="Read the board for their ids.")
+    return message
+
+
+def archive(context: Context, request: ArchivePosts) -> tuple[PostRow, ...]:
+    now = context.store.now()
+    found = [m for m in _to_archive(context, request, now) if m.state is not MessageState.ARCHIVED]
+    gone = [replace(m, state=MessageState.ARCHIVED, closed_at=now) for m in found]
+    if gone:
+        events = [context.event("board.archived", m.task, message=m.id) for m in gone]
+        context.commit([Put(m) for m in gone], *events)
+    return tuple(map(post_row, gone))
+
+
+def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Message]:
+    if request.posts:
+        return [_the_post(context, i, Permission.ASSIGN) for i in _some(request.posts)]
+    if request.older_than < 0:
+        raise BadInput("No post is that old.", fix="Give seconds, 0 or more.")
+    task = the_task(context, request.task, Permission.ASSIGN)
+    edge = now - request.older_than * SECOND
+    old = (m for m in _on_board(context, task.id) if m.at <= edge)
+    return [m for m, _ in zip(old, range(MOST_AT_ONCE), strict=False)]
+
+
+def post_row(message: Message) -> PostRow:
+    m, data = message, message.data
+    payload = json.dumps(data["payload"], ensure_ascii=False, separators=(",", ":"))
+    gone = m.closed_at if m.state is MessageState.ARCHIVED else None
+    return PostRow(
+        m.id, m.task, m.author, data["type"], m.to, data["priority"], payload, m.readers, m.at, gone
+    )
+
+
+_P = Permission
+OPERATIONS = (
+    Operation("board.post", Post, _P.BOARD, post, "Post to a task's board.", idempotent=False),
+    Operation("board.read", ReadBoard, _P.READ, read, "Read a task's board."),
+    Operation("board.mark_read", MarkRead, _P.BOARD, mark_read, "Say that posts were read."),
+    Operation("board.archive", ArchivePosts, _P.ASSIGN, archive, "Take posts off a board."),
+)

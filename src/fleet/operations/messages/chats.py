@@ -1,0 +1,249 @@
+"""Chats: members of a team talk to each other, or all of them; nobody else reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.entry import Entry, EntryKind
+from fleet.domain.errors import BadInput, NotFound
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.entries import a_name, keep, must_be_self, new_entry, the_team
+from fleet.operations.shared.names import how_many, some_text
+from fleet.operations.shared.untrusted import json_object
+from fleet.operations.team.members import ShowMember, show_member, uid_of
+from fleet.ports import EntryQuery, Put
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.operations.catalogue import Context
+
+MOST, MOST_IN_IT, MOST_UNREAD, PAGE = 100_000, 50, 1000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class SayingRow:
+    """`data` is a JSON object, as text: what programs read."""
+
+    id: str
+    chat: str
+    author: str
+    team: str
+    text: str
+    data: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRow:
+    """`participants` is empty for the chat of the whole team. `unread`: by whoever asks."""
+
+    id: str
+    team: str
+    participants: tuple[str, ...]
+    unread: int
+    last: SayingRow | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChat(Request[ChatRow]):
+    """With these members; with nobody named, that of the whole team. There is one of each."""
+
+    members: tuple[str, ...] = ()
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListChats(Request[tuple[ChatRow, ...]]):
+    """One's own, newest first. `before`: the id of one."""
+
+    team: str = ""
+    before: str = ""
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Say(Request[SayingRow]):
+    """`sender` may be said, but only as who it is."""
+
+    chat: str
+    text: str
+    data: str = "{}"
+    sender: str = ""
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChat(Request[tuple[SayingRow, ...]]):
+    """Newest first. `before`: a page on; `after`: only what was said since that one."""
+
+    chat: str
+    before: str = ""
+    after: str = ""
+    limit: int = 50
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkChat(Request[ChatRow]):
+    """Whoever asks has read all that is said there now."""
+
+    chat: str
+    reader: str = ""
+    team: str = ""
+
+
+def chat_id(team: str, participants: tuple[str, ...]) -> str:
+    """It is not chosen: the same people have the same chat."""
+    uids = sorted(uid_of(team, name) for name in participants)
+    said = ":".join(uids) if uids else f"team:{team}"
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def open_chat(context: Context, request: OpenChat) -> ChatRow:
+    team = the_team(context, request.team, Permission.MAIL)
+    if len(request.members) > MOST_IN_IT:
+        raise BadInput(f"At most {MOST_IN_IT} are in one chat.", fix="Use that of the team.")
+    mine = {context.actor.name, uid_of(team, context.actor.name)}
+    wanted = {a_name("member", name) for name in request.members} - mine
+    others = {_member(context, team, name) for name in wanted} - mine
+    if request.members and not others:
+        raise BadInput("A chat is with somebody else.", fix="Name another member.")
+    names = tuple(sorted(others | {context.actor.name})) if others else ()
+    key = chat_id(team, names)
+    held = context.store.entry(EntryKind.CHAT, team, key)
+    if held is None:
+        body = {"participants": list(names), "read": {}}
+        held = new_entry(context, EntryKind.CHAT, team=team, key=key, owner="", body=body)
+        held = keep(context, held, "chat.opened")
+    return _row(context, held)
+
+
+def _member(context: Context, team: str, name: str) -> str:
+    """Their name, of a name or of what programs know them by."""
+    if context.store.entry(EntryKind.MEMBER, team, name) is not None:
+        return name
+    return show_member(context, ShowMember(name, team)).name
+
+
+def list_chats(context: Context, request: ListChats) -> tuple[ChatRow, ...]:
+    team, limit = the_team(context, request.team, Permission.MAIL), how_many(request.limit)
+    before = ""
+    if request.before:
+        before = _the_chat(context, request.before, team).id
+    found: list[Entry] = []
+    for entry in _entries(context, EntryKind.CHAT, team, "", before):
+        if _is_in(context, entry):
+            found.append(entry)
+            if len(found) == limit:
+                break
+    return tuple(_row(context, entry) for entry in found)
+
+
+def say(context: Context, request: Say) -> SayingRow:
+    must_be_self(context, request.sender)
+    chat = _the_chat(context, request.chat, request.team)
+    text = some_text("message", request.text, most=MOST)
+    data = json_object("data", request.data, most=MOST, example='{"task": "t-3"}')
+    body = {"author": context.actor.name, "text": text, "data": data}
+    entry = new_entry(context, EntryKind.SAYING, team=chat.team, key="", owner=chat.key, body=body)
+    event = context.event("chat.said", "", entry=entry.id, team=chat.team, chat=chat.key)
+    context.commit([Put(entry)], event)
+    return _saying(entry)
+
+
+def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
+    chat, limit = _the_chat(context, request.chat, request.team), how_many(request.limit)
+    found = []
+    for entry in _sayings(context, chat, request.before):
+        if request.after and _number(entry.id) <= _number(request.after):
+            break
+        found.append(_saying(entry))
+        if len(found) == (MOST_UNREAD if request.after else limit):
+            break
+    return tuple(found[-limit:])  # of what is new, what was said first
+
+
+def mark(context: Context, request: MarkChat) -> ChatRow:
+    must_be_self(context, request.reader)
+    chat = _the_chat(context, request.chat, request.team)
+    newest = next((e.id for e in _sayings(context, chat)), "")
+    name = context.actor.name
+    if newest and chat.body["read"].get(name) != newest:
+        body = {**chat.body, "read": {**chat.body["read"], name: newest}}
+        chat = keep(context, replace(chat, body=body), "chat.read")
+    return _row(context, chat)
+
+
+def _the_chat(context: Context, chat: str, team: str) -> Entry:
+    """Raise `NotFound` unless there is one, and whoever asks is in it."""
+    where = the_team(context, team, Permission.MAIL)
+    found = context.store.entry(EntryKind.CHAT, where, chat.strip())
+    if found is None or not _is_in(context, found):
+        raise NotFound(f"You have no chat '{chat[:60]}'.", fix="`fleet chat list` lists yours.")
+    return found
+
+
+def _is_in(context: Context, chat: Entry) -> bool:
+    names = chat.body["participants"]
+    return not names or context.actor.name in names
+
+
+def _sayings(context: Context, chat: Entry, before: str = "") -> Iterator[Entry]:
+    return _entries(context, EntryKind.SAYING, chat.team, chat.key, before)
+
+
+def _entries(
+    context: Context, kind: EntryKind, team: str, owner: str, before: str
+) -> Iterator[Entry]:
+    """Newest first."""
+    while True:
+        query = EntryQuery(kind, team, owner, before=before, limit=PAGE)
+        some = context.store.entries(query)
+        yield from some
+        if len(some) < PAGE:
+            return
+        before = some[-1].id
+
+
+def _number(entry_id: str) -> int:
+    last = entry_id.strip().rpartition("-")[2]
+    return int(last) if last.isascii() and last.isdigit() and len(last) < 19 else 0
+
+
+def _row(context: Context, chat: Entry) -> ChatRow:
+    name = context.actor.name
+    seen, unread, last = _number(chat.body["read"].get(name, "")), 0, None
+    for entry in _sayings(context, chat):
+        last = last or entry
+        if _number(entry.id) <= seen or unread == MOST_UNREAD:
+            break
+        unread += entry.body["author"] != name
+    return ChatRow(
+        chat.key, chat.team, tuple(chat.body["participants"]), unread,
+        _saying(last) if last else None, chat.at,
+    )  # fmt: skip
+
+
+def _saying(entry: Entry) -> SayingRow:
+    body = entry.body
+    data = json.dumps(body["data"], ensure_ascii=False, separators=(",", ":"))
+    return SayingRow(
+        entry.id, entry.owner, body["author"], entry.team, body["text"], data, entry.at
+    )
+
+
+_P = Permission.MAIL
+OPERATIONS = (
+    Operation("chat.open", OpenChat, _P, open_chat, "Open a chat, or find it."),
+    Operation("chat.list", ListChats, _P, list_chats, "List one's chats.", reads=True),
+    Operation("chat.say", Say, _P, say, "Say something in a chat.", idempotent=False),
+    Operation("chat.read", ReadChat, _P, read_chat, "Read a chat.", reads=True),
+    Operation("chat.mark_read", MarkChat, _P, mark, "Say that a chat was read."),
+)

@@ -1,0 +1,148 @@
+"""One way from a name of any kind (id, run, branch, the end of a branch) to its task."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission, allow
+from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.task import ENDED, TaskState
+from fleet.operations.shared.names import LIST, MOST, team_in_view, the_task
+from fleet.ports import TaskQuery
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+SHOWN = 10  # of the candidates of a name that could mean several
+ACTIVE = tuple(str(s) for s in TaskState if s not in ENDED)
+_ID = re.compile(r"(?:t-)?[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_GIVEN = re.compile(r"(?:-a[0-9]+)?(?:-[0-9]+)?")  # added to a branch name that was taken
+_NTH = re.compile(r"(.+)-A([0-9]{1,4})")  # the older way to say the second of a batch
+
+
+def resolve(
+    context: Context, name: str, permission: Permission = Permission.READ, *, project: str = ""
+) -> Task:
+    """By id (`t-31`, `31`), run (`t-31.2`), branch, or the end of a branch that only one has.
+
+    A task that goes on is preferred to one that has ended, then one of `project`. Of ended tasks
+    that had the same branch the newest is meant. Raise `BadInput` with the candidates when several
+    are left, `NotFound` when there is none.
+    """
+    wanted = name.strip()
+    if not wanted or _ID.fullmatch(wanted):
+        return the_task(context, wanted, permission)
+    found = _named(context, wanted, project) or _numbered(context, wanted, project)
+    if found is None:
+        raise NotFound(f"There is no task or branch '{wanted[:60]}'.", fix=_near(context, wanted))
+    allow(context.actor, permission, team=found.team)
+    return found
+
+
+def is_id(name: str) -> bool:
+    """Of a task or a run, rather than a branch."""
+    return _ID.fullmatch(name) is not None
+
+
+def letters(number: int) -> str:
+    """How the children of a batch are told apart: A, B, … Z, AA, AB, … from 1."""
+    said = ""
+    while number > 0:
+        number, place = divmod(number - 1, 26)
+        said = chr(ord("A") + place) + said
+    return said
+
+
+def branch_of(context: Context, task: Task) -> str:
+    """The branch of its newest run that has one, or the one that was asked for."""
+    runs = reversed(context.store.runs(task.id))
+    made = next((r.workspace.branch for r in runs if r.workspace and r.workspace.branch), "")
+    return made or task.spec.branch
+
+
+def _named(context: Context, wanted: str, project: str) -> Task | None:
+    going = _tasks(context, ACTIVE)
+    named = [t for t in going if _is(context, t, wanted)]
+    if len(named) > 1:  # of those that asked for it, the one that got it
+        named = [t for t in named if branch_of(context, t) == wanted] or named
+    if found := _one(wanted, named, project):
+        return found
+    over = _tasks(context, tuple(map(str, ENDED)))
+    if found := _newest(wanted, [t for t in over if _is(context, t, wanted)], project):
+        return found
+    for some in (going, over):
+        if found := _one(wanted, [t for t in some if _ends(context, t, wanted)], project):
+            return found
+    return None
+
+
+def _numbered(context: Context, wanted: str, project: str) -> Task | None:
+    """`fix-A2` is the second of the batch `fix-A`, `fix-B`, … where no branch has that name."""
+    said = _NTH.fullmatch(wanted)
+    return _named(context, f"{said[1]}-{letters(int(said[2]))}", project) if said else None
+
+
+def _tasks(context: Context, states: tuple[str, ...]) -> list[Task]:
+    team = team_in_view(context)
+    return context.store.tasks(TaskQuery(states=states, team=team, limit=MOST))
+
+
+def _is(context: Context, task: Task, wanted: str) -> bool:
+    if task.spec.branch == wanted:
+        return True
+    return _may_be(task, wanted) and any(
+        r.workspace and r.workspace.branch == wanted for r in context.store.runs(task.id)
+    )
+
+
+def _may_be(task: Task, wanted: str) -> bool:
+    """Whether it is worth reading the runs: only names like its own can be its branches."""
+    asked = task.spec.branch
+    if asked:
+        return wanted.startswith(asked) and bool(_GIVEN.fullmatch(wanted[len(asked) :]))
+    head, found, rest = wanted.rpartition(task.id)
+    return bool(found and _GIVEN.fullmatch(rest) and (not head or not head[-1].isalnum()))
+
+
+def _ends(context: Context, task: Task, wanted: str) -> bool:
+    if _has_end(task.spec.branch, wanted):
+        return True
+    return _may_be(task, wanted) and _has_end(branch_of(context, task), wanted)
+
+
+def _has_end(branch: str, wanted: str) -> bool:
+    """At a boundary: `login` and `A` are ends of `fix/login-A`, `gin` is not."""
+    head = branch.removesuffix(wanted)
+    return bool(head) and head != branch and (not head[-1].isalnum() or not wanted[0].isalnum())
+
+
+def _one(wanted: str, found: list[Task], project: str) -> Task | None:
+    mine = [t for t in found if project and t.project == project] or found
+    if len(mine) > 1:
+        shown = ", ".join(f"{t.id} ({_words(t)})" for t in mine[:SHOWN])
+        more = f" and {len(mine) - SHOWN} more" if len(mine) > SHOWN else ""
+        raise BadInput(
+            f"'{wanted[:60]}' could mean {len(mine)} tasks: {shown}{more}.",
+            fix="Use the id.",
+            code="ambiguous",
+        )
+    return mine[0] if mine else None
+
+
+def _newest(wanted: str, found: list[Task], project: str) -> Task | None:
+    """One branch of one repository has one last owner; in several repositories it is ambiguous."""
+    last: dict[str, Task] = {}
+    for task in found:  # newest first
+        last.setdefault(task.project, task)
+    return _one(wanted, list(last.values()), project)
+
+
+def _words(task: Task) -> str:
+    return task.spec.branch or " ".join(task.title.split())[:40]
+
+
+def _near(context: Context, wanted: str) -> str:
+    known = [t.spec.branch for t in _tasks(context, ()) if t.spec.branch]
+    return nearest(wanted, known) or LIST

@@ -1,0 +1,78 @@
+"""What operations on the things that a team keeps have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.access import Permission, Role, allow
+from fleet.domain.entry import Entry, EntryKind
+from fleet.domain.errors import Forbidden, NotFound
+from fleet.operations.shared.names import clean_text, how_many, some_text, team_in_view
+from fleet.ports import EntryQuery, Put
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context
+
+MOST_NAME = 200
+LEADS = frozenset({Role.COORDINATOR, Role.TEAM_LEAD})
+
+
+def the_team(context: Context, team: str, permission: Permission) -> str:
+    """The one named, if the actor may do this there; else the actor's own."""
+    wanted = clean_text("team", team.strip(), most=MOST_NAME) or context.actor.team
+    allow(context.actor, permission, team=wanted)
+    return wanted
+
+
+def must_be_self(context: Context, name: str) -> None:
+    """Who says something is known by the token; a request that names another is refused."""
+    if name and name != context.actor.name:
+        raise Forbidden(
+            f"{context.actor.name} cannot speak as {name[:60]}.",
+            fix="Leave out the sender: it is known by the token.",
+            code="forged",
+        )
+
+
+def must_own(context: Context, owner: str) -> None:
+    """What is somebody's, only they and who leads the team may look at."""
+    if owner != context.actor.name and context.actor.role not in LEADS:
+        raise Forbidden(f"That is {owner[:60]}'s.", fix="Ask a team-lead.")
+
+
+def a_name(what: str, name: str) -> str:
+    return some_text(what, " ".join(name.split()), most=MOST_NAME, example="Name somebody.")
+
+
+def new_entry(
+    context: Context, kind: EntryKind, *, team: str, key: str, owner: str, **given: Any
+) -> Entry:
+    """`key` empty: its id."""
+    entry_id = context.store.new_id("e")
+    at = context.store.now()
+    return Entry(entry_id, 0, kind, team, key or entry_id, owner, at, **given)
+
+
+def keep(context: Context, entry: Entry, fact: str) -> Entry:
+    """Write it, with the fact; what the fact says is for every team to hear, so it is no content."""
+    event = context.event(fact, "", entry=entry.id, team=entry.team)
+    written = context.commit([Put(entry)], event)[0]
+    assert isinstance(written, Entry)
+    return written
+
+
+def the_entry(context: Context, kind: EntryKind, entry_id: str, permission: Permission) -> Entry:
+    """Raise `NotFound` unless there is one of this kind, in a team that the actor may see."""
+    try:
+        entry = context.store.entry_by_id(entry_id.strip())
+    except NotFound:
+        entry = None
+    if entry is None or entry.kind is not kind:
+        raise NotFound(f"There is no {kind} '{entry_id[:60]}'.", fix="List them first.")
+    allow(context.actor, permission, team=entry.team)
+    return entry
+
+
+def page(context: Context, kind: EntryKind, *, team: str, limit: int, **given: Any) -> list[Entry]:
+    query = EntryQuery(kind, team_in_view(context, team), limit=how_many(limit), **given)
+    return context.store.entries(query)

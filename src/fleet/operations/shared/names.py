@@ -1,0 +1,148 @@
+"""One way from what somebody typed to the thing that is meant."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission, Role, allow
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.message import MessageKind, MessageState
+
+if TYPE_CHECKING:
+    from fleet.domain.message import Message
+    from fleet.domain.run import Run
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+LIST = "`fleet tasks --all` lists them."
+MOST = 10_000  # of anything, in one reply
+PAGE = 200  # rows in one reply of a server: whoever wants more asks again
+_TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+_BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
+_MESSAGE = re.compile(r"m-[0-9]{1,18}")
+
+
+def is_task_name(name: str) -> bool:
+    """It means a task, whatever branch is called so."""
+    return _TASK.fullmatch(name) is not None
+
+
+def the_task(context: Context, name: str, permission: Permission) -> Task:
+    """By id (`t-31`, `31`), by one of its runs (`t-31.2`) or its branch; the actor's own if empty."""
+    wanted = name.strip() or context.actor.task
+    if not wanted:
+        raise BadInput("Which task?", fix=LIST)
+    found = _TASK.fullmatch(wanted)
+    if found is None:
+        from fleet.operations.shared.branch_names import resolve  # noqa: PLC0415  # it needs this module
+
+        return resolve(context, wanted, permission, project=context.project)
+    try:
+        task = context.store.task(f"t-{int(found[1])}")
+    except NotFound as error:
+        raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST) from error
+    allow(context.actor, permission, team=task.team)
+    if found[2]:
+        _numbered(context, task, int(found[2]))
+    return task
+
+
+def the_run(context: Context, name: str, permission: Permission) -> Run:
+    """By id (`t-31.2`), or the newest of the task."""
+    task = the_task(context, name, permission)
+    found = _TASK.fullmatch(name.strip())
+    if found and found[2]:
+        return _numbered(context, task, int(found[2]))
+    if not task.run_id:
+        raise Refused(
+            f"{task.id} has not run yet.", fix=f"`fleet show {task.id}` says why.", code="no_run"
+        )
+    return context.store.run(task.run_id)
+
+
+def _numbered(context: Context, task: Task, number: int) -> Run:
+    try:
+        return context.store.run(f"{task.id}.{number}")
+    except NotFound as error:
+        raise NotFound(
+            f"{task.id} has no run {number}.", fix=f"`fleet show {task.id}` lists its runs."
+        ) from error
+
+
+def the_question(context: Context, name: str, permission: Permission) -> Message:
+    """By id (`m-7`), or the one open question of a task."""
+    name = name.strip()
+    if _MESSAGE.fullmatch(name):
+        try:
+            question = context.store.message(name)
+        except NotFound as error:
+            raise NotFound(
+                f"There is no question '{name}'.", fix="`fleet questions` lists them."
+            ) from error
+        allow(context.actor, permission, team=context.store.task(question.task).team)
+        return question
+    task = the_task(context, name, permission)
+    asked = [m for m in context.store.messages(task.id) if m.kind is MessageKind.QUESTION]
+    still = [m for m in asked if m.state is MessageState.OPEN]
+    if len(still) == 1:
+        return still[0]
+    if still:
+        known = "; ".join(f"{m.id} ({' '.join(m.text.split())[:60]})" for m in still)
+        raise BadInput(
+            f"{task.id} asks {len(still)} questions: {known}.",
+            fix=f"Name one of them: fleet answer {still[0].id} TEXT",
+        )
+    if asked:
+        raise Refused(
+            f"{task.id} has no open question any more.",
+            fix=f"`fleet show {task.id}` has the answer.",
+            code="answered",
+        )
+    raise Refused(f"{task.id} has asked nothing.", fix="`fleet questions` lists what is open.")
+
+
+def number_of_message(name: str) -> int:
+    """By which messages are in order."""
+    if not _MESSAGE.fullmatch(name):
+        raise BadInput(f"'{name[:60]}' is not the id of a message.", fix="One is like m-12.")
+    return int(name.removeprefix("m-"))
+
+
+def team_in_view(context: Context, team: str = "") -> str:
+    """The team whose tasks the actor is shown; empty: all, which a coordinator may see."""
+    if team:
+        allow(context.actor, Permission.READ, team=team)
+        return team
+    return "" if context.actor.role is Role.COORDINATOR else context.actor.team
+
+
+def clean_text(what: str, text: str, *, most: int) -> str:
+    """Refuse what could not be shown or stored as it is."""
+    if _BROKEN.search(text):
+        raise BadInput(f"The {what} is not valid text.", fix="Give it as UTF-8, without NUL.")
+    if len(text) > most:
+        raise BadInput(
+            f"The {what} has {len(text)} characters; at most {most} are taken.",
+            fix="Shorten it: the rest can be in the prompt, or in a file that the prompt names.",
+        )
+    return text
+
+
+def some_text(what: str, text: str, *, most: int, example: str = "Say something.") -> str:
+    """Clean, and not empty; `example` is the fix for one that is."""
+    text = clean_text(what, text.strip(), most=most)
+    if not text:
+        raise BadInput(f"The {what} is empty.", fix=example)
+    return text
+
+
+def cursor_of(row: object) -> str:
+    """What the `before` of the next page is, after this row."""
+    return str(getattr(row, "id", "") or getattr(row, "task", ""))
+
+
+def how_many(limit: int) -> int:
+    if not 1 <= limit <= MOST:
+        raise BadInput(f"A limit of {limit} is not between 1 and {MOST}.", fix="Choose another.")
+    return limit

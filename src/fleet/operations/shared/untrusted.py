@@ -1,0 +1,76 @@
+"""What comes from strangers, as values that every store and every program takes alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from fleet.domain.errors import BadInput
+from fleet.operations.shared.names import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LARGEST = 1 << 63  # no whole number that a store holds is beyond
+DEEPEST = 32  # things within things
+
+
+def check_plain(said: object) -> None:
+    """Raise `BadInput` for what no store keeps: NUL, half characters, numbers without end."""
+    level = [said]
+    for _ in range(DEEPEST):
+        if not level:
+            return
+        level = [inner for value in level for inner in _inside(value)]
+    raise BadInput(f"It is nested over {DEEPEST} deep.", fix="Flatten it.", code="too_deep")
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, str):
+        if "\0" in value or not _is_text(value):
+            raise BadInput("It is not valid text.", fix="Send UTF-8, without NUL.", code="not_text")
+    elif isinstance(value, int):
+        if not -LARGEST <= value < LARGEST:
+            raise BadInput(
+                "A number is too large.", fix="At most 64 bits.", code="too_large_number"
+            )
+    elif isinstance(value, dict):
+        return (*value.keys(), *value.values())
+    elif isinstance(value, (list, tuple)):
+        return value
+    return ()
+
+
+def _is_text(value: str) -> bool:
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_object(what: str, text: str, *, most: int, example: str) -> dict[str, Any]:
+    """Raise `BadInput` unless it is a JSON object; `example` is one."""
+    fix = f"For example: {example}"
+    try:
+        held = json.loads(
+            clean_text(what, text, most=most), parse_constant=_no_number, parse_float=_finite
+        )
+    except (ValueError, RecursionError):
+        held = None
+    if not isinstance(held, dict):
+        raise BadInput(f"The {what} is not a JSON object.", fix=fix)
+    check_plain(held)
+    return held
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text[:20]} is no number")

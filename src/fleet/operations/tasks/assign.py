@@ -1,0 +1,120 @@
+"""Who does a task by hand. No run of a task that somebody has is started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import GRANTS, Permission
+from fleet.domain.data import dataclass
+from fleet.domain.depth import check_depth
+from fleet.domain.errors import Forbidden, Refused
+from fleet.domain.task import Task, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import clean_text, the_task
+from fleet.operations.tasks.commit import write_task
+from fleet.operations.tasks.rows import TaskRow, rows
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context
+
+MOST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTask(Request[TaskRow]):
+    """Empty `assignee`: nobody; with `claim`: whoever asks, if nobody else has it.
+
+    `fresh`: not if they have it already, either: of two that ask under one name, one gets it.
+    """
+
+    task: str
+    assignee: str = ""
+    claim: bool = False
+    fresh: bool = False
+
+
+def assign(context: Context, request: AssignTask) -> TaskRow:
+    name = " ".join(clean_text("assignee", request.assignee, most=MOST_NAME).split())
+    if request.claim:
+        return _claim(context, request, name or context.actor.name)
+    needed = Permission.CLAIM if name == context.actor.name else Permission.ASSIGN
+    task = the_task(context, request.task, needed)
+    if name and not _has(context, task) and task.spec.assignee != name:
+        _must_be_open(task)
+    return _given(context, task, name)
+
+
+def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
+    """Compare and swap: only an open task that nobody has, or that `name` has already."""
+    own = name == context.actor.name
+    task = the_task(context, request.task, Permission.CLAIM if own else Permission.ASSIGN)
+    if _has(context, task):
+        return rows(context, [task])[0]
+    if context.actor.run:
+        raise Refused(
+            f"{context.actor.run} works on {context.actor.task}; it cannot take {task.id} as well.",
+            fix=f"Leave {task.id} in the queue: it gets a run of its own.",
+        )
+    _must_be_open(task)
+    if task.spec.assignee not in {"", "" if request.fresh else name}:
+        raise Refused(
+            f"{task.id} is {task.spec.assignee}'s already.",
+            fix=f"`fleet bd update {task.id} --assignee ''` lets go of it.",
+            code="claimed",
+        )
+    return _given(context, task, name)
+
+
+def must_be_theirs(context: Context, task: Task) -> None:
+    """Raise unless it is nobody's, the actor's own, of their making, or they may assign tasks."""
+    known = {"", context.actor.name}
+    mine = task.spec.assignee in known or task.author in known or _has(context, task)
+    if not mine and Permission.ASSIGN not in GRANTS[context.actor.role]:
+        raise Forbidden(
+            f"{task.id} is {task.spec.assignee}'s.",
+            fix="Ask them, or a team-lead.",
+            code="not_yours",
+        )
+
+
+def _has(context: Context, task: Task) -> bool:
+    """Whether the actor is the run that works on it now."""
+    return bool(context.actor.run) and context.actor.task == task.id
+
+
+def _must_be_open(task: Task) -> None:
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Take one of those.")
+    if task.state is TaskState.RUNNING:
+        raise Refused(
+            f"{task.id} is running: {task.run_id} has it.",
+            fix=f"Stop that first: fleet cancel {task.id}",
+            code="claimed",
+        )
+    if task.state is not TaskState.OPEN:
+        raise Refused(
+            f"{task.id} is {task.state}, so there is nothing to do.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+            code="ended",
+        )
+
+
+def _given(context: Context, task: Task, name: str) -> TaskRow:
+    if task.spec.assignee == name:
+        return rows(context, [task])[0]
+    if context.run is not None and not name:  # it would get a run
+        check_depth(task.depth, context.world("").settings.max_depth)
+    changed = replace(task, spec=replace(task.spec, assignee=name))
+    return write_task(context, changed, "task.assigned", assignee=name)
+
+
+OPERATIONS = (
+    Operation(
+        "task.assign",
+        AssignTask,
+        Permission.CLAIM,
+        assign,
+        "Say who does a task by hand, or claim it.",
+    ),
+)

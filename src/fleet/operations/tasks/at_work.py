@@ -1,0 +1,133 @@
+"""Agents at work: tasks with a run, as `fleet list` shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.task import Mode, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import PAGE, how_many, team_in_view, the_task
+from fleet.operations.tasks.rows import UsageRow, rows, usage_row
+from fleet.ports import TaskQuery
+
+if TYPE_CHECKING:
+    from fleet.domain.run import Progress, Run
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+    from fleet.operations.tasks.rows import TaskRow
+
+GOING = (str(TaskState.RUNNING),)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """`batch` is the task that it is part of; `terminal`: people can attach to it.
+
+    `depth`: how many agents are between the people and whoever asked for it. `session`: the
+    conversation that it is in, as its program calls it.
+    """
+
+    task: str
+    run: str
+    branch: str
+    title: str
+    status: str
+    coder: str
+    model: str
+    terminal: bool
+    batch: str
+    project: str
+    host: str
+    path: str
+    started_at: int | None
+    ended_at: int | None
+    last: str
+    usage: UsageRow
+    team: str
+    depth: int = 0
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListAgents(Request[tuple[AgentRow, ...]]):
+    """Those at work; `all`: those that have ended too. Of one project, or of every one.
+
+    Newest first. `before`: a page on, after that task.
+    """
+
+    project: str = ""
+    all: bool = False
+    limit: int = PAGE
+    before: str = ""
+
+
+def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
+    store = context.store
+    tasks = _agents(context, request)
+    live = {run.id: run for run in store.live_runs()}
+    progress = store.progress([t.run_id for t in tasks if t.run_id])
+    found = []
+    for task, row in zip(tasks, rows(context, tasks), strict=True):
+        run = live.get(task.run_id) or (store.run(task.run_id) if task.run_id else None)
+        found.append(_row(task, row, run, progress.get(task.run_id)))
+    return tuple(found)
+
+
+def _agents(context: Context, request: ListAgents) -> list[Task]:
+    limit, team = how_many(request.limit), team_in_view(context)
+    before = the_task(context, request.before, Permission.READ).id if request.before else ""
+    states = () if request.all else (*GOING, str(TaskState.OPEN), str(TaskState.REVIEW))
+    found: list[Task] = []
+    while True:
+        query = TaskQuery(states, request.project, team, before=before, limit=PAGE)
+        page = context.store.tasks(query)
+        found += [
+            t
+            for t in page
+            if t.join is None and (t.state is TaskState.RUNNING or _is_agent(t, request))
+        ]
+        if len(found) >= limit or len(page) < PAGE:
+            return found[:limit]
+        before = page[-1].id
+
+
+def _is_agent(task: Task, request: ListAgents) -> bool:
+    return task.spec.mode != Mode.QUEUED or request.all
+
+
+def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -> AgentRow:
+    place = run.workspace if run else None
+    usage = run.outcome.usage if run and run.outcome else progress.usage if progress else None
+    return AgentRow(
+        task=row.id,
+        run=run.id if run else "",
+        branch=place.branch if place and place.branch else task.spec.branch,
+        title=row.title,
+        status=row.status,
+        coder=row.coder,
+        model=row.model,
+        terminal=task.spec.mode == Mode.TERMINAL,
+        batch=task.parent,
+        project=row.project,
+        host=run.host if run else "",
+        path=place.path if place else "",
+        started_at=run.started_at or None if run else None,
+        ended_at=run.ended_at or None if run else None,
+        last=row.run.last if row.run else "",
+        usage=usage_row(usage),
+        team=row.team,
+        depth=task.depth,
+        session=(progress.session if progress else "") or _kept(task),
+    )
+
+
+def _kept(task: Task) -> str:
+    """The conversation that its next run goes on with."""
+    return task.tally.checkpoint.session if task.tally.checkpoint else ""
+
+
+OPERATIONS = (
+    Operation("agent.list", ListAgents, Permission.READ, list_agents, "List the agents at work."),
+)

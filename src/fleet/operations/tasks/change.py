@@ -1,0 +1,257 @@
+"""Tasks: added, and changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain import task as rules
+from fleet.domain.access import SUPERVISOR, Permission, allow
+from fleet.domain.data import dataclass
+from fleet.domain.depth import check_depth, depth_of
+from fleet.domain.errors import BadInput, FleetError, Refused, nearest
+from fleet.domain.message import Message, MessageKind, MessageState, delivered
+from fleet.domain.run import Wanted
+from fleet.domain.schedule import credential
+from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import clean_text, some_text, the_task
+from fleet.operations.tasks.assign import must_be_theirs
+from fleet.operations.tasks.check_spec import check_spec
+from fleet.operations.tasks.commit import decided, write_task
+from fleet.operations.tasks.dependencies import needed
+from fleet.operations.tasks.parents import children
+from fleet.operations.tasks.rows import TaskRow, choice_of, rows
+from fleet.ports import Put, Same
+
+if TYPE_CHECKING:
+    from fleet.domain.run import Run
+    from fleet.operations.catalogue import Context
+    from fleet.ports import Change
+
+MOST_TITLE, MOST_WHY, MOST_PROMPT = 200, 2000, 1_000_000
+MOST_AFTER = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class AddTask(Request[TaskRow]):
+    """`after`: it waits for these. `join` (all, any): it is its children and never runs itself.
+
+    `project`: the directory it is about; not said, the one of whoever asks, or of the server.
+    """
+
+    title: str
+    prompt: str = ""
+    project: str = ""
+    spec: Spec = Spec()  # frozen
+    after: tuple[str, ...] = ()
+    parent: str = ""
+    join: str = ""
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask(Request[TaskRow]):
+    task: str
+    why: str = "Cancelled."
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTask(Request[TaskRow]):
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTask(Request[TaskRow]):
+    task: str
+    why: str = "Closed."
+
+
+@dataclass(frozen=True, slots=True)
+class PauseTask(Request[TaskRow]):
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeTask(Request[TaskRow]):
+    """Also one that waits for a limit, or that asks because its budget is spent: it gets more."""
+
+    task: str
+
+
+def add(context: Context, request: AddTask) -> TaskRow:
+    task = new_task(context, request)
+    return write_task(context, task, "task.added", title=task.title)
+
+
+def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
+    """As it is asked for; it is not written yet."""
+    one_line = " ".join(request.title.split())
+    title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
+    prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
+    team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
+    allow(context.actor, Permission.ADD, team=team)
+    project = request.project or context.project
+    check_spec(request.spec, context.world(project))
+    if len(request.after) > MOST_AFTER:
+        raise BadInput(f"It waits for over {MOST_AFTER} tasks.", fix="Make one task of some.")
+    after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
+    parent, join = _parent(context, request.parent), _join(request.join)
+    depth = _depth(context, request, depth)
+    return Task(  # its id only now: one that is refused uses up none
+        id=context.store.new_id("t"),
+        version=0,
+        state=TaskState.OPEN,
+        title=title,
+        prompt=prompt,
+        project=project,
+        author=context.actor.name,
+        created_at=context.store.now(),
+        team=team,
+        spec=request.spec,
+        after=after,
+        parent=parent,
+        join=join,
+        depth=depth,
+        spawned=context.run is not None,
+    )
+
+
+def _depth(context: Context, request: AddTask, said: int) -> int:
+    """Checked where a run would be started."""
+    by = context.store.task(context.run.task) if context.run else None
+    depth = depth_of(by, said)
+    if depth and not request.join and not request.spec.assignee:
+        check_depth(depth, context.world("").settings.max_depth)
+    return depth
+
+
+def _join(name: str) -> Join | None:
+    known = {str(join): join for join in Join}
+    if name and name not in known:
+        fix = nearest(name, known) or f"There are: {', '.join(known)}."
+        raise BadInput(f"'{name}' is not a way to join tasks.", fix=fix)
+    return known.get(name)
+
+
+def _parent(context: Context, name: str) -> str:
+    if not name:
+        return ""
+    parent = the_task(context, name, Permission.ASSIGN)
+    more = parent.spec.limits.agents or parent.state is TaskState.OPEN
+    if parent.join is None or not more or rules.is_ended_swarm(parent):
+        raise Refused(
+            f"{parent.id} is not a task that takes children.", fix="Leave out the parent."
+        )
+    return parent.id
+
+
+def cancel(context: Context, request: CancelTask) -> TaskRow:
+    """A running task is cancelled by ending its run; the supervisor of its host does that."""
+    why = clean_text("reason", request.why, most=MOST_WHY)
+    task = the_task(context, request.task, Permission.ASSIGN)
+    going = [c for c in children(context.store, task) if c.state not in ENDED]
+    if going:
+        for child in going:
+            cancel(context, replace(request, task=child.id))
+        return rows(context, [context.store.task(task.id)])[0]
+    if task.state is TaskState.RUNNING:
+        return _end_run(context, task)
+    now = context.store.now()
+    with decided(task):
+        return write_task(context, rules.cancel(task, why, now=now), "task.cancelled", why=why)
+
+
+def _end_run(context: Context, task: Task) -> TaskRow:
+    run = context.store.run(task.run_id)
+    if run.wanted is not Wanted.CANCEL:
+        event = context.event("run.stop_wanted", task.id, run=run.id)
+        context.commit([Put(replace(run, wanted=Wanted.CANCEL)), Same(task)], event)
+    return rows(context, [task])[0]
+
+
+def retry(context: Context, request: RetryTask) -> TaskRow:
+    task = the_task(context, request.task, Permission.ASSIGN)
+    with decided(task):
+        return write_task(context, rules.reopen(task), "task.reopened")
+
+
+def close(context: Context, request: CloseTask) -> TaskRow:
+    why = some_text("reason", request.why, most=MOST_WHY)
+    task = the_task(context, request.task, Permission.COMPLETE)
+    if context.run is not None and context.run.id == task.run_id:
+        return _close_own(context, task, context.run, why)
+    must_be_theirs(context, task)
+    with decided(task):
+        closed = rules.close(task, why, now=context.store.now())
+        return write_task(context, closed, "task.closed", why=why)
+
+
+def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
+    """Its agent's word that it is done: the task is settled once, when the run has ended."""
+    event = context.event("run.closed", task.id, why=why)
+    context.commit([Put(replace(run, closed=why)), Same(task)], event)
+    return rows(context, [task])[0]
+
+
+def pause(context: Context, request: PauseTask) -> TaskRow:
+    task = the_task(context, request.task, Permission.ASSIGN)
+    _must_be_going(task)
+    if task.paused:
+        return rows(context, [task])[0]
+    return write_task(context, replace(task, paused=True), "task.paused")
+
+
+def resume(context: Context, request: ResumeTask) -> TaskRow:
+    task = the_task(context, request.task, Permission.ASSIGN)
+    if not task.paused:
+        _must_be_going(task)
+    held = [*_parked(context, task), *_budget_question(context, task)]
+    if not task.paused and not task.tally.not_before and not held:
+        return rows(context, [task])[0]
+    if any(isinstance(change.record, Message) for change in held):
+        task = rules.grant(task)
+    resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0))
+    return write_task(context, resumed, "task.resumed", held)
+
+
+def _parked(context: Context, task: Task) -> list[Change]:
+    """Whoever lets it start now means the credential that it waits for, too."""
+    try:
+        name = credential(choice_of(task, context.world(task.project)))
+    except FleetError:
+        return []
+    row = context.store.slots([name]).get(name)
+    return [Put(replace(row, parked_until=0))] if row and row.parked_until else []
+
+
+def _budget_question(context: Context, task: Task) -> list[Change]:
+    """That its budget is spent, answered by letting it go on."""
+    now = context.store.now()
+    return [
+        Put(delivered(m, at=now))
+        for m in context.store.messages(task.id)
+        if (m.author, m.kind, m.state) == (SUPERVISOR, MessageKind.QUESTION, MessageState.OPEN)
+    ]
+
+
+def _must_be_going(task: Task) -> None:
+    if task.join is not None:
+        raise Refused(f"{task.id} is made of other tasks.", fix="Pause or resume those.")
+    if task.state not in {TaskState.OPEN, TaskState.RUNNING}:
+        raise Refused(
+            f"{task.id} is {task.state}, so nothing of it is to start.",
+            fix=f"`fleet retry {task.id}` opens it again.",
+            code="ended",
+        )
+
+
+_P = Permission
+OPERATIONS = (
+    Operation("task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False),
+    Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
+    Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Open an ended task again."),
+    Operation("task.close", CloseTask, _P.COMPLETE, close, "Settle a task by hand."),
+    Operation("task.pause", PauseTask, _P.ASSIGN, pause, "Keep a task from starting."),
+    Operation("task.resume", ResumeTask, _P.ASSIGN, resume, "Let a task start again."),
+)

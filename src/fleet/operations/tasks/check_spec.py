@@ -1,0 +1,71 @@
+"""What may be asked for in a task's `Spec`: what could never start is refused when it is added."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fleet.domain.choice import Defaults, choose
+from fleet.domain.errors import BadInput
+from fleet.domain.task import Mode
+from fleet.operations.shared.names import clean_text, some_text
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Spec
+    from fleet.operations.catalogue import World
+
+MOST = 200
+MOST_LABELS = 50
+NO_BRANCH = re.compile(  # what git refuses in the name of a branch
+    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(^|/)\.|\.lock(/|$)|^[-/]|[/.]$|^@$|^HEAD$"
+)
+
+
+def check_spec(spec: Spec, world: World) -> None:
+    if not 0 <= spec.priority <= 4:
+        raise BadInput(
+            f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
+            fix="The usual one is 2.",
+        )
+    if min(spec.limits.attempts, spec.limits.time_limit, spec.limits.agents) < 0:
+        raise BadInput(
+            "Attempts, time limit and agents cannot be negative.", fix="0: as the settings say."
+        )
+    for what in ("agent", "coder", "model", "base", "branch"):
+        clean_text(what, getattr(spec, what), most=MOST)
+    for what in ("agent", "coder", "model"):  # they become words of a command line
+        if getattr(spec, what).startswith("-"):
+            raise BadInput(f"'{getattr(spec, what)[:60]}' is no {what}.", fix="It begins with '-'.")
+    if "\0" in spec.cwd:
+        raise BadInput("The directory's name is not one.", fix="Give it without NUL.")
+    _check_labels(spec.labels)
+    if spec.mode not in set(Mode):
+        known = ", ".join(mode for mode in Mode if mode)
+        raise BadInput(f"'{spec.mode}' is not a way to start.", fix=f"There are: {known}.")
+    if spec.branch and NO_BRANCH.search(spec.branch):
+        raise BadInput(
+            f"'{spec.branch}' cannot be the name of a branch.",
+            fix="Use letters, digits, '-', '_' and '/'.",
+        )
+    if spec.base.startswith("-"):
+        raise BadInput(f"'{spec.base}' is not a commit.", fix="Name a branch, a tag or a commit.")
+    _check_choice(spec, world)
+
+
+def _check_labels(labels: tuple[str, ...]) -> None:
+    if len(labels) > MOST_LABELS:
+        raise BadInput(f"{len(labels)} labels are too many.", fix=f"Give at most {MOST_LABELS}.")
+    for label in labels:
+        some_text("label", label, most=MOST, example="Name it, or leave it out.")
+
+
+def _check_choice(spec: Spec, world: World) -> None:
+    """Its agent and coder are there; what the settings say may change until it starts."""
+    if spec.coder:
+        world.fleet.check_coder(spec.coder)
+    agent, choice = choose(spec, world.fleet, Defaults(world.settings.coder, world.settings.model))
+    if (spec.agent or spec.coder) and choice.coder == "command" and not agent.command:
+        raise BadInput(
+            f"The agent '{agent.name}' has no command to run.",
+            fix="Set agents.NAME.command in fleet.yaml, and give that NAME as --agent.",
+        )

@@ -1,0 +1,102 @@
+"""Which task waits for which."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain import task as rules
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.task import Task, TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import LIST, the_task
+from fleet.operations.tasks.commit import write_task
+from fleet.operations.tasks.rows import TaskRow, rows
+from fleet.ports import Same
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context
+
+
+@dataclass(frozen=True, slots=True)
+class AddDependency(Request[TaskRow]):
+    task: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDependency(Request[TaskRow]):
+    task: str
+    needs: str
+
+
+def needed(context: Context, name: str) -> Task:
+    """The task of that name, if another can wait for it."""
+    try:
+        need = the_task(context, name, Permission.READ)
+    except NotFound as error:
+        raise NotFound(f"There is no task '{name[:60]}' to wait for.", fix=LIST) from error
+    if need.state is TaskState.CANCELLED:
+        raise Refused(
+            f"{need.id} is cancelled, so nothing can wait for it.",
+            fix=f"`fleet retry {need.id}` opens it again.",
+        )
+    return need
+
+
+def depend(context: Context, request: AddDependency) -> TaskRow:
+    task = _waiting(context, request.task)
+    need = needed(context, request.needs)
+    if need.id in task.after:
+        return rows(context, [task])[0]
+    if need.id == task.id:
+        raise BadInput(f"{task.id} cannot wait for itself.", fix="Name another task.")
+    seen = {need.id: need}
+
+    def needs_of(task_id: str) -> tuple[str, ...]:
+        held = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
+        if held is None:
+            return ()
+        seen[task_id] = held
+        return held.after
+
+    try:
+        changed = rules.depend(task, need.id, needs_of)
+    except BadInput as error:
+        first, then, *_ = rules.find_path(need.id, task.id, needs_of)
+        error.fix = f"`fleet dep rm {first} {then}` would make room for it."
+        raise
+    same = [Same(t) for t in seen.values() if t.id != task.id]  # or two could make a circle
+    return write_task(context, changed, "task.needs", same, needs=need.id)
+
+
+def independ(context: Context, request: RemoveDependency) -> TaskRow:
+    task = the_task(context, request.task, Permission.ASSIGN)
+    needs = the_task(context, request.needs, Permission.READ).id
+    if needs not in task.after:
+        fix = f"It waits for {', '.join(task.after)}." if task.after else "It waits for nothing."
+        raise Refused(f"{task.id} does not wait for {needs}.", fix=fix, code="no_dependency")
+    changed = replace(task, after=tuple(n for n in task.after if n != needs))
+    return write_task(context, changed, "task.needs_not", needs=needs)
+
+
+def _waiting(context: Context, name: str) -> Task:
+    task = the_task(context, name, Permission.ASSIGN)
+    if task.state is not TaskState.OPEN:
+        raise Refused(
+            f"{task.id} is {task.state}: only an open task can wait.",
+            fix=f"`fleet show {task.id}` tells its story.",
+        )
+    return task
+
+
+OPERATIONS = (
+    Operation(
+        "task.depend", AddDependency, Permission.ASSIGN, depend, "Let a task wait for another."
+    ),
+    Operation(
+        "task.independ", RemoveDependency, Permission.ASSIGN, independ, "Let it wait no longer."
+    ),
+)

@@ -1,0 +1,59 @@
+"""What a task says, changed after it was added."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import clean_text, some_text, the_task
+from fleet.operations.tasks.change import MOST_PROMPT, MOST_TITLE
+from fleet.operations.tasks.check_spec import check_spec
+from fleet.operations.tasks.commit import write_task
+from fleet.operations.tasks.rows import TaskRow, rows
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+
+@dataclass(frozen=True, slots=True)
+class EditTask(Request[TaskRow]):
+    """What is null stays as it is. A run that is going keeps the prompt that it was given."""
+
+    task: str
+    title: str | None = None
+    prompt: str | None = None
+    priority: int | None = None
+
+
+def edit(context: Context, request: EditTask) -> TaskRow:
+    task = the_task(context, request.task, Permission.ASSIGN)
+    changed = _edited(context, task, request)
+    if changed == task:
+        return rows(context, [task])[0]
+    what = [n for n in ("title", "prompt") if getattr(task, n) != getattr(changed, n)]
+    what += ["priority"] if task.spec != changed.spec else []
+    return write_task(context, changed, "task.edited", what=", ".join(what))
+
+
+def _edited(context: Context, task: Task, request: EditTask) -> Task:
+    if request.title is not None:
+        one_line = " ".join(request.title.split())
+        title = some_text("title", one_line, most=MOST_TITLE, example="Name what is to be done.")
+        task = replace(task, title=title)
+    if request.prompt is not None:
+        task = replace(task, prompt=clean_text("prompt", request.prompt, most=MOST_PROMPT))
+    if request.priority is not None and request.priority != task.spec.priority:
+        task = replace(task, spec=replace(task.spec, priority=request.priority))
+        check_spec(task.spec, context.world(task.project))
+    return task
+
+
+OPERATIONS = (
+    Operation(
+        "task.edit", EditTask, Permission.ASSIGN, edit, "Change what a task says, or its priority."
+    ),
+)

@@ -1,0 +1,91 @@
+"""Lists of tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput, nearest
+from fleet.domain.task import TaskState
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import how_many, team_in_view, the_task
+from fleet.operations.tasks.rows import STATE_OF, TaskRow, rows
+from fleet.ports import TaskQuery
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
+
+
+@dataclass(frozen=True, slots=True)
+class ListTasks(Request[tuple[TaskRow, ...]]):
+    """`all`: ended ones too. `statuses` are states, or what a list shows. `before`: a page on."""
+
+    project: str = ""
+    team: str = ""
+    all: bool = False
+    statuses: tuple[str, ...] = ()
+    before: str = ""
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTasks(Request[tuple[TaskRow, ...]]):
+    """In the order in which they start. `before`: a page on, after that task."""
+
+    limit: int = 50
+    before: str = ""
+
+
+def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
+    limit, team = how_many(request.limit), team_in_view(context, request.team)
+    before = the_task(context, request.before, Permission.READ).id if request.before else ""
+    states = _states(request)
+    found: list[TaskRow] = []
+    while True:
+        query = TaskQuery(states, request.project, team, before=before, limit=limit)
+        page = context.store.tasks(query)
+        found += [r for r in rows(context, page) if _is_wanted(r, request.statuses)]
+        if len(found) >= limit or len(page) < limit:
+            return tuple(found[:limit])
+        before = page[-1].id
+
+
+def _states(request: ListTasks) -> tuple[str, ...]:
+    for name in request.statuses:
+        if name not in STATE_OF:
+            fix = nearest(name, STATE_OF) or f"There are: {', '.join(STATE_OF)}."
+            raise BadInput(f"'{name}' is not a state of a task.", fix=fix)
+    if request.statuses:
+        return tuple(sorted({str(STATE_OF[name]) for name in request.statuses}))
+    return () if request.all else tuple(str(s) for s in LIVE)
+
+
+def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
+    return not statuses or row.state in statuses or row.status in statuses
+
+
+def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
+    limit, team = how_many(request.limit), team_in_view(context)
+    last = the_task(context, request.before, Permission.READ) if request.before else None
+    asked = limit
+    while True:  # other teams' tasks, and earlier pages, come first
+        found = context.store.candidates(now=context.store.now(), limit=asked)
+        mine = [t for t in found if team in {"", t.team} and (not last or _turn(t) > _turn(last))]
+        if len(mine) >= limit or len(found) < asked:
+            return tuple(rows(context, mine[:limit]))
+        asked *= 4
+
+
+def _turn(task: Task) -> tuple[int, int, int]:
+    return task.spec.priority, task.created_at, int(task.id.removeprefix("t-"))
+
+
+_READ = Permission.READ
+OPERATIONS = (
+    Operation("task.list", ListTasks, _READ, list_tasks, "List the tasks, newest first."),
+    Operation("task.ready", ReadyTasks, _READ, ready, "List what could start now."),
+)

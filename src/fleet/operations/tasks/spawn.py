@@ -1,0 +1,134 @@
+"""Agents that are asked for by a handle: tasks that go through the queue and its limits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.depth import KINDS, run_role
+from fleet.domain.errors import BadInput, Refused
+from fleet.domain.fleet import RUN_ROLES
+from fleet.domain.run import Checkpoint
+from fleet.domain.task import Mode, Spec
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.branch_names import ACTIVE, is_id
+from fleet.operations.shared.entries import must_be_self, the_team
+from fleet.operations.shared.names import MOST, clean_text, some_text
+from fleet.operations.tasks.change import MOST_TITLE, AddTask, new_task
+from fleet.operations.tasks.commit import write_task
+from fleet.operations.tasks.rows import TaskRow
+from fleet.ports import TaskQuery
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context
+
+SESSION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnAgent(Request[TaskRow]):
+    """`handle` names its branch. It starts when there is room, in a worktree of its own.
+
+    `session`: the conversation that it goes on with. `terminal`: people can attach to it.
+    Without a handle its branch is called as its task is. `role`: what it may do in the team, no
+    more than who asks. `kind`: an agent that is declared, or a role; any other is a label.
+    `depth` counts where it is more than what is known.
+    """
+
+    handle: str
+    prompt: str
+    team: str = ""
+    cwd: str = ""
+    agent: str = ""
+    model: str = ""
+    swarm: str = ""
+    session: str = ""
+    depth: int = 0
+    priority: int = 2
+    after: tuple[str, ...] = ()
+    terminal: bool = False
+    sender: str = ""
+    role: str = ""
+    kind: str = ""
+
+
+def spawn(context: Context, request: SpawnAgent) -> TaskRow:
+    must_be_self(context, request.sender)
+    session = _session(request.session)
+    prompt = some_text("prompt", request.prompt, most=1_000_000, example="Say what it is to do.")
+    handle = _handle(request.handle)
+    project = clean_text("directory", request.cwd, most=4096) or context.project
+    if not project:
+        raise BadInput("Where is it to work?", fix="Name the directory of a project.")
+    agent, role = _who(context, request, project)
+    kind = clean_text("kind", request.kind, most=MOST_TITLE)
+    spec = Spec(
+        agent=agent,
+        labels=(kind,) if kind else (),
+        model=request.model,
+        priority=request.priority,
+        cwd=project,
+        branch=handle,
+        mode=Mode.TERMINAL if request.terminal else Mode.QUEUED,
+    )
+    title = " ".join(prompt.split())[:MOST_TITLE]
+    team = the_team(context, request.team, Permission.SPAWN)
+    asked = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
+    _must_be_free(context, handle, project, team)
+    task = replace(new_task(context, asked, depth=request.depth), role=role, spawned=True)
+    if session:
+        tally = replace(task.tally, checkpoint=Checkpoint(session=session))
+        task = replace(task, tally=tally)
+    return write_task(context, task, "task.added", title=task.title)
+
+
+def _handle(name: str) -> str:
+    """What is said to `t-3` is for the task of that number, whatever its branch is called."""
+    handle = clean_text("handle", name.strip(), most=MOST_TITLE)
+    if is_id(handle):
+        raise BadInput(
+            f"'{handle}' would be taken for a task's number.", fix="Name it by what it is to do."
+        )
+    return handle
+
+
+def _who(context: Context, request: SpawnAgent, project: str) -> tuple[str, str]:
+    """Its agent, and its role."""
+    if request.kind in context.world(project).fleet.agents and not request.agent:
+        return request.kind, run_role(request.role, context.actor)
+    is_role = request.kind in RUN_ROLES or request.kind in KINDS
+    kind = request.kind if is_role else ""
+    return request.agent, run_role(request.role or kind, context.actor)
+
+
+def _must_be_free(context: Context, handle: str, project: str, team: str) -> None:
+    """Of two agents at work under one name nobody could say which they mean."""
+    if not handle:
+        return
+    query = TaskQuery(states=ACTIVE, project=project, team=team, limit=MOST)
+    taken = (t for t in context.store.tasks(query) if t.spec.branch == handle)
+    if (held := next(taken, None)) is not None:
+        raise Refused(
+            f"{held.id} is '{handle[:60]}' already, and has not ended.",
+            fix=f"Use another handle, or dismiss {held.id} first.",
+            code="taken",
+        )
+
+
+def _session(name: str) -> str:
+    """It becomes a word of a command line, and part of a path."""
+    if name and not SESSION.fullmatch(name):
+        raise BadInput(
+            "The session's name is not one.", fix="Letters, digits, '.', '_' and '-'; 200 at most."
+        )
+    return name
+
+
+OPERATIONS = (
+    Operation(
+        "agent.spawn", SpawnAgent, Permission.SPAWN, spawn, "Queue an agent.", idempotent=False
+    ),
+)

@@ -1,0 +1,54 @@
+"""Runs: what they said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.errors import BadInput
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import the_run
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context
+
+MOST = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Lines of a transcript as the coder wrote them, and where the next ones start."""
+
+    run: str
+    coder: str
+    lines: tuple[str, ...]
+    offset: int
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTranscript(Request[Spoken]):
+    """`name` is a run, or a task: then its newest run. `limit` is in bytes."""
+
+    name: str
+    offset: int = 0
+    limit: int = 1 << 20
+
+
+def read(context: Context, request: ReadTranscript) -> Spoken:
+    if request.offset < 0 or not 1 <= request.limit <= MOST:
+        raise BadInput(
+            f"There is nothing to read at {request.offset}, {request.limit} bytes long.",
+            fix=f"Start at 0 or later, and read 1 to {MOST} bytes.",
+        )
+    run = the_run(context, request.name, Permission.READ)
+    chunk = context.transcripts().read(
+        run.id, request.offset, limit=request.limit, final=not run.live
+    )
+    return Spoken(run.id, run.choice.coder, chunk.lines, chunk.offset, run.live)
+
+
+OPERATIONS = (
+    Operation("run.transcript", ReadTranscript, Permission.READ, read, "Read what a run said."),
+)

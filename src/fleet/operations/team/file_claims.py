@@ -1,0 +1,157 @@
+"""Files that somebody has claimed for a while, so that two do not change one at once."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.entry import EntryKind
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.entries import keep, new_entry, page, the_team
+from fleet.operations.shared.names import clean_text, some_text
+
+if TYPE_CHECKING:
+    from fleet.domain.entry import Entry
+    from fleet.operations.catalogue import Context
+
+SECOND = 1_000_000
+MOST_SECONDS, MOST_PATH = 86400, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """`holder` has it `until` then; a `run` has it no longer than it goes on."""
+
+    id: str
+    path: str
+    team: str
+    holder: str
+    run: str
+    at: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFile(Request[FileRow]):
+    """For so many seconds, within the team; again before they are over: for as long again."""
+
+    path: str
+    seconds: int = 600
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFile(Request[FileRow]):
+    path: str
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListFiles(Request[tuple[FileRow, ...]]):
+    """Those that are claimed now."""
+
+    holder: str = ""
+    team: str = ""
+    before: str = ""
+    limit: int = 100
+
+
+def claim(context: Context, request: ClaimFile) -> FileRow:
+    team, path = the_team(context, request.team, Permission.CLAIM), _path(request.path)
+    if not 1 <= request.seconds <= MOST_SECONDS:
+        raise BadInput(
+            f"{request.seconds} seconds are not between 1 and {MOST_SECONDS}.", fix="Choose again."
+        )
+    actor, now = context.actor, context.store.now()
+    until = now + request.seconds * SECOND
+    held = context.store.entry(EntryKind.FILE, team, path)
+    if held is None:
+        held = new_entry(context, EntryKind.FILE, team=team, key=path, owner="")
+    elif _is_held(context, held, now):
+        if held.owner != actor.name:
+            raise _taken(held, now)
+        if until <= held.until:
+            return _row(held)
+        return _row(keep(context, replace(held, until=until), "file.claimed"))
+    taken = replace(held, owner=actor.name, at=now, until=until, body={"run": actor.run})
+    return _row(keep(context, taken, "file.claimed"))
+
+
+def _path(text: str) -> str:
+    """As it is within the project: a name only, no file is looked at."""
+    path = posixpath.normpath(some_text("path", text, most=MOST_PATH, example="src/login.py"))
+    if path in {".", ".."} or path.startswith("../"):
+        raise BadInput(f"'{text[:60]}' is not a file of the project.", fix="src/login.py")
+    return path
+
+
+def _is_held(context: Context, entry: Entry, now: int) -> bool:
+    """Until its time is over, or the run that claimed it."""
+    if not entry.owner or not entry.counts(now):
+        return False
+    run = entry.body.get("run")
+    if not run:
+        return True
+    try:
+        return context.store.run(run).live
+    except NotFound:
+        return False
+
+
+def _taken(entry: Entry, now: int) -> Refused:
+    seconds = (entry.until - now + SECOND - 1) // SECOND
+    error = Refused(
+        f"{entry.key} is claimed by {entry.owner}, for {seconds} s more.",
+        fix=f"Wait, or ask {entry.owner}.",
+        code="claimed",
+    )
+    error.about = {"holder": entry.owner, "until": entry.until}
+    return error
+
+
+def release(context: Context, request: ReleaseFile) -> FileRow:
+    team, path = the_team(context, request.team, Permission.CLAIM), _path(request.path)
+    held, now = context.store.entry(EntryKind.FILE, team, path), context.store.now()
+    if held is None or not _is_held(context, held, now):
+        raise Refused(f"{path} is claimed by nobody.", fix="There is nothing to release.")
+    if held.owner != context.actor.name:
+        raise _taken(held, now)
+    return _row(keep(context, replace(held, until=now), "file.released"))
+
+
+def list_files(context: Context, request: ListFiles) -> tuple[FileRow, ...]:
+    now, owner = context.store.now(), clean_text("holder", request.holder, most=200)
+    found: list[FileRow] = []
+    before = request.before
+    while len(found) < request.limit:
+        some = page(
+            context,
+            EntryKind.FILE,
+            team=request.team,
+            owner=owner,
+            counting_at=now,
+            limit=request.limit,
+            before=before,
+        )
+        found += [_row(entry) for entry in some if _is_held(context, entry, now)]
+        if len(some) < request.limit:
+            break
+        before = some[-1].id
+    return tuple(found[: request.limit])
+
+
+def _row(entry: Entry) -> FileRow:
+    run = entry.body.get("run", "")
+    return FileRow(entry.id, entry.key, entry.team, entry.owner, run, entry.at, entry.until)
+
+
+_P = Permission
+OPERATIONS = (
+    Operation("file.claim", ClaimFile, _P.CLAIM, claim, "Claim a file for a while."),
+    Operation("file.release", ReleaseFile, _P.CLAIM, release, "Let go of a file."),
+    Operation("file.list", ListFiles, _P.READ, list_files, "List the files that are claimed."),
+)

@@ -1,0 +1,118 @@
+"""Who has been seen in a team."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.entry import Entry, EntryKind
+from fleet.domain.errors import NotFound
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.entries import keep, new_entry, page, the_team
+from fleet.operations.shared.names import team_in_view
+from fleet.ports import EntryQuery, Put
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context
+
+PAGE = 1000
+OFTEN = 60_000_000  # microseconds between two notes that somebody is still there
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """`since` is when they were first seen."""
+
+    id: str
+    name: str
+    role: str
+    team: str
+    since: int
+    seen_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeSeen(Request[MemberRow]):
+    """Whoever asks is there; at most once a minute it is written down."""
+
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListMembers(Request[tuple[MemberRow, ...]]):
+    team: str = ""
+    before: str = ""
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ShowMember(Request[MemberRow]):
+    """By name, or by the number that other programs know them by: see `uid_of`."""
+
+    member: str
+    team: str = ""
+
+
+@lru_cache(1024)
+def uid_of(team: str, name: str) -> str:
+    """Who somebody is to a program: it is not chosen, so it cannot be taken."""
+    return hashlib.sha256(f"{team}:{name}".encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def be_seen(context: Context, request: BeSeen) -> MemberRow:
+    actor, now = context.actor, context.store.now()
+    team = the_team(context, request.team, Permission.READ)
+    body = {"role": str(actor.role), "seen_at": now}
+    entry = context.store.entry(EntryKind.MEMBER, team, actor.name)
+    if entry is None:
+        entry = new_entry(
+            context, EntryKind.MEMBER, team=team, key=actor.name, owner=actor.name, body=body
+        )
+    elif entry.body["role"] == body["role"] and now - entry.body["seen_at"] < OFTEN:
+        return member_row(entry)
+    elif entry.body["role"] == body["role"]:
+        (seen,) = context.commit([Put(replace(entry, body=body))])  # no news, so no event
+        assert isinstance(seen, Entry)
+        return member_row(seen)
+    else:
+        entry = replace(entry, body=body)
+    return member_row(keep(context, entry, "member.joined"))
+
+
+def list_members(context: Context, request: ListMembers) -> tuple[MemberRow, ...]:
+    found = page(
+        context, EntryKind.MEMBER, team=request.team, limit=request.limit, before=request.before
+    )
+    return tuple(map(member_row, found))
+
+
+def show_member(context: Context, request: ShowMember) -> MemberRow:
+    wanted = request.member.strip()
+    team, before = team_in_view(context, request.team), ""
+    while True:
+        some = context.store.entries(EntryQuery(EntryKind.MEMBER, team, before=before, limit=PAGE))
+        for entry in some:
+            if wanted in {entry.owner, uid_of(entry.team, entry.owner)}:
+                return member_row(entry)
+        if len(some) < PAGE:
+            raise NotFound(
+                f"Nobody is known as '{wanted[:60]}'.", fix="`fleet teams` lists who was seen."
+            )
+        before = some[-1].id
+
+
+def member_row(entry: Entry) -> MemberRow:
+    body = entry.body
+    return MemberRow(entry.id, entry.owner, body["role"], entry.team, entry.at, body["seen_at"])
+
+
+_READ = Permission.READ
+OPERATIONS = (
+    Operation("member.seen", BeSeen, _READ, be_seen, "Be seen in one's team.", reads=False),
+    Operation("member.list", ListMembers, _READ, list_members, "List who was seen in a team."),
+    Operation("member.show", ShowMember, _READ, show_member, "Show one who was seen."),
+)

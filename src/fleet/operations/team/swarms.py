@@ -1,0 +1,182 @@
+"""Swarms: tasks with children, of which only so many run at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain import task as rules
+from fleet.domain.access import Permission
+from fleet.domain.data import dataclass
+from fleet.domain.entry import EntryKind
+from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.task import ENDED, Join, Limits, Spec, TaskState, is_ended_swarm
+from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.entries import new_entry, page, the_team
+from fleet.operations.shared.names import clean_text, the_task
+from fleet.operations.tasks.change import AddTask, CancelTask, cancel, new_task
+from fleet.operations.tasks.commit import write_task
+from fleet.operations.tasks.parents import children
+from fleet.ports import Put
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Task
+    from fleet.operations.catalogue import Context
+
+MOST_AGENTS = 100
+MOST_NAME, MOST_DESCRIPTION = 100, 500
+LIST = "`fleet swarms` lists them."
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmRow:
+    """`id` is its task's; `agents` are those of its tasks that run now, of `tasks` in all."""
+
+    id: str
+    name: str
+    description: str
+    max_agents: int
+    team: str
+    state: str
+    agents: int
+    tasks: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSwarm(Request[SwarmRow]):
+    """Tasks are put into it by naming it as their parent."""
+
+    name: str
+    max_agents: int = 10
+    description: str = ""
+    team: str = ""
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSwarm(Request[SwarmRow]):
+    swarm: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListSwarms(Request[tuple[SwarmRow, ...]]):
+    """Newest first; `all`: also those that have ended."""
+
+    team: str = ""
+    all: bool = False
+    before: str = ""
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class KillSwarm(Request[SwarmRow]):
+    """Every task in it is cancelled, and its runs are ended; the work stays."""
+
+    swarm: str
+    why: str = "Its swarm was ended."
+
+
+def create(context: Context, request: CreateSwarm) -> SwarmRow:
+    if not 1 <= request.max_agents <= MOST_AGENTS:
+        raise BadInput(
+            f"{request.max_agents} agents are not between 1 and {MOST_AGENTS}.",
+            fix="The usual number is 10.",
+        )
+    clean_text("name", request.name, most=MOST_NAME)
+    description = clean_text("description", request.description, most=MOST_DESCRIPTION)
+    asked = AddTask(
+        request.name,
+        description,
+        request.project,
+        Spec(limits=Limits(agents=request.max_agents)),
+        join=str(Join.ALL),
+        team=the_team(context, request.team, Permission.SPAWN),
+    )
+    task = new_task(context, asked)
+    entry = new_entry(
+        context,
+        EntryKind.SWARM,
+        team=task.team,
+        key=task.id,
+        owner=context.actor.name,
+        text=task.title,
+    )
+    write_task(context, task, "task.added", [Put(entry)], title=task.title)
+    return _row(context, task)
+
+
+def show(context: Context, request: ShowSwarm) -> SwarmRow:
+    return _row(context, the_swarm(context, request.swarm, Permission.READ))
+
+
+def list_swarms(context: Context, request: ListSwarms) -> tuple[SwarmRow, ...]:
+    before = _entry_of(context, request.before) if request.before else ""
+    found: list[Task] = []
+    while len(found) < request.limit:
+        some = page(context, EntryKind.SWARM, team=request.team, limit=request.limit, before=before)
+        tasks = context.store.tasks_by_id([e.key for e in some])
+        found += [
+            t for e in some if (t := tasks.get(e.key)) if request.all or not is_ended_swarm(t)
+        ]
+        if len(some) < request.limit:
+            break
+        before = some[-1].id
+    return tuple(_row(context, task) for task in found[: request.limit])
+
+
+def kill(context: Context, request: KillSwarm) -> SwarmRow:
+    task = the_swarm(context, request.swarm, Permission.DISMISS)
+    inside = children(context.store, task)
+    going = [c for c in inside if c.state not in ENDED]
+    if is_ended_swarm(task) and not going:
+        raise Refused(f"{task.id} was ended already.", fix=LIST, code="ended")
+    if not task.paused:  # first of all: nothing more comes into it
+        ended, now = replace(task, paused=True), context.store.now()
+        if inside:  # it ends with the last of them
+            ended = rules.join(ended, inside, now=now)
+        else:
+            ended = rules.cancel(ended, request.why, now=now)
+        write_task(context, ended, "swarm.ended", why=request.why)
+    for child in going:
+        cancel(context, CancelTask(child.id, request.why))
+    return _row(context, context.store.task(task.id))
+
+
+def the_swarm(context: Context, name: str, permission: Permission) -> Task:
+    task = the_task(context, name, permission)
+    if task.join is None:
+        raise NotFound(f"{task.id} is a task, and no swarm.", fix=LIST)
+    return task
+
+
+def _entry_of(context: Context, name: str) -> str:
+    task = the_swarm(context, name, Permission.READ)
+    entry = context.store.entry(EntryKind.SWARM, task.team, task.id)
+    if entry is None:
+        raise NotFound(f"There is no swarm '{name[:60]}'.", fix=LIST)
+    return entry.id
+
+
+def _row(context: Context, task: Task) -> SwarmRow:
+    inside = children(context.store, task)
+    return SwarmRow(
+        id=task.id,
+        name=task.title,
+        description=task.prompt,
+        max_agents=task.spec.limits.agents,
+        team=task.team,
+        state=str(TaskState.CANCELLED if is_ended_swarm(task) else task.state),
+        agents=sum(c.state is TaskState.RUNNING for c in inside),
+        tasks=len(inside),
+        at=task.created_at,
+    )
+
+
+_P = Permission
+OPERATIONS = (
+    Operation("swarm.create", CreateSwarm, _P.SPAWN, create, "Make a swarm.", idempotent=False),
+    Operation("swarm.list", ListSwarms, _P.READ, list_swarms, "List the swarms."),
+    Operation("swarm.show", ShowSwarm, _P.READ, show, "Show a swarm."),
+    Operation("swarm.kill", KillSwarm, _P.DISMISS, kill, "End a swarm.", at_host=True),
+)

@@ -1,0 +1,89 @@
+"""The paths of claude-fleet's clients in words and types, for who reads `/openapi.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet.domain.data import NamedTuple
+from fleet.server.claude_fleet import bodies
+from fleet.server.claude_fleet import paths_talk as talk
+from fleet.server.claude_fleet import reply_types as replies
+from fleet.server.http.auth import EnrolBody
+
+
+class Described(NamedTuple):
+    """`body` and `query` are what is taken, None for nothing; `reply` is a type."""
+
+    method: str
+    path: str
+    about: str
+    reply: Any
+    body: Any = None
+    query: Any = None
+
+
+def described() -> tuple[Described, ...]:
+    """Every path of `seed_paths`, and `/auth`."""
+    return tuple(_D(*words.split(" ", 1), *rest) for words, *rest in TABLE)
+
+
+_D = Described
+_B, _R, _T = bodies, replies, talk
+_TREE = "/orchestrate/worktree/{handle:path}"
+TABLE: tuple[tuple[Any, ...], ...] = (
+    ("POST /auth", "Exchange a secret for a token.", _R.EnrolledReply, EnrolBody),
+    ("GET /teams/{team}/agents", "Who was seen in a team.", list[_R.MemberReply], None, _B.PageAsked),
+    ("GET /teams/{team}/tasks", "A team's tasks.", list[_R.TaskReply], None, _B.PageAsked),
+    ("POST /teams/{team}/broadcast", "Mail the team.", _R.CountReply, _B.BroadcastBody),
+    ("POST /tasks", "Give somebody a task.", _R.TaskReply, _B.TaskBody),
+    ("GET /tasks/{id}", "One task.", _R.TaskReply),
+    ("PATCH /tasks/{id}", "Say where a task stands.", _R.TaskReply, _B.StatusBody),
+    ("POST /orchestrate/spawn", "Queue an agent.", _R.SpawnedReply, _B.SpawnBody),
+    ("POST /orchestrate/dismiss/{handle:path}", "End an agent.", _R.EndedReply),
+    ("POST /orchestrate/send/{handle:path}", "Tell an agent something.", _R.EndedReply, _B.WordsBody),
+    ("GET /orchestrate/workers", "The agents at work.", list[_R.WorkerReply]),
+    ("GET /orchestrate/output/{handle:path}", "What an agent said.", _R.OutputReply),
+    ("POST /mail", "Send mail.", _R.MailReply, _B.MailBody),
+    ("GET /mail/{handle}", "Somebody's mail.", list[_R.MailReply], None, _B.PageAsked),
+    ("GET /mail/{handle}/unread", "What is not read.", list[_R.MailReply], None, _B.PageAsked),
+    ("POST /mail/{id}/read", "Say that a mail was read.", _R.MailReply),
+    ("POST /blackboard", "Post to a board.", _R.PostReply, _B.PostBody),
+    ("POST /blackboard/mark-read", "Say that posts were read.", _R.CountReply, _B.ReadBody),
+    ("POST /blackboard/archive", "Take posts off a board.", _R.CountReply, _B.ArchiveBody),
+    ("GET /blackboard/{swarm}", "Read a board.", list[_R.PostReply], None, _B.BoardAsked),
+    ("POST /blackboard/{swarm}/archive-old", "Take old posts off.", _R.CountReply, _B.OldBody),
+    ("POST /spawn-queue", "Queue an agent.", _R.QueuedReply, _B.QueueBody),
+    ("GET /spawn-queue/status", "The queue.", _R.QueueReply, None, _B.PageAsked),
+    ("GET /spawn-queue/{id}", "One in the queue.", _R.QueuedReply),
+    ("DELETE /spawn-queue/{id}", "Take one out of the queue.", _R.EndedReply),
+    ("POST /checkpoints", "Save a checkpoint.", _R.CheckpointReply, _B.CheckpointBody),
+    ("GET /checkpoints/{id}", "Load a checkpoint.", _R.CheckpointReply),
+    ("GET /checkpoints/latest/{handle}", "Load the newest.", _R.CheckpointReply),
+    (
+        "GET /checkpoints/list/{handle}", "Somebody's checkpoints.", list[_R.CheckpointReply], None,
+        _B.CheckpointsAsked,
+    ),
+    ("POST /checkpoints/{id}/accept", "Go on from a checkpoint.", _R.CheckpointReply),
+    ("POST /checkpoints/{id}/reject", "Do not go on from it.", _R.CheckpointReply),
+    ("POST /swarms", "Make a swarm.", _R.SwarmReply, _B.SwarmBody),
+    ("GET /swarms", "The swarms.", list[_R.SwarmReply], None, _B.PageAsked),
+    ("GET /swarms/{id}", "One swarm.", _R.SwarmReply),
+    ("POST /swarms/{id}/kill", "End a swarm.", _R.SwarmReply),
+    ("POST /memory/store", "Keep something.", _R.MemoryReply, _B.MemoryBody),
+    ("GET /memory/recall/{agent}/{key:path}", "What was kept.", _R.MemoryReply),
+    ("POST /memory/search", "Search what was kept.", list[_R.MemoryReply], _B.SearchBody),
+    ("GET /memory/{agent}", "What somebody kept.", list[_R.MemoryReply], None, _B.PageAsked),
+    ("GET /users/{uid}", "Somebody of the team.", _R.MemberReply),
+    ("GET /users/{uid}/chats", "One's own chats.", list[_R.ChatReply], None, _T.ChatsAsked),
+    ("POST /chats", "Open a chat.", _R.OpenedReply, _T.ChatBody),
+    (
+        "GET /chats/{chat}/messages", "Read a chat.", list[_R.SayingReply], None, _T.MessagesAsked,
+    ),
+    ("POST /chats/{chat}/messages", "Say something in a chat.", _R.SayingReply, _T.SayBody),
+    ("POST /chats/{chat}/read", "Say that a chat was read.", _R.SuccessReply, _T.ChatReadBody),
+    (f"GET {_TREE}/status", "What is in a worktree.", _R.StandingReply),
+    (f"POST {_TREE}/commit", "Commit in a worktree.", _R.CommittedReply, _T.CommitBody),
+    (f"POST {_TREE}/push", "Push a worktree's branch.", _R.PushedReply),
+    (f"POST {_TREE}/merge", "Merge a worktree's branch.", _R.MergedReply, _T.MergeBody),
+    (f"POST {_TREE}/pr", "Open a pull request.", _R.ProposedReply, _T.ProposeBody),
+)  # fmt: skip

@@ -1,0 +1,338 @@
+"""The paths and bodies of claude-fleet's clients, each as an operation of ours. Data, no rules."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.task import Spec
+from fleet.operations.compat.issues import ListIssues
+from fleet.operations.compat.mark import MarkTask
+from fleet.operations.messages.ask_answer_send import SendWords
+from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadBoard
+from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMail
+from fleet.operations.tasks.at_work import ListAgents
+from fleet.operations.tasks.change import AddTask, CancelTask
+from fleet.operations.tasks.list import ListTasks
+from fleet.operations.tasks.show import ShowTask
+from fleet.operations.tasks.spawn import SpawnAgent
+from fleet.operations.tasks.transcript import ReadTranscript
+from fleet.operations.team.checkpoints import (
+    AcceptCheckpoint,
+    DoneItem,
+    LatestCheckpoint,
+    ListCheckpoints,
+    LoadCheckpoint,
+    RejectCheckpoint,
+    SaveCheckpoint,
+    Summary,
+)
+from fleet.operations.team.members import ListMembers, uid_of
+from fleet.operations.team.memory import ListMemory, Recall, SearchMemory, StoreMemory
+from fleet.operations.team.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
+from fleet.server.claude_fleet import shapes
+from fleet.server.claude_fleet.bodies import (
+    ArchiveBody,
+    BoardAsked,
+    BroadcastBody,
+    CheckpointBody,
+    CheckpointsAsked,
+    MailBody,
+    MemoryBody,
+    OldBody,
+    PageAsked,
+    PostBody,
+    QueueBody,
+    ReadBody,
+    SearchBody,
+    SpawnBody,
+    StatusBody,
+    SwarmBody,
+    TaskBody,
+    WordsBody,
+)
+from fleet.server.claude_fleet.paths_talk import TALK
+from fleet.server.claude_fleet.routes import OtherPath, must_be_uid, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.server.claude_fleet.routes import Said
+
+PRIORITY = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+MOST_OUTPUT = 1 << 24
+
+
+def _add_task(said: Said) -> AddTask:
+    body = said.as_(TaskBody)
+    must_be_uid(said, body.from_uid)
+    return AddTask(
+        body.subject,
+        body.description,
+        said.place,
+        Spec(assignee=body.to_handle),
+        body.blocked_by,
+        team=body.team_name,
+    )
+
+
+def _spawn(said: Said) -> SpawnAgent:
+    body = said.as_(SpawnBody)
+    return SpawnAgent(
+        body.handle,
+        body.initial_prompt,
+        body.team_name,
+        body.working_dir or said.place,
+        model=body.model,
+        swarm=body.swarm_id,
+        session=body.session_id,
+        depth=body.depth_level,
+        terminal=body.spawn_mode == "tmux",
+    )
+
+
+def _enqueue(said: Said) -> SpawnAgent:
+    body = said.as_(QueueBody)
+    return SpawnAgent(
+        "",
+        body.task,
+        body.team_name,
+        said.place,
+        swarm=body.swarm_id,
+        depth=body.depth_level,
+        priority=PRIORITY[body.priority],
+        after=body.depends_on,
+        sender=body.requester_handle,
+        kind=body.target_agent_type,
+    )
+
+
+def _post(said: Said) -> Post:
+    body = said.as_(PostBody)
+    return Post(
+        body.swarm_id,
+        json.dumps(body.payload),
+        body.message_type,
+        body.target_handle,
+        body.priority,
+        body.sender_handle,
+    )
+
+
+def _board(said: Said) -> ReadBoard:
+    asked = said.asked(BoardAsked)
+    return ReadBoard(
+        said.path["swarm"],
+        asked.message_type,
+        asked.priority,
+        asked.unread_only,
+        asked.reader_handle,
+        asked.before,
+        page_of(asked.limit),
+    )
+
+
+def _mark_read(said: Said) -> MarkRead:
+    body = said.as_(ReadBody)
+    return MarkRead(body.message_ids, body.reader_handle)
+
+
+def _archive_old(said: Said) -> ArchivePosts:
+    hours = said.as_(OldBody).max_age_hours
+    return ArchivePosts(task=said.path["swarm"], older_than=hours * 3600)
+
+
+def _save(said: Said) -> SaveCheckpoint:
+    body = said.as_(CheckpointBody)
+    done = tuple(DoneItem(item.task, item.files) for item in body.done_this_session)
+    summary = Summary(
+        body.goal, body.now, body.test, done, body.blockers, body.questions, body.next,
+        body.worked, body.failed, body.files,
+    )  # fmt: skip
+    return SaveCheckpoint(summary, body.to_handle, body.from_handle)
+
+
+def _checkpoints(said: Said) -> ListCheckpoints:
+    asked = said.asked(CheckpointsAsked)
+    limit = page_of(asked.limit)
+    return ListCheckpoints(said.path["handle"], asked.status, before=asked.before, limit=limit)
+
+
+def _mail(said: Said) -> SendMail:
+    body = said.as_(MailBody)
+    return SendMail(body.to, body.body, body.subject, body.from_)
+
+
+def _mails(said: Said, *, unread: bool) -> ListMail:
+    asked = said.asked(PageAsked)
+    limit = page_of(asked.limit)
+    return ListMail(said.path["handle"], unread, before=asked.before, limit=limit)
+
+
+def _broadcast(said: Said) -> Broadcast:
+    body = said.as_(BroadcastBody)
+    mine = {said.actor.name, uid_of(said.actor.team, said.actor.name)}
+    sender = "" if body.from_ in mine else body.from_
+    return Broadcast(body.message or body.text, sender=sender, team=said.path["team"])
+
+
+def _swarm(said: Said) -> CreateSwarm:
+    body = said.as_(SwarmBody)
+    return CreateSwarm(body.name, body.max_agents, body.description, project=said.place)
+
+
+def _swarms(said: Said) -> ListSwarms:
+    asked = said.asked(PageAsked)
+    return ListSwarms(before=asked.before, limit=page_of(asked.limit))
+
+
+def _members(said: Said) -> ListMembers:
+    asked = said.asked(PageAsked)
+    return ListMembers(said.path["team"], asked.before, page_of(asked.limit))
+
+
+def _team_tasks(said: Said) -> ListTasks:
+    asked = said.asked(PageAsked)
+    limit = page_of(asked.limit)
+    return ListTasks(team=said.path["team"], all=True, before=asked.before, limit=limit)
+
+
+def _waiting(said: Said) -> ListTasks:
+    asked = said.asked(PageAsked)
+    statuses = ("ready", "waiting", "postponed", "starting")
+    return ListTasks(statuses=statuses, before=asked.before, limit=page_of(asked.limit))
+
+
+def _remember(said: Said) -> StoreMemory:
+    body = said.as_(MemoryBody)
+    return StoreMemory(body.key, body.value, body.memory_type, body.tags, body.agent_id)
+
+
+def _search(said: Said) -> SearchMemory:
+    body = said.as_(SearchBody)
+    return SearchMemory(body.query, body.agent_id, body.memory_type, limit=page_of(body.limit))
+
+
+def _memories(said: Said) -> ListMemory:
+    asked = said.asked(PageAsked)
+    return ListMemory(said.path["agent"], before=asked.before, limit=page_of(asked.limit))
+
+
+def _one(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
+    return lambda reply, _said: show(reply)
+
+
+def _many(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
+    return lambda reply, _said: [show(row) for row in reply]
+
+
+def _counted(reply: Any, _said: Said) -> Any:
+    return {"success": True, "count": len(reply)}
+
+
+def _done(reply: Any, said: Said) -> Any:
+    return {"success": True, "handle": said.path.get("handle", reply.id), "id": reply.id}
+
+
+def _queue(reply: Any, _said: Said) -> Any:
+    return {"queue": [shapes.queued(row) for row in reply], "pending": len(reply)}
+
+
+def _these(reply: Any) -> ListIssues:
+    rows = reply if isinstance(reply, tuple) else (reply,)
+    return ListIssues(tuple(row.id for row in rows))
+
+
+def _first(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
+    return lambda reply, _said: show(reply[0])
+
+
+_P = OtherPath
+PATHS: tuple[OtherPath, ...] = (
+    _P("GET", "/teams/{team}/agents", _members, _many(shapes.member)),
+    _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.task), _these),
+    _P("POST", "/teams/{team}/broadcast", _broadcast, _counted),
+    _P("POST", "/tasks", _add_task, shapes.added),
+    _P("GET", "/tasks/{id}", lambda s: ListIssues((s.path["id"],)), _first(shapes.task)),
+    _P(
+        "PATCH",
+        "/tasks/{id}",
+        lambda s: MarkTask(s.path["id"], s.as_(StatusBody).status),
+        _first(shapes.task),
+        _these,
+    ),
+    _P("POST", "/orchestrate/spawn", _spawn, shapes.spawned),
+    _P("POST", "/orchestrate/dismiss/{handle:path}", lambda s: CancelTask(s.path["handle"]), _done),
+    _P(
+        "POST",
+        "/orchestrate/send/{handle:path}",
+        lambda s: SendWords(s.path["handle"], s.as_(WordsBody).message),
+        _done,
+    ),
+    _P("GET", "/orchestrate/workers", lambda _: ListAgents(), _many(shapes.worker)),
+    _P(
+        "GET",
+        "/orchestrate/output/{handle:path}",
+        lambda s: ReadTranscript(s.path["handle"], limit=MOST_OUTPUT),
+        shapes.output,
+    ),
+    _P("POST", "/mail", _mail, _one(shapes.mail)),
+    _P("GET", "/mail/{handle}", partial(_mails, unread=False), _many(shapes.mail)),
+    _P("GET", "/mail/{handle}/unread", partial(_mails, unread=True), _many(shapes.mail)),
+    _P("POST", "/mail/{id}/read", lambda s: ReadMail(s.path["id"]), _one(shapes.mail)),
+    _P("POST", "/blackboard", _post, _one(shapes.post)),
+    _P("POST", "/blackboard/mark-read", _mark_read, _counted),
+    _P(
+        "POST",
+        "/blackboard/archive",
+        lambda s: ArchivePosts(s.as_(ArchiveBody).message_ids),
+        _counted,
+    ),
+    _P("GET", "/blackboard/{swarm}", _board, _one(shapes.board)),
+    _P("POST", "/blackboard/{swarm}/archive-old", _archive_old, _counted),
+    _P("POST", "/spawn-queue", _enqueue, _one(shapes.queued)),
+    _P("GET", "/spawn-queue/status", _waiting, _queue),
+    _P(
+        "GET",
+        "/spawn-queue/{id}",
+        lambda s: ShowTask(s.path["id"]),
+        lambda reply, _: shapes.queued(reply.task),
+    ),
+    _P("DELETE", "/spawn-queue/{id}", lambda s: CancelTask(s.path["id"]), _done),
+    _P("POST", "/checkpoints", _save, _one(shapes.checkpoint)),
+    _P("GET", "/checkpoints/{id}", lambda s: LoadCheckpoint(s.path["id"]), _one(shapes.checkpoint)),
+    _P(
+        "GET",
+        "/checkpoints/latest/{handle}",
+        lambda s: LatestCheckpoint(s.path["handle"]),
+        _one(shapes.checkpoint),
+    ),
+    _P("GET", "/checkpoints/list/{handle}", _checkpoints, _many(shapes.checkpoint)),
+    _P(
+        "POST",
+        "/checkpoints/{id}/accept",
+        lambda s: AcceptCheckpoint(s.path["id"]),
+        _one(shapes.checkpoint),
+    ),
+    _P(
+        "POST",
+        "/checkpoints/{id}/reject",
+        lambda s: RejectCheckpoint(s.path["id"]),
+        _one(shapes.checkpoint),
+    ),
+    _P("POST", "/swarms", _swarm, _one(shapes.swarm)),
+    _P("GET", "/swarms", _swarms, _many(shapes.swarm)),
+    _P("GET", "/swarms/{id}", lambda s: ShowSwarm(s.path["id"]), _one(shapes.swarm)),
+    _P("POST", "/swarms/{id}/kill", lambda s: KillSwarm(s.path["id"]), _one(shapes.swarm)),
+    _P("POST", "/memory/store", _remember, _one(shapes.memory)),
+    _P(
+        "GET",
+        "/memory/recall/{agent}/{key:path}",
+        lambda s: Recall(s.path["key"], s.path["agent"]),
+        _one(shapes.memory),
+    ),
+    _P("POST", "/memory/search", _search, _many(shapes.memory)),
+    _P("GET", "/memory/{agent}", _memories, _many(shapes.memory)),
+    *TALK,
+)

@@ -1,0 +1,187 @@
+"""More of the paths of claude-fleet's clients: users, chats, worktrees."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fleet.domain.errors import BadInput, Forbidden
+from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
+from fleet.operations.team.members import ShowMember, uid_of
+from fleet.operations.worktrees import (
+    CommitWorktree,
+    MergeWorktree,
+    ProposeWorktree,
+    PushWorktree,
+    ShowWorktree,
+)
+from fleet.server.claude_fleet import shapes
+from fleet.server.claude_fleet.routes import Body, OtherPath, must_be_uid, page_of
+
+if TYPE_CHECKING:
+    from fleet.operations.messages.chats import ChatRow, SayingRow
+    from fleet.operations.worktrees import CommitRow, MergeRow, PushRow, WorktreeRow
+    from fleet.server.claude_fleet.routes import Said
+
+
+class ChatBody(Body):
+    """Two, of whom one is whoever asks; or a whole team."""
+
+    uid1: str = ""
+    uid2: str = ""
+    team_name: str = ""
+
+
+class ChatsAsked(Body):
+    before: str = ""
+    limit: int = 50
+
+
+class MessagesAsked(Body):
+    before: str = ""
+    after: str = ""
+    limit: int = 50
+
+
+class SayBody(Body):
+    text: str
+    from_: str = msgspec.field(default="", name="from")
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class ChatReadBody(Body):
+    uid: str = ""
+
+
+class CommitBody(Body):
+    message: str
+
+
+class MergeBody(Body):
+    onto: str = ""
+
+
+class ProposeBody(Body):
+    title: str
+    body: str = ""
+    base: str = ""
+
+
+def _open(said: Said) -> OpenChat:
+    body = said.as_(ChatBody)
+    if body.team_name and not (body.uid1 or body.uid2):
+        return OpenChat(team=body.team_name)
+    mine = uid_of(said.actor.team, said.actor.name)
+    if mine not in {body.uid1, body.uid2}:
+        raise Forbidden(
+            f"{said.actor.name} is neither of them.", fix="Name yourself, too.", code="forged"
+        )
+    other = body.uid2 if body.uid1 == mine else body.uid1
+    if other in {"", mine}:
+        raise BadInput("A chat is with somebody else.", fix="Name two: uid1 and uid2.")
+    return OpenChat((other,))
+
+
+def _chats(said: Said) -> ListChats:
+    must_be_uid(said, said.path["uid"])
+    asked = said.asked(ChatsAsked)
+    return ListChats(before=asked.before, limit=page_of(asked.limit))
+
+
+def _messages(said: Said) -> ReadChat:
+    asked = said.asked(MessagesAsked)
+    return ReadChat(said.path["chat"], asked.before, asked.after, page_of(asked.limit))
+
+
+def _say(said: Said) -> Say:
+    body = said.as_(SayBody)
+    must_be_uid(said, body.from_)
+    return Say(said.path["chat"], body.text, json.dumps(body.metadata))
+
+
+def _mark(said: Said) -> MarkChat:
+    must_be_uid(said, said.as_(ChatReadBody).uid)
+    return MarkChat(said.path["chat"])
+
+
+def _propose(said: Said) -> ProposeWorktree:
+    body = said.as_(ProposeBody)
+    return ProposeWorktree(body.title, body.body, body.base, said.path["handle"])
+
+
+def _saying(row: SayingRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "chatId": row.chat, "fromHandle": row.author,
+        "fromUid": uid_of(row.team, row.author), "text": row.text,
+        "timestamp": shapes.iso(row.at), "status": "pending", "metadata": json.loads(row.data),
+    }  # fmt: skip
+
+
+def _chat(row: ChatRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "participants": [uid_of(row.team, name) for name in row.participants],
+        "isTeamChat": not row.participants, "teamName": row.team, "unread": row.unread,
+        "lastMessage": _saying(row.last) if row.last else None,
+        "createdAt": shapes.iso(row.at), "updatedAt": shapes.iso(row.last.at if row.last else row.at),
+    }  # fmt: skip
+
+
+def _standing(row: WorktreeRow, said: Said) -> dict[str, Any]:
+    return {
+        "handle": said.path["handle"], "branch": row.branch, "path": row.path, "commit": row.head,
+        "ahead": row.ahead, "behind": row.behind, "unpushed": row.unpushed,
+        "hasChanges": row.changes > 0, "changes": row.changes,
+        "files": [{"path": file.path, "change": file.change} for file in row.files],
+        "inProgress": list(row.in_progress),
+    }  # fmt: skip
+
+
+def _committed(row: CommitRow, said: Said) -> dict[str, Any]:
+    return {"success": True, "commitHash": row.commit, "handle": said.path["handle"]}
+
+
+def _pushed(row: PushRow, said: Said) -> dict[str, Any]:
+    return {"success": True, "handle": said.path["handle"], "branch": row.branch}
+
+
+def _proposed(row: PushRow, said: Said) -> dict[str, Any]:
+    return {"success": True, "prUrl": row.url, "handle": said.path["handle"]}
+
+
+def _merged(row: MergeRow, said: Said) -> dict[str, Any]:
+    handle = said.path["handle"]
+    return {"success": True, "commitHash": row.commit, "onto": row.onto, "handle": handle}
+
+
+_P = OtherPath
+_TREE = "/orchestrate/worktree/{handle:path}"
+TALK: tuple[OtherPath, ...] = (
+    _P("GET", "/users/{uid}", lambda s: ShowMember(s.path["uid"]), lambda r, _: shapes.member(r)),
+    _P("GET", "/users/{uid}/chats", _chats, lambda rows, _: [_chat(row) for row in rows]),
+    _P("POST", "/chats", _open, lambda row, _: {"chatId": row.id}),
+    _P(
+        "GET",
+        "/chats/{chat}/messages",
+        _messages,
+        lambda rows, _: [_saying(row) for row in reversed(rows)],
+    ),
+    _P("POST", "/chats/{chat}/messages", _say, lambda row, _: _saying(row)),
+    _P("POST", "/chats/{chat}/read", _mark, lambda _row, _: {"success": True}),
+    _P("GET", f"{_TREE}/status", lambda s: ShowWorktree(s.path["handle"]), _standing),
+    _P(
+        "POST",
+        f"{_TREE}/commit",
+        lambda s: CommitWorktree(s.as_(CommitBody).message, s.path["handle"]),
+        _committed,
+    ),
+    _P("POST", f"{_TREE}/push", lambda s: PushWorktree(s.path["handle"]), _pushed),
+    _P(
+        "POST",
+        f"{_TREE}/merge",
+        lambda s: MergeWorktree(s.path["handle"], s.as_(MergeBody).onto),
+        _merged,
+    ),
+    _P("POST", f"{_TREE}/pr", _propose, _proposed),
+)

@@ -1,0 +1,134 @@
+"""How the paths of claude-fleet's clients are heard and answered; `seed_paths` is the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fleet.domain.data import NamedTuple, dataclass
+from fleet.domain.errors import BadInput, Forbidden
+from fleet.operations.catalogue import find
+from fleet.operations.shared.names import cursor_of
+from fleet.operations.shared.untrusted import check_plain
+from fleet.operations.team.members import uid_of
+from fleet.server.http.codec import encode, object_of
+from fleet.server.http.routes import Answered
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Request as Asked
+
+B = TypeVar("B")
+MOST = 200  # rows in one reply
+KEY = "idempotency-key"
+
+
+class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """What a client sends; `swarm_id` here is `swarmId` there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`place` is where an agent works that is started without saying where."""
+
+    actor: Actor
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Mapping[str, Any]
+    place: str = ""
+
+    def as_(self, kind: type[B]) -> B:
+        """What is null was not said."""
+        given = {name: value for name, value in self.body.items() if value is not None}
+        return _converted(given, kind, strict=True)
+
+    def asked(self, kind: type[B]) -> B:
+        """The query; numbers and truths in it are text."""
+        return _converted(dict(self.query), kind, strict=False)
+
+
+def _converted(given: Mapping[str, Any], kind: type[B], *, strict: bool) -> B:
+    try:
+        return msgspec.convert(given, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))  # type: ignore[arg-type]  # it is one
+        raise BadInput(f"{error}.", fix=f"Fields: {known}.") from None
+
+
+class OtherPath(NamedTuple):
+    """`show` makes the reply of what the operation replied, or of what `then` asks for after it."""
+
+    method: str
+    path: str
+    ask: Callable[[Said], Asked[Any]]
+    show: Callable[[Any, Said], Any]
+    then: Callable[[Any], Asked[Any]] | None = None
+
+
+def must_be_uid(said: Said, uid: str) -> None:
+    if uid and uid != uid_of(said.actor.team, said.actor.name):
+        raise Forbidden(
+            f"{uid[:60]} is not {said.actor.name}.",
+            fix="Leave out the sender: it is known by the token.",
+            code="forged",
+        )
+
+
+def other_routes(
+    paths: tuple[OtherPath, ...],
+    who: Callable[[Request], Actor],
+    perform: Callable[..., Awaitable[Any]],
+    place: str,
+) -> list[Route]:
+    def route(path: OtherPath) -> Route:
+        async def handle(request: Request) -> Response:
+            said = await heard(request, who(request), place)
+            asked = path.ask(said)
+            key = "" if path.method == "GET" else key_of(request)
+            reply = await perform(find(type(asked)), said.actor, asked, key)
+            headers = {"link": link} if (link := _next(request, asked, reply)) else {}
+            if path.then and reply:
+                more = path.then(reply)
+                reply = await perform(find(type(more)), said.actor, more)
+            shown = encode(path.show(reply, said))
+            return Response(shown, headers=headers, media_type="application/json")
+
+        return Route(path.path, Answered(handle), methods=[path.method])
+
+    return [route(path) for path in paths]
+
+
+def key_of(request: Request) -> str:
+    """Sent again with this, a request is carried out once."""
+    return request.headers.get(KEY, "")
+
+
+async def heard(request: Request, actor: Actor, place: str = "") -> Said:
+    said = {} if request.method == "GET" else object_of(await request.body())
+    query = dict(request.query_params)
+    check_plain((said, query, dict(request.path_params)))
+    return Said(actor, request.path_params, query, said, place)
+
+
+def _next(request: Request, asked: object, reply: object) -> str:
+    """Where the next page is, when this one is full."""
+    limit = getattr(asked, "limit", 0)
+    if not isinstance(reply, tuple) or not reply or not limit or len(reply) < limit:
+        return ""
+    if not hasattr(asked, "before"):
+        return ""
+    url = request.url.include_query_params(before=cursor_of(reply[-1]))
+    return f'<{url.path}?{url.query}>; rel="next"'
+
+
+def page_of(limit: int) -> int:
+    if not 1 <= limit <= MOST:
+        raise BadInput(f"A limit of {limit} is not between 1 and {MOST}.", fix="Ask for pages.")
+    return limit

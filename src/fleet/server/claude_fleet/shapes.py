@@ -1,0 +1,159 @@
+"""Replies in the shapes that claude-fleet's clients read."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from fleet.operations.compat.mark import BEGUN
+from fleet.operations.compat.states import to_team
+from fleet.operations.team.members import uid_of
+
+if TYPE_CHECKING:
+    from fleet.operations.compat.issues import Issue
+    from fleet.operations.messages.boards import PostRow
+    from fleet.operations.messages.mail import MailRow
+    from fleet.operations.tasks.at_work import AgentRow
+    from fleet.operations.tasks.rows import TaskRow
+    from fleet.operations.tasks.transcript import Spoken
+    from fleet.operations.team.checkpoints import CheckpointRow
+    from fleet.operations.team.members import MemberRow
+    from fleet.operations.team.memory import MemoryRow
+    from fleet.operations.team.swarms import SwarmRow
+    from fleet.server.claude_fleet.routes import Said
+
+LINES = 100  # of a transcript
+URGENCY = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+WORKER = {"starting": "starting", "running": "working", "stopping": "stopping"}
+
+
+def ms(at: int | None) -> int | None:
+    return None if at is None else at // 1000
+
+
+def iso(at: int) -> str:
+    return datetime.fromtimestamp(at / 1e6, UTC).isoformat(timespec="milliseconds")
+
+
+def member(row: MemberRow) -> dict[str, Any]:
+    return {
+        "uid": uid_of(row.team, row.name), "handle": row.name, "teamName": row.team,
+        "agentType": row.role, "createdAt": iso(row.since), "lastSeen": iso(row.seen_at),
+    }  # fmt: skip
+
+
+def task(row: Issue) -> dict[str, Any]:
+    status = to_team(row.status)
+    if row.status == "assigned" and BEGUN not in row.labels:
+        status = "open"  # it is somebody's, and they have not begun
+    owner = row.assignee
+    return {
+        "id": row.id, "teamName": row.team, "subject": row.title, "description": row.description,
+        "ownerHandle": owner or None, "ownerUid": uid_of(row.team, owner) if owner else None,
+        "createdByHandle": row.author, "createdByUid": uid_of(row.team, row.author),
+        "status": status, "blockedBy": list(row.after), "createdAt": iso(row.created_at),
+        "updatedAt": iso(row.updated_at),
+    }  # fmt: skip
+
+
+def added(row: TaskRow, said: Said) -> dict[str, Any]:
+    """A task that was just made: the rest is what was asked for."""
+    body, by = said.body, said.actor.name
+    owner, made = body.get("toHandle") or "", iso(row.created_at)
+    status = "open" if row.status == "assigned" else to_team(row.status)
+    return {
+        "id": row.id, "teamName": row.team, "subject": row.title,
+        "description": body.get("description") or "",
+        "ownerHandle": owner or None, "ownerUid": uid_of(row.team, owner) if owner else None,
+        "createdByHandle": by, "createdByUid": uid_of(row.team, by),
+        "status": status, "blockedBy": list(body.get("blockedBy") or ()),
+        "createdAt": made, "updatedAt": made,
+    }  # fmt: skip
+
+
+def worker(row: AgentRow) -> dict[str, Any]:
+    return {
+        "id": row.task, "handle": row.branch or row.task, "teamName": row.team,
+        "state": WORKER.get(row.status, "stopped" if row.ended_at else row.status),
+        "health": "unknown" if row.ended_at else "healthy", "workingDir": row.path or row.project,
+        "sessionId": row.session or None, "spawnedAt": ms(row.started_at), "currentTaskId": row.task,
+        "restartCount": max(0, int(row.run.rpartition(".")[2] or 1) - 1),
+        "spawnMode": "tmux" if row.terminal else "process", "swarmId": row.batch or None,
+        "depthLevel": row.depth,
+    }  # fmt: skip
+
+
+def spawned(row: TaskRow, said: Said) -> dict[str, Any]:
+    given = "model" in row.given
+    return {
+        "id": row.id, "handle": said.body.get("handle") or row.id, "teamName": row.team,
+        "workingDir": row.cwd, "state": "starting", "spawnedAt": ms(row.created_at),
+        "spawnMode": said.body.get("spawnMode") or "process",
+        "routing": {
+            "complexity": None, "strategy": "given" if given else "settings",
+            "model": row.model, "confidence": 1,
+        },
+    }  # fmt: skip
+
+
+def queued(row: TaskRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "status": row.status, "priority": row.priority, "task": row.title,
+        "createdAt": ms(row.created_at), "spawnedWorkerId": row.run.id if row.run else None,
+    }  # fmt: skip
+
+
+def output(spoken: Spoken, said: Said) -> dict[str, Any]:
+    return {"handle": said.path["handle"], "output": list(spoken.lines[-LINES:])}
+
+
+def swarm(row: SwarmRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "name": row.name, "description": row.description,
+        "maxAgents": row.max_agents, "agents": row.agents, "createdAt": ms(row.at),
+    }  # fmt: skip
+
+
+def post(row: PostRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "swarmId": row.task, "senderHandle": row.author, "messageType": row.type,
+        "targetHandle": row.to or None, "priority": row.priority,
+        "payload": json.loads(row.payload), "readBy": list(row.readers), "createdAt": ms(row.at),
+        "archivedAt": ms(row.archived_at),
+    }  # fmt: skip
+
+
+def board(rows: tuple[PostRow, ...]) -> list[dict[str, Any]]:
+    """The most urgent first, then the newest."""
+    return [post(row) for row in sorted(rows, key=lambda row: URGENCY[row.priority])]
+
+
+def mail(row: MailRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "from": row.sender, "to": row.to, "subject": row.subject, "body": row.text,
+        "readAt": ms(row.read_at), "createdAt": ms(row.at),
+    }  # fmt: skip
+
+
+def checkpoint(row: CheckpointRow) -> dict[str, Any]:
+    held = row.summary
+    done = [{"task": item.task, "files": list(item.files)} for item in held.done]
+    return {
+        "id": row.id, "fromHandle": row.sender, "toHandle": row.to, "status": row.status,
+        "outcome": row.why or None, "createdAt": ms(row.at),
+        "acceptedAt": ms(row.settled_at) if row.status == "accepted" else None,
+        "checkpoint": {
+            "goal": held.goal, "now": held.now, "test": held.test, "doneThisSession": done,
+            "blockers": held.blockers, "questions": held.questions, "next": held.next,
+            "worked": held.worked, "failed": held.failed, "files": held.files,
+        },
+    }  # fmt: skip
+
+
+def memory(row: MemoryRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "agentId": row.agent, "key": row.key, "value": row.value,
+        "memoryType": row.type, "tags": list(row.tags), "createdAt": ms(row.at),
+        "updatedAt": ms(row.changed_at),
+    }  # fmt: skip

@@ -1,0 +1,246 @@
+"""The HTTP face of the operations. Nothing is decided here."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, get_origin
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+
+from fleet import __version__
+from fleet.domain.access import Permission, allow
+from fleet.domain.errors import BadInput, FleetError, Forbidden
+from fleet.operations.catalogue import perform
+from fleet.operations.shared.names import PAGE
+from fleet.operations.tasks.list import ListTasks
+from fleet.server.claude_fleet.paths import PATHS
+from fleet.server.claude_fleet.routes import key_of, other_routes
+from fleet.server.http.allowed_places import Narrow
+from fleet.server.http.auth import Enrolling
+from fleet.server.http.codec import (
+    encode,
+    from_query,
+    is_read,
+    object_of,
+    path_of,
+    request_of,
+    spoken,
+)
+from fleet.server.http.docs_page import page
+from fleet.server.http.guard import PATIENCE, BadBody, Guard, Rates, refused_body
+from fleet.server.http.openapi import document
+from fleet.server.http.problem import TYPE, problem, problem_of, status_of
+from fleet.server.http.routes import Answered, Routes
+from fleet.server.live.presence import EndedRuns, Presence, Revocations
+from fleet.server.live.sockets import Sockets
+from fleet.server.live.sse import EventStream
+from fleet.server.mcp.http import Mcp
+from fleet.server.prometheus import as_rows, exposition
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from concurrent.futures import Future
+
+    from starlette.requests import Request
+
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Context, Operation
+    from fleet.ports import Store
+    from fleet.server.live.stream import Streams
+    from fleet.server.metrics import Meters, Watch
+    from fleet.server.prometheus import Metric
+    from fleet.server.tokens import Grant, Tokens
+    from fleet.server.writer import Writer
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+JSON = "application/json"
+STATE = 100  # tasks with which a reader of events begins
+RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
+
+
+class Hosts(Protocol):
+    """What is done to runs, by the supervisors of their hosts."""
+
+    def __call__(self, task: str) -> Future[None]:
+        """Done once the hosts of this task's runs have ended them."""
+
+    def do(self, actor: Actor, asked: Any, key: str) -> Future[Any]:
+        """Of an operation that waits for programs of this host."""
+
+    def end(self) -> None: ...
+
+
+@dataclass
+class Server:
+    """`context` is one whose actor is replaced by whoever asks; `store` is for reading, here."""
+
+    context: Context
+    store: Store
+    writer: Writer
+    tokens: Tokens
+    streams: Streams
+    rates: Rates
+    hosts: frozenset[str]
+    hosts_do: Hosts
+    meters: Meters
+    watch: Watch
+    place: str = ""  # where an agent works that is started without saying where
+    places: tuple[str, ...] = ()  # where else everybody may have agents work
+    relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
+    presence: Presence = field(default_factory=Presence)
+    patience: float = PATIENCE  # with those who send slowly
+
+    def app(self) -> Guard:
+        self.tokens.revoked_by(Revocations(self.store))
+        self.tokens.ended_by(EndedRuns(self.store))
+        self.narrow = Narrow(self.store, (self.place, *self.places))
+        self.mcp = Mcp(self.who, self.perform, self.place)
+        self.streams.checked_by(self.tokens.check)
+        said = self.context.transcripts
+        sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, said)
+        sockets.patience = self.patience
+        routes = [
+            Route("/health", Answered(self.health), methods=["GET"]),
+            Route("/metrics", Answered(self.metrics), methods=["GET"]),
+            Route("/metrics/json", Answered(self.metrics_json), methods=["GET"]),
+            Route("/mcp", self.mcp),
+            Route("/openapi.json", Answered(self.openapi), methods=["GET"]),
+            Route("/docs", Answered(self.docs), methods=["GET"]),
+            Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
+            WebSocketRoute("/ws", sockets),
+            Route("/ws", sockets),
+            Route("/auth", Answered(Enrolling(self.perform)), methods=["POST"]),
+            *(self._route(operation) for operation in spoken().values()),
+            *other_routes(PATHS, self.who, self.perform, self.place),
+        ]
+        return Guard(Routes(routes, self._lifespan, _failed), hosts=self.hosts)
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: object) -> AsyncIterator[None]:
+        self.streams.begin(asyncio.get_running_loop())
+        self.writer.start()
+        self.watch.start()
+        try:
+            yield
+        finally:
+            self.let_go()
+            await self.mcp.end()
+            await self.writer.stop()
+            await asyncio.to_thread(self.watch.stop)
+
+    def let_go(self) -> None:
+        """Of those whose answers go on for long: the end has begun."""
+        self.streams.end()
+        self.hosts_do.end()
+
+    def _route(self, operation: Operation) -> Route:
+        methods = ["GET", "POST"] if is_read(operation) else ["POST"]
+
+        async def handle(request: Request) -> Response:
+            actor = self.who(request)
+            asked = request_of(operation, await _said(operation, request))
+            reply = await self.perform(operation, actor, asked, key_of(request))
+            return _json(200, {"fleet": 1, "kind": operation.name, "data": reply})
+
+        return Route(path_of(operation), Answered(handle), methods=methods)
+
+    async def perform(self, operation: Operation, actor: Actor, asked: Any, key: str = "") -> Any:
+        context = self.context._replace(actor=actor)
+        allow(actor, operation.permission)
+        self.narrow.check(operation, actor, asked)
+        if operation.outside:
+            return await asyncio.wrap_future(self.hosts_do.do(actor, asked, key))
+        if is_read(operation):
+            return perform(context._replace(store=self.store), asked)
+        reply = await self.writer.do(context, asked, key)
+        if operation.at_host:
+            await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
+        return reply
+
+    def who(self, request: Request) -> Actor:
+        return self.grant(request)[1].actor
+
+    def grant(self, request: Request) -> tuple[str, Grant]:
+        """The token that came with it, and what that says."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Forbidden(
+                "No token was sent.",
+                fix="Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
+                code="no_token",
+            )
+        return token.strip(), self.admit(token.strip())
+
+    def admit(self, token: str) -> Grant:
+        grant = self.tokens.check(token)
+        if rest := self.rates.wait(grant.id):
+            raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
+        self.presence.note(self.context, grant.actor, self.writer)
+        return grant
+
+    def seen_by(self, actor: Actor) -> dict[str, Any]:
+        """The state that events change: tasks that have not ended, newest first, one page."""
+        context = self.context._replace(actor=actor, store=self.store)
+        return {"tasks": perform(context, ListTasks(limit=STATE))}
+
+    async def health(self, _request: Request) -> Response:
+        """In constant time: it counts nothing."""
+        return _json(200, {"status": "ok", "version": __version__, "streams": len(self.streams)})
+
+    async def metrics(self, _request: Request) -> Response:
+        text = exposition(await self._measured())
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def metrics_json(self, request: Request) -> Response:
+        allow(self.who(request), Permission.READ)
+        return _json(200, {"fleet": 1, "kind": "metrics", "data": as_rows(await self._measured())})
+
+    async def _measured(self) -> tuple[Metric, ...]:
+        fleet = self.context.world(self.context.project).fleet
+        relay = await asyncio.to_thread(self.relay) if fleet.nodes else {}
+        return self.meters.read(self.store, fleet, relay)
+
+    async def openapi(self, _request: Request) -> Response:
+        return Response(document(), media_type=JSON)
+
+    async def docs(self, _request: Request) -> Response:
+        return Response(page(), media_type="text/html")
+
+
+async def _said(operation: Operation, request: Request) -> dict[str, Any]:
+    if request.method in {"GET", "HEAD"}:
+        return _paged(operation, from_query(operation, dict(request.query_params)))
+    return _paged(operation, object_of(await request.body()))
+
+
+def _paged(operation: Operation, said: dict[str, Any]) -> dict[str, Any]:
+    limit = said.get("limit")
+    rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
+    if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
+        raise BadInput(f"1 to {PAGE} at once.", fix="Ask for the rest with `before`.")
+    return said
+
+
+def _json(status: int, data: Any, kind: str = JSON) -> Response:
+    return Response(encode(data), status_code=status, media_type=kind)
+
+
+def _failed(error: Exception) -> Response:
+    if isinstance(error, FleetError):
+        return _json(status_of(error), problem_of(error), TYPE)
+    if isinstance(error, BadBody):
+        return refused_body(error)
+    if not isinstance(error, HTTPException):
+        said = problem(500, "bug", f"This is a bug in fleet ({type(error).__name__}).")
+        return _json(500, said, TYPE)
+    codes = {404: "no_such_path", 405: "no_such_method", 429: "too_many_requests"}
+    code = codes.get(error.status_code, "error")
+    said = problem(error.status_code, code, error.detail)
+    answer = _json(error.status_code, said, TYPE)
+    answer.headers.update(error.headers or {})
+    return answer

@@ -1,0 +1,75 @@
+"""`/docs`: every path for people, with what it takes."""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fleet import __version__
+from fleet.server.claude_fleet import described as seed_described
+from fleet.server.http.codec import is_read, path_of, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STYLE = (
+    "body{font:16px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}"
+    "td,th{padding:.3rem .8rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}"
+    "tr:nth-child(even){background:#8881}"
+)
+FIXED = (
+    ("GET /health", "Whether it is there. No token.", ""),
+    ("GET /metrics", "What is measured, for Prometheus. No token.", ""),
+    ("GET /metrics/json", "What is measured.", ""),
+    ("GET /events", "What happens, as it happens: a stream of events.", "after"),
+    ("GET /ws", "The same over a WebSocket. The first frame authenticates.", ""),
+    ("POST /mcp", "Tools for agents.", ""),
+    ("GET /openapi.json", "All of this for programs. No token.", ""),
+)
+
+
+@cache
+def page() -> str:
+    heads = ("path", "what it does", "permission", "fields")
+    own = (
+        (
+            f"{'GET, ' if is_read(o) else ''}POST {path_of(o)}",
+            o.summary,
+            str(o.permission),
+            ", ".join(o.request.__dataclass_fields__),  # type: ignore[attr-defined]  # it is one
+        )
+        for o in spoken().values()
+    )
+    others = (
+        (f"{d.method} {d.path.replace(':path}', '}')}", d.about, _names(d.body) or _names(d.query))
+        for d in seed_described.described()
+    )
+    short = ("path", "what it does", "fields")
+    return (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>Fleet {__version__}</title>"
+        '<meta name=viewport content="width=device-width">'
+        f"<style>{STYLE}</style><h1>Fleet {__version__}</h1>"
+        "<p>Send <code>Authorization: Bearer TOKEN</code> and JSON; "
+        "<code>fleet token create NAME</code> makes a token. "
+        'As data: <a href="/openapi.json">/openapi.json</a>.</p>'
+        f"<h2>The server</h2>{_table(short, FIXED)}"
+        f"<h2>Operations</h2>{_table(heads, own)}"
+        f"<h2>For clients of claude-fleet</h2>{_table(short, others)}"
+    )
+
+
+def _names(kind: Any) -> str:
+    return ", ".join(f.encode_name for f in msgspec.structs.fields(kind)) if kind else ""
+
+
+def _table(heads: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(
+        f"<tr><td><code>{escape(first)}</code></td>{''.join(f'<td>{escape(t)}</td>' for t in rest)}</tr>"
+        for first, *rest in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"

@@ -1,0 +1,160 @@
+"""What every request passes before anything looks at what it asks: where it is for, and from."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+
+from fleet.server.http.codec import encode
+from fleet.server.http.problem import TYPE, problem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY = 1 << 20
+PATIENCE = 15.0  # seconds in which all headers, and then the whole body, must have come
+HEADERS = 200  # of one request
+SOCKET = "/ws"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+DENIAL = "websocket.http.response"  # what a server can do that refuses a socket with words
+
+
+class Guard:
+    """`hosts` are the names by which this server may be called; empty: any.
+
+    A page that a browser shows may only talk to the server that it came from.
+    """
+
+    def __init__(self, app: App, *, hosts: frozenset[str], body: int = BODY) -> None:
+        self._app, self._hosts, self._body = app, hosts, body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
+        refused = _refused_shape(scope) or self._refused(dict(scope["headers"]))
+        if refused is not None:
+            await _refuse(scope, send, *refused)
+            return
+        if scope["type"] == "http":
+            receive = _bounded(receive, self._body)
+        await self._app(scope, receive, send)
+
+    def _refused(self, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._hosts and _name_of(f"//{host}") not in self._hosts:
+            return 421, "wrong_host", f"This server does not answer to '{host[:100]}'."
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin and (not _name_of(origin) or urlsplit(origin).netloc != host):
+            return 403, "wrong_origin", "A page of another site may not talk to this server."
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length[:20]) > self._body:
+            return 413, "too_large", f"The body is over {self._body} bytes."
+        has_body = length.strip(b"0") or b"transfer-encoding" in headers
+        if has_body and not _is_json(headers.get(b"content-type", b"")):
+            return 415, "not_json", "The body is not said to be JSON."
+        return None
+
+
+def _refused_shape(scope: Scope) -> tuple[int, str, str] | None:
+    if len(scope["headers"]) > HEADERS:
+        return 431, "too_many_headers", f"There are over {HEADERS} headers."
+    if scope["type"] == "websocket" and scope["path"] != SOCKET:
+        return 404, "no_such_path", f"There is a socket at {SOCKET} alone."
+    return None
+
+
+def _name_of(url: str) -> str:
+    """The host that it names; empty when it is no address at all."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_json(kind: bytes) -> bool:
+    """Who says nothing means JSON: a form in a browser always says something."""
+    plain = kind.partition(b";")[0].strip().lower()
+    return plain in {b"", b"application/json"} or plain.endswith(b"+json")
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """A body without a length is counted as it comes."""
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise TooLarge(most)
+        return message
+
+    return counted
+
+
+class BadBody(Exception):
+    """Nobody reads on: the connection ends with the answer."""
+
+    status, code = 400, "bad_body"
+
+
+class TooLarge(BadBody):
+    status, code = 413, "too_large"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"The body is over {most} bytes.")
+
+
+def refused_body(error: BadBody) -> Response:
+    said = encode(problem(error.status, error.code, str(error)))
+    return Response(said, error.status, {"connection": "close"}, TYPE)
+
+
+async def _refuse(scope: Scope, send: Send, status: int, code: str, detail: str) -> None:
+    kind = "http.response"
+    if scope["type"] == "websocket":
+        if DENIAL not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008, "reason": code})
+            return
+        kind = DENIAL
+    body = encode(problem(status, code, detail))
+    headers = [
+        (b"content-type", TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": f"{kind}.start", "status": status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})
+
+
+class Rates:
+    """A bucket for each token: `rate` requests a second on the whole, `burst` at once."""
+
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def wait(self, who: str) -> float:
+        """Seconds until it may ask; 0: now, and it is counted."""
+        now = self._clock()
+        left, at = self._left.get(who, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        if left < 1:
+            return (1 - left) / self._rate
+        if len(self._left) > 10_000:  # those who are gone are forgotten
+            self._left.clear()
+        self._left[who] = (left - 1, now)
+        return 0.0

@@ -1,0 +1,50 @@
+"""A request with a key is carried out once, however often it comes; the reply is kept for a day."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fleet.domain.access import allow
+from fleet.domain.entry import EntryKind
+from fleet.domain.errors import BadInput, Refused
+from fleet.operations.catalogue import find, perform
+from fleet.operations.shared.entries import new_entry
+from fleet.ports import Put
+from fleet.server.http.codec import encode
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Context, Request
+
+DAY = 86_400_000_000
+MOST = 200  # characters of a key
+OFTEN = 64  # of so many that are kept, one removes those whose day is over
+
+
+def once(context: Context, request: Request[Any], key: str) -> Any:
+    """What was done and that it was done are in one transaction: see `Writer`."""
+    if len(key) > MOST or not key.isprintable():
+        raise BadInput("The idempotency key is no key.", fix=f"Up to {MOST} plain characters.")
+    operation, actor, store = find(type(request)), context.actor, context.store
+    allow(actor, operation.permission)
+    name = encode([actor.name, operation.name, key]).decode()
+    digest = hashlib.sha256(encode(request)).hexdigest()
+    held, now = store.entry(EntryKind.ONCE, actor.team, name), store.now()
+    if held is not None and held.counts(now):
+        if held.body["request"] != digest:
+            raise Refused(
+                f"The key '{key[:60]}' came with another request before.",
+                fix="Use a new key for a new request.",
+                code="repeated",
+            )
+        return msgspec.convert(msgspec.json.decode(held.body["reply"]), operation.reply)
+    reply = perform(context, request)
+    entry = held or new_entry(context, EntryKind.ONCE, team=actor.team, key=name, owner=actor.name)
+    body = {"request": digest, "reply": encode(reply).decode()}
+    store.commit([Put(replace(entry, at=now, until=now + DAY, body=body))], [])
+    if held is None and int(entry.id.removeprefix("e-")) % OFTEN == 0:
+        store.prune(EntryKind.ONCE, actor.team, now=now)
+    return reply

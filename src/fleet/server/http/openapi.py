@@ -1,0 +1,221 @@
+"""The description of the HTTP face, made from the declared operations."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fleet import __version__
+from fleet.domain.data import NamedTuple
+from fleet.server.claude_fleet import described as seed_described
+from fleet.server.http.codec import encode, is_read, path_of, spoken
+
+if TYPE_CHECKING:
+    from fleet.operations.catalogue import Operation
+    from fleet.server.claude_fleet.described import Described
+
+REF = "#/components/schemas/{name}"
+PROBLEM = {
+    "type": "object",
+    "description": "What is wrong, and the next step (RFC 9457).",
+    "required": ["type", "title", "status", "detail", "code", "fix"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "Stable: programs may compare it."},
+        "fix": {"type": "string", "description": "The next step."},
+    },
+    "examples": [
+        {
+            "type": "urn:fleet:error:not_found",
+            "title": "Not found",
+            "status": 404,
+            "detail": "There is no task 't-99'.",
+            "code": "not_found",
+            "fix": "`fleet tasks --all` lists them.",
+        }
+    ],
+}
+WRONG = {
+    "description": "What is wrong, and the next step.",
+    "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
+}
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Sent again with this within a day, it is done once and gets the same reply.",
+    "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"},
+}
+OPEN = frozenset({"/auth"})  # of claude-fleet's paths, those that want no token
+SAMPLES: dict[str, Any] = {  # what a field of this name may hold
+    "task": "t-31", "needs": "t-30", "swarm": "t-7", "name": "bob", "handle": "fix-login",
+    "title": "Fix the login", "prompt": "The form forgets the name.", "text": "Mind the tests.",
+    "message": "m-12", "question": "m-12", "posts": ["m-12"], "mail": "e-5", "checkpoint": "e-6",
+    "key": "db/port", "value": "It is 5433.", "query": "port", "path": "src/login.py", "to": "bob",
+    "token": "bob", "status": "done", "payload": '{"tests": "green"}', "host": "desk",
+    "summary": {"goal": "Login", "now": "Half done"}, "subject": "Fix the login", "body": "Look.",
+    "toHandle": "bob", "swarmId": "t-7", "messageType": "status", "messageIds": ["m-12"],
+    "goal": "Login", "now": "Half done", "chat": "e-9",
+}  # fmt: skip
+
+
+@cache
+def document() -> bytes:
+    return encode(described())
+
+
+def described() -> dict[str, Any]:
+    found, others = list(spoken().values()), seed_described.described()
+    types = [t for operation in found for t in (operation.request, operation.reply)]
+    types += [
+        t for other in others for t in (other.reply, other.body, other.query) if t is not None
+    ]
+    made, components = msgspec.json.schema_components(types, ref_template=REF)
+    known = _Known(dict(zip(map(_word, types), made, strict=True)), components)
+    for operation in found:
+        known.fields(operation.request)["additionalProperties"] = False
+    paths = {path_of(operation): _path(operation, known) for operation in found}
+    for other in others:
+        where = other.path.replace(":path}", "}")
+        paths.setdefault(where, {})[other.method.lower()] = _other(other, where, known)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Fleet", "version": __version__, "summary": "Fleets of coding agents."},
+        "security": [{"token": []}],
+        "paths": paths | _fixed(),
+        "components": {
+            "schemas": {**components, "Problem": PROBLEM},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+            },
+        },
+    }
+
+
+def _word(kind: Any) -> str:
+    """By which a type is known, also one that is made of others."""
+    return f"{getattr(kind, '__module__', '')} {kind!r}"
+
+
+class _Known(NamedTuple):
+    schemas: dict[str, Any]
+    components: dict[str, Any]
+
+    def schema(self, kind: Any) -> Any:
+        return self.schemas[_word(kind)]
+
+    def fields(self, kind: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self.components[self.schema(kind)["$ref"].rpartition("/")[2]]
+        return found
+
+
+def _path(operation: Operation, known: _Known) -> dict[str, Any]:
+    fields = known.fields(operation.request)
+    what = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.name.partition(".")[0]],
+        "x-permission": str(operation.permission),
+        "responses": _responses(operation.summary, _data(operation, known.schema(operation.reply))),
+    }
+    post = {**what, "requestBody": _body(known, operation.request)}
+    if not is_read(operation):
+        return {"post": {**post, "parameters": [KEY]}}
+    asked = {"operationId": f"{operation.name}.get", "parameters": _parameters(fields)}
+    return {"post": post, "get": {**what, **asked}}
+
+
+def _body(known: _Known, kind: Any) -> dict[str, Any]:
+    needed = known.fields(kind)["required"]
+    content = {"schema": known.schema(kind)}
+    example = {name: SAMPLES[name] for name in needed if name in SAMPLES}
+    if len(example) == len(needed):
+        content["example"] = example
+    return {"required": bool(needed), "content": {"application/json": content}}
+
+
+def _parameters(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """A request as a query: lists are said with commas."""
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in fields["required"],
+            "schema": schema,
+            **({"style": "form", "explode": False} if schema.get("type") == "array" else {}),
+            **({"example": SAMPLES[name]} if name in SAMPLES else {}),
+        }
+        for name, schema in fields["properties"].items()
+    ]
+
+
+def _data(operation: Operation, reply: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["fleet", "kind", "data"],
+        "properties": {
+            "fleet": {"const": 1},
+            "kind": {"const": operation.name},
+            "data": reply,
+        },
+    }
+
+
+def _responses(summary: str, schema: Any) -> dict[str, Any]:
+    done = {"description": summary, "content": {"application/json": {"schema": schema}}}
+    return {"200": done, "default": WRONG}
+
+
+def _other(other: Described, where: str, known: _Known) -> dict[str, Any]:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in re.findall(r"\{(\w+)\}", where)
+    ]
+    if other.query is not None:
+        parameters += _parameters(known.fields(other.query))
+    what: dict[str, Any] = {
+        "operationId": f"{other.method} {where}",
+        "summary": other.about,
+        "tags": ["claude-fleet"],
+        "parameters": parameters,
+        "responses": _responses(other.about, known.schema(other.reply)),
+    }
+    if where in OPEN:
+        what["security"] = []
+    if other.body is not None:
+        what["requestBody"] = _body(known, other.body)
+    return what
+
+
+def _fixed() -> dict[str, Any]:
+    number = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+    after = {
+        "name": "after",
+        "in": "query",
+        "description": "A number of an event.",
+        "schema": number,
+    }
+    said = {"type": "object", "required": ["status", "version"]}
+    text = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    rows = {"type": "object", "required": ["fleet", "kind", "data"]}
+    plain = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+    stream = {"200": {"description": "Events, as they happen.", **text}, "default": WRONG}
+    measured = {"200": {"description": "For Prometheus.", **plain}, "default": WRONG}
+    return {
+        "/health": _get("health", "Whether it is there.", _responses("It is.", said), open_=True),
+        "/metrics": _get("metrics", "What is measured.", measured, open_=True),
+        "/metrics/json": _get("metrics.json", "What is measured.", _responses("As data.", rows)),
+        "/events": _get("events", "Events, as they happen.", stream, parameters=[after]),
+    }
+
+
+def _get(
+    name: str, summary: str, responses: Any, *, open_: bool = False, **more: Any
+) -> dict[str, Any]:
+    what = {"operationId": name, "summary": summary, "tags": ["server"], "responses": responses}
+    return {"get": {**what, **({"security": []} if open_ else {}), **more}}

@@ -1,0 +1,104 @@
+"""Which handler a path leads to, and what is said when that fails."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Match, Route, Router
+
+from fleet.domain.errors import FleetError
+from fleet.server.http.guard import BadBody
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+    from starlette.types import Lifespan, Message, Receive, Scope, Send
+
+
+TOLD = (HTTPException, FleetError, BadBody)  # it was their doing, not ours
+
+
+class Routes(Router):
+    """Plain paths are found by name, the others by their first part.
+
+    Starlette tries its routes one by one, which takes longer than answering; and it wraps each
+    handler several times in what is done here once. `failed` says it in words.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[BaseRoute],
+        lifespan: Lifespan[Any],
+        failed: Callable[[Exception], Response],
+    ) -> None:
+        super().__init__(routes, redirect_slashes=False, lifespan=lifespan)
+        plain: dict[str, list[BaseRoute]] = defaultdict(list)
+        others: dict[str, list[BaseRoute]] = defaultdict(list)
+        for route in routes:
+            path = getattr(route, "path", "")
+            held = others[_first(path)] if "{" in path else plain[path]
+            held.append(route)
+        self._plain, self._others = dict(plain), dict(others)
+        self._failed = failed
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.lifespan(scope, receive, send)
+            return
+        begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        scope["app"] = self  # with it, routes raise what is wrong
+        try:
+            await self._found(scope, receive, noting)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            if scope["type"] == "http" and not begun:
+                await self._failed(error)(scope, receive, send)
+            if not isinstance(error, TOLD):
+                raise
+
+    async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:
+        near: tuple[Route, Scope] | None = None
+        for route in self._near(scope["path"]):
+            match, child = route.matches(scope)
+            if match is Match.FULL:
+                scope.update(child)
+                await route.handle(scope, receive, send)
+                return
+            if match is Match.PARTIAL and near is None and isinstance(route, Route):
+                near = route, child
+        if near is not None:  # there, but not for this method: it says so
+            scope.update(near[1])
+            await near[0].handle(scope, receive, send)
+            return
+        await self.default(scope, receive, send)
+
+    def _near(self, path: str) -> Iterator[BaseRoute]:
+        yield from self._plain.get(path, ())
+        yield from self._others.get(_first(path), ())
+
+
+class Answered:
+    """A handler that makes the whole of its answer first."""
+
+    def __init__(self, handle: Callable[[Request], Awaitable[Response]]) -> None:
+        self._handle = handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._handle(Request(scope, receive))
+        await answer(scope, receive, send)
+
+
+def _first(path: str) -> str:
+    return path[1:].partition("/")[0]

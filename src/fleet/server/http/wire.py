@@ -1,0 +1,138 @@
+"""How a connection is spoken on, below what is asked: deadlines, and refusals in words."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from fleet.server.http.codec import encode
+from fleet.server.http.guard import PATIENCE
+from fleet.server.http.problem import TYPE, problem
+
+if TYPE_CHECKING:
+    import asyncio
+    from typing import Any
+
+
+TRANSPORT = "fleet.transport"  # in a scope's state: what live events are written to
+HEAD = 1 << 16  # bytes of a request line and its headers
+
+
+class Wire(HttpToolsProtocol):
+    """Whoever connects must have asked for something by a time, and asks in HTTP.
+
+    There is a deadline for a request's headers, and then one for its body; a request that comes
+    whole, as nearly all do, needs none.
+    """
+
+    patience = PATIENCE
+    _deadline: asyncio.TimerHandle | None = None
+    _asking = False  # a request has begun to come, and is not whole
+    _spoiled = ""  # why nothing more is read
+    _head = 0  # bytes of a request whose headers are not whole; -1: they are
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, TRANSPORT: transport}
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._spoiled:
+            return
+        if self._head >= 0:
+            self._head += len(data)
+        super().data_received(data)
+        if self._asking and self._deadline is None:
+            self._wait()
+        if self._head > HEAD and not self.transport.is_closing():
+            self._refuse(431, "too_large", f"The headers are over {HEAD} bytes.")
+
+    def on_message_begin(self) -> None:
+        self._asking, self._head = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._wait_no_more()
+        self._head = -1
+        if sum(name == b"host" for name, _ in self.headers) != 1:
+            raise ValueError("It names no host, or several.")  # which the parser tells of
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._asking = False
+        self._wait_no_more()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._spoiled and not self._answering():
+            self._refuse(400, "not_http", self._spoiled)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._asking = False
+        self._wait_no_more()
+        super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        """What was asked before the nonsense is answered first."""
+        if self._spoiled:
+            return
+        self._spoiled = msg
+        if not self._answering() or self.cycle.more_body:  # else the nonsense is after its body
+            self._give_up(400, "not_http", msg)
+
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(self.patience, self._too_late)
+
+    def _wait_no_more(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_late(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            said = f"No whole request came within {self.patience:g} seconds."
+            self._give_up(408, "too_slow", said)
+
+    def _give_up(self, status: int, code: str, said: str) -> None:
+        """Of a request that is being answered its handler hears that nobody waits any more."""
+        begun = False
+        if self.cycle is not None and self._head < 0:
+            begun = self.cycle.response_started
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if begun or (self._head >= 0 and self._answering()):
+            self.transport.close()
+        else:
+            self._refuse(status, code, said)
+
+    def _refuse(self, status: int, code: str, said: str) -> None:
+        body = encode(problem(status, code, said))
+        head = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {TYPE}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
+def wire(patience: float) -> type[Wire]:
+    """`patience`: seconds for the headers of a request, and then for its body."""
+    return type("Wire", (Wire,), {"patience": patience})
+
+
+def websocket(**given: Any) -> asyncio.Protocol:
+    """Loaded when somebody first comes with one: it costs two megabytes."""
+    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: PLC0415
+
+    return WSProtocol(**given)

@@ -1,0 +1,238 @@
+"""What readers are told of an event: encoded once for all who see the same."""
+
+from __future__ import annotations
+
+import struct
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.access import Role
+from fleet.domain.data import NamedTuple
+from fleet.domain.entry import EntryKind
+from fleet.domain.errors import NotFound
+from fleet.operations.shared.entries import LEADS
+from fleet.server.http.codec import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fleet.domain.access import Actor
+    from fleet.domain.event import Event
+    from fleet.ports import Store
+
+# What claude-fleet's clients call it.
+NAMES = {
+    "board.posted": "blackboard_message",
+    "mail.broadcast": "broadcast",
+    "mail.sent": "new_message",
+    "chat.said": "new_message",
+    "message.answered": "new_message",
+    "message.asked": "new_message",
+    "message.posted": "new_message",
+    "message.sent": "new_message",
+    "run.ended": "worker_dismissed",
+    "run.started": "worker_spawned",
+    "swarm.ended": "swarm_killed",
+    "task.assigned": "task_assigned",
+}
+TALK = frozenset({"new_message", "broadcast"})  # heard by who subscribed to where it was said
+TEAM = "team"  # the topic of all that is said in one's team
+TEXT, CLOSE = 1, 8  # kinds of a socket's frames
+
+
+class Wrap(Enum):
+    """How bytes go over a connection that is a stream."""
+
+    CHUNKS = "chunks"
+    PLAIN = "plain"  # to who speaks HTTP/1.0
+    FRAMES = "frames"  # a WebSocket
+
+    def __call__(self, said: bytes) -> bytes:
+        if self is Wrap.CHUNKS and said:
+            return b"%x\r\n%b\r\n" % (len(said), said)
+        return said
+
+
+class Content(NamedTuple):
+    """The words that an event is about.
+
+    `names`: who may read them besides those who lead; none: the whole team. `closed`: nobody else.
+    """
+
+    said: dict[str, Any]
+    names: frozenset[str]
+    topics: frozenset[str]
+    closed: bool = False
+
+
+NOTHING = Content({}, frozenset(), frozenset())
+
+
+class Heard:
+    """One event, with what the store knows of it; each form of it is made when first needed."""
+
+    def __init__(self, event: Event, team: str | None, store: Store) -> None:
+        self.event, self.team, self._store = event, team, store
+        self.number = event.number
+
+    @cached_property
+    def sse(self) -> bytes:
+        kind = self.event.type.encode()
+        return b"id: %d\nevent: %s\ndata: %s\n\n" % (self.number, kind, encode(self._own))
+
+    @cached_property
+    def frame(self) -> bytes:
+        return framed(encode(self._frame))
+
+    @cached_property
+    def full_frame(self) -> bytes:
+        if self.content is NOTHING:
+            return self.frame
+        return framed(encode(self._frame | {"message": self.content.said}))
+
+    @cached_property
+    def name(self) -> str:
+        """That of claude-fleet where it has one for this, else `event`."""
+        kind = self.event.type
+        if kind == "task.added":
+            return self._added()
+        return NAMES.get(kind) or ("task_updated" if kind.startswith("task.") else "event")
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """Where it was said; empty when everyone hears it."""
+        if self.name not in TALK:
+            return frozenset()
+        data = self.event.data
+        named = (TEAM, self.event.task, str(data.get("chat", "")), str(data.get("to", "")))
+        return self.content.topics | {name for name in named if name}
+
+    @cached_property
+    def content(self) -> Content:
+        data = self.event.data
+        try:
+            if message := data.get("message"):
+                return _message(self._store, str(message))
+            if self.event.type == "mail.sent":
+                return _mail(self._store, str(data["entry"]))
+            if self.event.type == "chat.said":
+                return _saying(self._store, str(data["entry"]))
+        except NotFound:
+            pass
+        return NOTHING
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        event = self.event
+        return {
+            "number": event.number, "type": event.type, "task": event.task, "run": event.run,
+            "actor": event.actor, "at": event.at, "data": dict(event.data),
+        }  # fmt: skip
+
+    @property
+    def _frame(self) -> dict[str, Any]:
+        chat = {"chatId": self.event.data["chat"]} if "chat" in self.event.data else {}
+        return {"type": self.name, "number": self.number, **chat, "event": self._own}
+
+    def _added(self) -> str:
+        try:
+            task = self._store.task(self.event.task)
+        except NotFound:
+            return "task_updated"
+        if task.join is not None:
+            return "swarm_created"
+        return "task_assigned" if task.spec.assignee else "task_updated"
+
+
+def _message(store: Store, message_id: str) -> Content:
+    m = store.message(message_id)
+    said = {
+        "id": m.id, "kind": m.kind, "task": m.task, "author": m.author, "to": m.to,
+        "text": m.text, "at": m.at, "data": dict(m.data),
+    }  # fmt: skip
+    names = frozenset({m.author, m.to}) if m.to else frozenset[str]()
+    return Content(said, names, frozenset({m.to} - {""}))
+
+
+def _mail(store: Store, entry_id: str) -> Content:
+    entry = store.entry_by_id(entry_id)
+    author = str(entry.body.get("sender", ""))
+    said = {
+        "id": entry.id, "kind": "mail", "author": author, "to": entry.owner,
+        "subject": entry.body.get("subject", ""), "text": entry.body.get("text", ""), "at": entry.at,
+    }  # fmt: skip
+    return Content(said, frozenset({author, entry.owner}), frozenset({entry.owner}))
+
+
+def _saying(store: Store, entry_id: str) -> Content:
+    entry = store.entry_by_id(entry_id)
+    chat = store.entry(EntryKind.CHAT, entry.team, entry.owner)
+    said = {
+        "id": entry.id, "kind": "chat", "chat": entry.owner, "author": entry.body["author"],
+        "text": entry.body["text"], "data": entry.body["data"], "at": entry.at,
+    }  # fmt: skip
+    names = frozenset(chat.body["participants"] if chat else ())
+    return Content(said, names, frozenset({entry.owner}), closed=True)
+
+
+class View(NamedTuple):
+    """What a reader hears. Readers with equal views are handed the same bytes.
+
+    `team` None: of all teams. `name` and whether they lead say which private words may be read.
+    `topics`, each with the number after which it counts, are a socket's; a stream hears all.
+    """
+
+    wrap: Wrap
+    team: str | None
+    name: str = ""
+    leads: bool = False
+    topics: frozenset[tuple[str, int]] = frozenset()
+
+    def hears(self, heard: Heard) -> bool:
+        if self.team is not None and heard.team not in {None, self.team}:
+            return False
+        if self.wrap is not Wrap.FRAMES or not heard.topics:
+            return True
+        return any(name in heard.topics and heard.number > after for name, after in self.topics)
+
+    def said(self, some: Iterable[Heard]) -> bytes:
+        mine = (heard for heard in some if self.hears(heard))
+        if self.wrap is Wrap.FRAMES:
+            return b"".join(map(self.frame, mine))
+        return self.wrap(b"".join(heard.sse for heard in mine))
+
+    def frame(self, heard: Heard) -> bytes:
+        _, names, _, closed = heard.content
+        may_read = not names or self.name in names or (self.leads and not closed)
+        return heard.full_frame if may_read else heard.frame
+
+
+def view_of(actor: Actor, wrap: Wrap) -> View:
+    team = None if actor.role is Role.COORDINATOR else actor.team
+    if wrap is not Wrap.FRAMES:  # it is told no words, so that all in a team are told the same
+        return View(wrap, team)
+    return View(wrap, team, actor.name, actor.role in LEADS)
+
+
+def framed(payload: bytes, kind: int = TEXT) -> bytes:
+    """A whole WebSocket message in one frame, as a server sends it (RFC 6455, 5.2)."""
+    size = len(payload)
+    if size < 126:
+        head = struct.pack("!BB", 0x80 | kind, size)
+    elif size < 1 << 16:
+        head = struct.pack("!BBH", 0x80 | kind, 126, size)
+    else:
+        head = struct.pack("!BBQ", 0x80 | kind, 127, size)
+    return head + payload
+
+
+def team_in(event: Event, team_of: Callable[[str], str]) -> str | None:
+    """Whose it is; None: everybody's; that of something that is gone: nobody's but a coordinator's."""
+    if not event.task:
+        said = event.data.get("team")
+        return None if said is None else str(said)
+    try:
+        return team_of(event.task)
+    except NotFound:
+        return ""

@@ -1,0 +1,261 @@
+"""`/ws`: the events over a WebSocket. The first frame says who it is; nothing is said before."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from fleet.domain.access import Permission, allow
+from fleet.domain.entry import EntryKind
+from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refused
+from fleet.operations.team.members import uid_of
+from fleet.server.http.codec import encode, object_of
+from fleet.server.http.guard import DENIAL, PATIENCE
+from fleet.server.http.problem import TYPE, problem, problem_of, status_of
+from fleet.server.http.wire import TRANSPORT
+from fleet.server.live.frames import Wrap, view_of
+from fleet.server.live.sse import refuse_token_in, state_at
+from fleet.server.live.stream import Reader
+from fleet.server.live.transcripts import Outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet.domain.access import Actor
+    from fleet.ports import Store, Transcripts
+    from fleet.server.http.guard import Receive, Scope, Send
+    from fleet.server.live.frames import Heard, View
+    from fleet.server.live.sse import State
+    from fleet.server.live.stream import Ending, Streams
+    from fleet.server.tokens import Grant
+
+TOPICS = 100  # of one socket
+POLICY, RESTART, LATER = 1008, 1012, 1013  # why it is closed
+CODES = {"slow_reader": LATER, "stopping": RESTART}
+AUTH = 'The first frame is {"type": "auth", "token": "…"}.'
+
+
+class Sockets:
+    """`admit` says whose a token is, and counts that it asks; `store` knows the tasks."""
+
+    def __init__(
+        self,
+        streams: Streams,
+        admit: Callable[[str], Grant],
+        state: State,
+        store: Store,
+        transcripts: Callable[[], Transcripts],
+    ) -> None:
+        self.streams, self.admit, self.state, self.store = streams, admit, state, store
+        self.outputs = Outputs(store, transcripts)
+        self.patience = PATIENCE  # until somebody must have said who it is
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            said = problem(426, "no_socket", "This path is a WebSocket.", fix=AUTH)
+            await Response(encode(said), 426, {"upgrade": "websocket"}, TYPE)(scope, receive, send)
+            return
+        await receive()  # that it wants to connect
+        try:
+            refuse_token_in(HTTPConnection(scope))
+        except BadInput as error:
+            await _deny(send, error)
+            return
+        await send({"type": "websocket.accept"})
+        await _Talk(self, scope["state"][TRANSPORT], receive, send).run()
+
+
+class Gone(Exception):
+    """The other side has left."""
+
+
+class _Talk:
+    def __init__(
+        self, sockets: Sockets, transport: asyncio.Transport, receive: Receive, send: Send
+    ) -> None:
+        self._sockets, self._streams, self._outputs = sockets, sockets.streams, sockets.outputs
+        self._transport, self._receive, self._send = transport, receive, send
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.timeout(self._sockets.patience):
+                said = await self._heard()
+            await self._welcome(said)
+        except TimeoutError:
+            await self._close(POLICY, f"Nobody said who it is. {AUTH}")
+        except (Gone, OSError):
+            return
+        except (FleetError, HTTPException) as error:
+            await self._close(POLICY, _sentence(error), code=getattr(error, "code", ""))
+
+    async def _welcome(self, said: Mapping[str, Any]) -> None:
+        token = said.get("token")
+        if said.get("type") != "auth" or not isinstance(token, str):
+            raise Forbidden(AUTH, code="no_token")
+        grant = self._sockets.admit(token)
+        actor = grant.actor
+        allow(actor, Permission.READ)
+        after, topics = _number(said), _topics(said)
+        number = self._streams.start_of(after)
+        for topic in topics:
+            self._must_hear(actor, topic)
+        opening = {} if after is not None else state_at(self._streams, self._sockets.state, actor)
+        number = opening.get("number", number)
+        view = view_of(actor, Wrap.FRAMES)
+        view = view._replace(topics=frozenset((topic, number) for topic in topics))
+        reader = Reader(self._transport, view, token, number, self._last_words)
+        self._streams.admit(reader)
+        try:
+            uid = uid_of(actor.team, actor.name)
+            await self._say({"type": "authenticated", "uid": uid, "number": number})
+            if opening:
+                await self._say({"type": "state", **opening})
+            await self._streams.join(reader)
+            for topic in topics:
+                self._outputs.listen(reader, topic)
+            await self._talk(reader, actor)
+        finally:
+            self._streams.leave(reader)
+            self._outputs.leave(reader)
+
+    async def _talk(self, reader: Reader, actor: Actor) -> None:
+        while True:
+            try:
+                said = await self._heard()
+                self._sockets.admit(reader.token)
+                await self._answer(reader, actor, said)
+            except Forbidden as error:
+                if error.code in {"forged", "forbidden"}:
+                    await self._error(error)
+                else:  # the token is over: the tick says so, and ends it
+                    await asyncio.sleep(0)
+            except (FleetError, HTTPException) as error:
+                await self._error(error)
+
+    async def _answer(self, reader: Reader, actor: Actor, said: Mapping[str, Any]) -> None:
+        match said.get("type"):
+            case "ping":
+                await self._say({"type": "pong"})
+            case "subscribe":
+                async with reader.turn:
+                    await self._subscribe(reader, actor, said)
+            case "unsubscribe":
+                topic = _topic(said)
+                left = frozenset(t for t in reader.view.topics if t[0] != topic)
+                self._streams.refile(reader, reader.view._replace(topics=left))
+                self._outputs.leave(reader, topic)
+                await self._say({"type": "unsubscribed", "chatId": topic})
+            case "auth":
+                raise Refused("You have said who you are.", fix="Open another socket.")
+            case other:
+                raise BadInput(
+                    f"There is no frame '{str(other)[:60]}'.",
+                    fix="There are auth, subscribe, unsubscribe and ping.",
+                )
+
+    async def _subscribe(self, reader: Reader, actor: Actor, said: Mapping[str, Any]) -> None:
+        """With `after`, what was said there since; then the answer; then what comes."""
+        topic, after, uid = _topic(said), _number(said), said.get("uid")
+        if uid and uid != uid_of(actor.team, actor.name):
+            raise Forbidden(f"{str(uid)[:60]} is not {actor.name}.", code="forged")
+        self._must_hear(actor, topic)
+        view = reader.view
+        known = any(name == topic for name, _ in view.topics)
+        if not known and len(view.topics) >= TOPICS:
+            raise Refused(f"A socket has at most {TOPICS} topics.", fix="Unsubscribe from some.")
+        answer = {"type": "subscribed", "chatId": topic, "number": reader.number}
+        if known:
+            await self._say(answer)
+            return
+        self._streams.pause(reader)
+        try:
+            since = reader.number if after is None else min(after, reader.number)
+            wider = view._replace(topics=view.topics | {(topic, since)})
+            await self._streams.replay(reader, since, lambda heard: _new(heard, view, wider))
+            reader.view = wider
+            await self._say(answer | {"number": reader.number})
+        finally:
+            self._streams.resume(reader)
+        self._outputs.listen(reader, topic)
+
+    def _must_hear(self, actor: Actor, topic: str) -> None:
+        store = self._sockets.store
+        chat = store.entry(EntryKind.CHAT, actor.team, topic)
+        if chat is not None:
+            names = chat.body["participants"]
+            if names and actor.name not in names:
+                raise NotFound(f"You have no chat '{topic[:60]}'.")
+            return
+        with suppress(NotFound):  # a name, or nothing yet: what is said there is looked at later
+            allow(actor, Permission.READ, team=store.task(topic).team)
+
+    async def _heard(self) -> dict[str, Any]:
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise Gone
+        text = message.get("text")
+        if text is None:
+            raise BadInput("A frame is JSON, as text.", fix=AUTH, code="not_json")
+        return object_of(text.encode())
+
+    async def _say(self, said: Mapping[str, Any]) -> None:
+        await self._send({"type": "websocket.send", "text": encode(said).decode()})
+
+    async def _error(self, error: FleetError | HTTPException, **more: Any) -> None:
+        code = getattr(error, "code", "too_many_requests")
+        await self._say({"type": "error", "message": _sentence(error), "code": code, **more})
+
+    async def _close(self, number: int, said: str, **more: Any) -> None:
+        await self._say({"type": "error", "message": said, **more})
+        await self._send({"type": "websocket.close", "code": number, "reason": said[:60]})
+
+    async def _last_words(self, ending: Ending) -> None:
+        number = CODES.get(ending.code, POLICY)
+        await self._close(number, ending.said, code=ending.code, after=ending.after)
+
+
+def _new(heard: Heard, before: View, now: View) -> bool:
+    return bool(heard.topics) and now.hears(heard) and not before.hears(heard)
+
+
+def _topic(said: Mapping[str, Any]) -> str:
+    name = said.get("chatId") or said.get("topic")
+    if not isinstance(name, str) or not 0 < len(name) <= 200:
+        raise BadInput(
+            "It names no topic.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
+        )
+    return name
+
+
+def _topics(said: Mapping[str, Any]) -> tuple[str, ...]:
+    names = said.get("topics", [])
+    if not isinstance(names, list) or len(names) > TOPICS:
+        raise BadInput(f"`topics` is a list of at most {TOPICS} names.")
+    return tuple(_topic({"topic": name}) for name in names)
+
+
+def _number(said: Mapping[str, Any]) -> int | None:
+    after = said.get("after")
+    if after is None:
+        return None
+    if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after < 1 << 60:
+        raise BadInput("`after` is not the number of an event.", fix="Leave it out.")
+    return after
+
+
+def _sentence(error: FleetError | HTTPException) -> str:
+    if isinstance(error, HTTPException):
+        return "Too many frames. Wait a little."
+    return f"{error.message} {error.fix}" if error.fix else error.message
+
+
+async def _deny(send: Send, error: FleetError) -> None:
+    headers = [(b"content-type", TYPE.encode()), (b"connection", b"close")]
+    status = status_of(error)
+    await send({"type": f"{DENIAL}.start", "status": status, "headers": headers})
+    await send({"type": f"{DENIAL}.body", "body": encode(problem_of(error))})

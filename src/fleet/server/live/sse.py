@@ -1,0 +1,122 @@
+"""`/events`: events as a stream that a browser's EventSource reads, too."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+
+from fleet.domain.access import Permission, allow
+from fleet.domain.errors import BadInput, FleetError
+from fleet.server.http.codec import encode
+from fleet.server.http.problem import TYPE, problem_of, status_of
+from fleet.server.http.wire import TRANSPORT
+from fleet.server.live.frames import Wrap, view_of
+from fleet.server.live.stream import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.domain.access import Actor
+    from fleet.server.http.guard import Receive, Scope, Send
+    from fleet.server.live.stream import Ending, Streams
+    from fleet.server.tokens import Grant
+
+    State = Callable[[Actor], dict[str, Any]]
+
+HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+    "connection": "close",
+}
+NUMBER = re.compile("[0-9]{1,18}")
+IN_URL = frozenset({"token", "access_token", "auth_token", "jwt", "authorization", "bearer"})
+
+
+class EventStream:
+    """`grant` says who asks, and with which token; `state` is what somebody sees now."""
+
+    def __init__(
+        self, streams: Streams, grant: Callable[[Request], tuple[str, Grant]], state: State
+    ) -> None:
+        self._streams, self._grant, self._state = streams, grant, state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        try:
+            refuse_token_in(request)
+            token, grant = self._grant(request)
+            allow(grant.actor, Permission.READ)
+            after = _after(request)
+            number = self._streams.start_of(after)
+            opening = {} if after is not None else state_at(self._streams, self._state, grant.actor)
+        except FleetError as error:
+            await _refusal(error)(scope, receive, send)
+            return
+        if request.method == "HEAD":
+            await Response(b"", headers=HEADERS)(scope, receive, send)
+            return
+        headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        wrap = Wrap.CHUNKS if scope["http_version"] != "1.0" else Wrap.PLAIN
+        reader = Reader(
+            scope["state"][TRANSPORT], view_of(grant.actor, wrap), token,
+            opening.get("number", number), _last_words(send), wrap(b": still here\n\n"),
+        )  # fmt: skip
+        await self._read(reader, opening, receive)
+
+    async def _read(self, reader: Reader, opening: dict[str, Any], receive: Receive) -> None:
+        ready = b"retry: 1000\nid: %d\nevent: ready\ndata: %b\n\n"
+        self._streams.admit(reader)
+        try:
+            reader.write(reader.view.wrap(ready % (reader.number, encode(opening))))
+            await self._streams.join(reader)
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            self._streams.leave(reader)
+
+
+def _last_words(send: Send) -> Callable[[Ending], Any]:
+    async def say(ending: Ending) -> None:
+        said = {"code": ending.code, "message": ending.said, "after": ending.after}
+        body = b"event: ended\ndata: %b\n\n" % encode(said)
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    return say
+
+
+def state_at(streams: Streams, state: State, actor: Actor) -> dict[str, Any]:
+    """What is so now, and the number of the last event that it knows of."""
+    for _ in range(5):  # while others write: until nothing happened in between
+        number = streams.newest()
+        seen = state(actor)
+        if streams.newest() == number:
+            break
+    return {"number": number, **seen}
+
+
+def refuse_token_in(connection: HTTPConnection) -> None:
+    """Addresses are kept in logs and histories."""
+    if any(name.lower() in IN_URL for name in connection.query_params):
+        raise BadInput(
+            "A token in an address is not taken: addresses are written down everywhere.",
+            fix="Send it as `Authorization: Bearer`, on /ws in the first frame; revoke this one.",
+            code="token_in_url",
+        )
+
+
+def _after(request: Request) -> int | None:
+    said = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    if said and not NUMBER.fullmatch(said):
+        raise BadInput(
+            f"'{said[:50]}' is not the number of an event.", fix="Leave it out, or give a number."
+        )
+    return int(said) if said else None
+
+
+def _refusal(error: FleetError) -> Response:
+    return Response(encode(problem_of(error)), status_of(error), media_type=TYPE)

@@ -1,0 +1,294 @@
+"""Events as they happen: state is read first, then every event after it, none missed or twice.
+
+A reader that has caught up is handed its bytes at once, in the turn in which the event was seen:
+nobody waits for anybody. What it has not read yet is held for it up to a bound. Past that it is sent
+the rest from the store, as it reads; one that does not is let go, and comes back with the number of
+what it saw last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, FleetError, Forbidden
+from fleet.server.live.frames import Heard, team_in
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+
+    from fleet.domain.event import Event
+    from fleet.ports import Store
+    from fleet.server.live.frames import View
+
+BATCH = 500
+TICK = 1.0  # seconds between looks at who is still welcome
+QUIET = 15.0  # seconds without a word before a sign of life
+HELD = 256 << 10  # bytes that wait for a reader before it is too slow
+IN_KERNEL = 128 << 10  # and those that the kernel holds, which would be megabytes
+GRACE = 3.0  # seconds for last words
+PACE = 10.0  # seconds in which a reader must have taken most of what is held for it
+RECENT = 2000  # events that are kept encoded while somebody reads
+
+
+class Ending(NamedTuple):
+    """Why a reader is let go. `after`: the last event that it was sent."""
+
+    code: str
+    said: str
+    after: int = 0
+
+
+SLOW = Ending("slow_reader", "You read too slowly. Come back with `after`: nothing is lost.")
+STOPPING = Ending("stopping", "The server stops. Come back with `after`: nothing is lost.")
+
+
+@dataclass(eq=False, slots=True)
+class Reader:
+    """`number`: of the last event it was sent. `finish` says the last words, waiting for room."""
+
+    transport: asyncio.Transport
+    view: View
+    token: str
+    number: int
+    finish: Callable[[Ending], Awaitable[None]]
+    alive: bytes = b""  # a sign of life, where the protocol has none of its own
+    spoke: float = field(default_factory=time.monotonic)
+    ending: bool = False
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of who sends it the past
+
+    def write(self, said: bytes) -> None:
+        if said and not self.transport.is_closing():
+            self.transport.write(said)
+            self.spoke = time.monotonic()
+
+
+class Streams:
+    """`store` is read in the loop; `team_of` says whose task an event is about."""
+
+    def __init__(self, store: Store, team_of: Callable[[str], str]) -> None:
+        self._store = store
+        self._team_of = team_of
+        self._check: Callable[[str], object] = lambda _: None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._number = 0  # of the last event that all in `_views` were sent
+        self._views: dict[View, set[Reader]] = defaultdict(set)
+        self._all: set[Reader] = set()
+        self._recent: dict[int, Heard] = {}
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._ticking: asyncio.TimerHandle | None = None
+        self._woken = self._over = False
+        self.pace = PACE
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._ticking = loop.call_later(TICK, self._tick)
+
+    def end(self) -> None:
+        self._over = True
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for reader in tuple(self._all):
+            self.let_go(reader, STOPPING)
+
+    def checked_by(self, check: Callable[[str], object]) -> None:
+        """It raises `Forbidden` once a token counts no more."""
+        self._check = check
+
+    def tell(self) -> None:
+        """From any thread: something was written."""
+        if not self._woken and self._loop is not None and not self._loop.is_closed():
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def newest(self) -> int:
+        last = self._store.events(limit=1, newest=True)
+        return last[-1].number if last else 0
+
+    def start_of(self, after: int | None) -> int:
+        """Where a reader begins. Raise `BadInput` for a number that no event has yet."""
+        newest = self.newest()
+        if after is not None and after > newest:
+            raise BadInput(
+                f"There is no event {after}: the newest is {newest}.",
+                fix="Begin anew, without a number.",
+                code="no_such_event",
+            )
+        return newest if after is None else after
+
+    def admit(self, reader: Reader) -> None:
+        """It is known from here on, and let go when its token ends; `follow` lets it hear."""
+        held = reader.transport.get_extra_info("socket")
+        if held is not None:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
+        self._all.add(reader)
+        if self._over:
+            self.let_go(reader, STOPPING)
+
+    async def join(self, reader: Reader) -> None:
+        """In its turn; a store that fails meanwhile ends it."""
+        async with reader.turn:
+            await self.room(reader)
+            try:
+                await self.follow(reader)
+            except FleetError as error:
+                self.let_go(reader, Ending(error.code, error.message))
+
+    async def follow(self, reader: Reader) -> None:
+        """Send what it has not seen yet; from then on it hears with all others."""
+        while not reader.ending and not reader.transport.is_closing():
+            self._look()
+            self._send(reader, self._events(reader.number, self._number))
+            if reader.number >= self._number:
+                self._views[reader.view].add(reader)
+                return
+            await self.room(reader)
+
+    async def replay(self, reader: Reader, after: int, wanted: Callable[[Heard], bool]) -> None:
+        """What it was not sent of the past, up to where it is."""
+        while after < reader.number and not reader.ending:
+            some = self._events(after, reader.number)
+            if not some:
+                return
+            after = some[-1].number
+            reader.write(b"".join(reader.view.frame(heard) for heard in some if wanted(heard)))
+            await self.room(reader)
+
+    def pause(self, reader: Reader) -> None:
+        """It hears nothing until it is to `follow` again."""
+        readers = self._views.get(reader.view, set())
+        readers.discard(reader)
+        if not readers:
+            self._views.pop(reader.view, None)
+
+    def refile(self, reader: Reader, view: View) -> None:
+        hears = reader in self._views.get(reader.view, ())
+        self.pause(reader)
+        reader.view = view
+        if hears:
+            self._views[view].add(reader)
+
+    def resume(self, reader: Reader) -> None:
+        """Beside whoever asks, once its turn has come."""
+        self._beside(self.join(reader))
+
+    def leave(self, reader: Reader) -> None:
+        reader.ending = True
+        self.pause(reader)
+        self._all.discard(reader)
+        if not self._all:
+            self._recent.clear()
+
+    def let_go(self, reader: Reader, ending: Ending) -> None:
+        if reader.ending:
+            return
+        self.leave(reader)
+        self._beside(_finish(reader, ending._replace(after=reader.number)))
+
+    async def room(self, reader: Reader) -> None:
+        """Wait until it has read most of what it was sent; who reads too slowly is let go."""
+        await asyncio.sleep(0)
+        transport, end = reader.transport, time.monotonic() + self.pace
+        while transport.get_write_buffer_size() > HELD // 4 and not transport.is_closing():
+            if reader.ending:
+                return
+            if time.monotonic() > end:
+                self.let_go(reader, SLOW)
+            await asyncio.sleep(0.01)
+
+    def _beside(self, act: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(act)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _wake(self) -> None:
+        self._woken = False
+        with suppress(FleetError):  # a store that is away now is asked again by the tick
+            self._look()
+
+    def _look(self) -> None:
+        if not self._views:
+            self._number = self.newest()
+            return
+        found = self._store.events(after=self._number, limit=BATCH)
+        if not found:
+            return
+        self._number = found[-1].number
+        some = [self._heard(event) for event in found]
+        for view, readers in tuple(self._views.items()):
+            self._hand_out(view.said(some), tuple(readers))
+        if len(found) == BATCH and self._loop is not None:
+            self._loop.call_soon(self._wake)
+
+    def _hand_out(self, said: bytes, readers: Iterable[Reader]) -> None:
+        number, now = self._number, time.monotonic()
+        for reader in readers:
+            transport = reader.transport
+            if transport.get_write_buffer_size() > HELD:
+                self.pause(reader)
+                self.resume(reader)
+                continue
+            reader.number = number
+            if said and not transport.is_closing():
+                transport.write(said)
+                reader.spoke = now
+
+    def _send(self, reader: Reader, some: list[Heard]) -> None:
+        if some:
+            reader.write(reader.view.said(some))
+            reader.number = some[-1].number
+
+    def _events(self, after: int, until: int) -> list[Heard]:
+        """At most a batch of them."""
+        if after >= until:
+            return []
+        found = self._store.events(after=after, limit=BATCH)
+        return [self._heard(event) for event in found if event.number <= until]
+
+    def _heard(self, event: Event) -> Heard:
+        known = self._recent.get(event.number)
+        if known is None:
+            if len(self._recent) >= RECENT:
+                self._recent.clear()
+            known = Heard(event, team_in(event, self._team_of), self._store)
+            self._recent[event.number] = known
+        return known
+
+    def _tick(self) -> None:
+        if self._loop is None or self._over:
+            return
+        self._ticking = self._loop.call_later(TICK, self._tick)
+        now = time.monotonic()
+        for reader in tuple(self._all):
+            try:
+                self._check(reader.token)
+            except Forbidden as error:
+                self.let_go(reader, Ending(error.code, error.message))
+                continue
+            except FleetError:
+                pass  # a store that is away says nothing about a token
+            if reader.alive and now - reader.spoke > QUIET:
+                reader.write(reader.alive)
+        if self._all:
+            self._wake()
+
+
+async def _finish(reader: Reader, ending: Ending) -> None:
+    """Last words, for who reads them. Who does not is cut off: it would be held for ever."""
+    transport = reader.transport
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(GRACE):
+            await reader.finish(ending)
+            while transport.get_write_buffer_size():  # noqa: ASYNC110  # it has no event for that
+                await asyncio.sleep(0.02)
+    if transport.get_write_buffer_size():
+        transport.abort()

@@ -1,0 +1,98 @@
+"""What agents say while they work, to sockets that subscribed to their task: from then on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import FleetError, NotFound
+from fleet.server.http.codec import encode
+from fleet.server.live.frames import framed
+from fleet.server.live.stream import HELD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.ports import Chunk, Store, Transcripts
+    from fleet.server.live.stream import Reader
+
+EVERY = 0.5  # seconds between two looks
+MOST = 64 << 10  # bytes in one frame, about
+
+
+@dataclass
+class _Watched:
+    """`offset` None: what was said before is not for them."""
+
+    run: str = ""
+    offset: int | None = None
+    readers: set[Reader] = field(default_factory=set)
+
+
+class Outputs:
+    """Files are read beside the loop; the store in it. While nobody listens nothing is done."""
+
+    def __init__(self, store: Store, transcripts: Callable[[], Transcripts]) -> None:
+        self._store, self._transcripts = store, transcripts
+        self._watched: dict[str, _Watched] = {}
+        self._going: asyncio.Task[None] | None = None
+
+    def listen(self, reader: Reader, topic: str) -> None:
+        """Nothing comes of it unless that is a task."""
+        try:
+            run = self._store.task(topic).run_id
+        except NotFound:
+            return
+        self._watched.setdefault(topic, _Watched(run)).readers.add(reader)
+        if self._going is None or self._going.done():
+            self._going = asyncio.create_task(self._go())
+
+    def leave(self, reader: Reader, topic: str = "") -> None:
+        """One topic, or all."""
+        for name in [topic] if topic else list(self._watched):
+            watched = self._watched.get(name)
+            if watched is not None:
+                watched.readers.discard(reader)
+                if not watched.readers:
+                    del self._watched[name]
+
+    async def _go(self) -> None:
+        while self._watched:
+            for task, watched in tuple(self._watched.items()):
+                with suppress(FleetError, OSError):  # it is looked at again
+                    await self._look(task, watched)
+            await asyncio.sleep(EVERY)
+
+    async def _look(self, task: str, watched: _Watched) -> None:
+        run = self._store.task(task).run_id
+        if run != watched.run:
+            watched.run, watched.offset = run, 0
+        if not run:
+            return
+        final = not self._store.run(run).live
+        if watched.offset is None:
+            watched.offset = await asyncio.to_thread(self._end, run)
+        chunk = await asyncio.to_thread(self._read, run, watched.offset, final=final)
+        if chunk.lines:
+            said = {
+                "type": "worker_output", "handle": task, "run": run, "lines": chunk.lines,
+                "from": watched.offset, "offset": chunk.offset,
+            }  # fmt: skip
+            watched.offset = chunk.offset
+            self._hand_out(framed(encode(said)), watched.readers)
+
+    def _hand_out(self, frame: bytes, readers: set[Reader]) -> None:
+        for reader in readers:
+            if reader.transport.get_write_buffer_size() <= HELD:  # else it sees a gap in `from`
+                reader.write(frame)
+
+    def _read(self, run: str, offset: int, *, final: bool) -> Chunk:
+        return self._transcripts().read(run, offset, limit=MOST, final=final)
+
+    def _end(self, run: str) -> int:
+        offset = 0
+        while (chunk := self._transcripts().read(run, offset)).lines:
+            offset = chunk.offset
+        return offset

@@ -1,0 +1,133 @@
+"""The server, put together over one home."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fleet.app.compute.nodes import Compute
+from fleet.app.server_process import server_key
+from fleet.client import Client
+from fleet.operations.catalogue import perform
+from fleet.server.http.app import BURST, RATE, Server
+from fleet.server.http.guard import LOOPBACK, Rates
+from fleet.server.http.idempotency import once
+from fleet.server.live.stream import Streams
+from fleet.server.metrics import Meters, Watch
+from fleet.server.tokens import Tokens
+from fleet.server.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from fleet.app import App
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Request, World
+    from fleet.ports import Store
+
+GLANCE = 0.2  # seconds for which a project is believed to be as it was
+WAITERS = 16  # runs that are being ended for somebody who waits
+OUTSIDE = 8  # programs that are being waited for, such as git
+
+
+def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
+    """`names`: by which other machines call it, besides its address; those of a proxy before it."""
+    store, place = app.another_store(), str(app.loaded.project or app.cwd)
+    streams = Streams(store, _teams(store))
+    meters = Meters()
+    hosts = frozenset({*LOOPBACK, host, *names})
+    return Server(
+        context=app.context._replace(world=Glances(app.context.world), project=place),
+        store=store,
+        writer=Writer(app.another_store, streams.tell),
+        tokens=tokens_of(app),
+        streams=streams,
+        rates=Rates(RATE, BURST),
+        hosts=hosts,
+        hosts_do=Hosts(app),
+        meters=meters,
+        watch=Watch(app.another_store, meters, streams.tell),
+        relay=lambda: _relay(app),
+        place=place,
+        places=app.loaded.settings.server.places,
+    )
+
+
+class Glances:
+    """What a project declares, looked at no more often than people could notice."""
+
+    def __init__(self, world: Callable[[str], World]) -> None:
+        self._world = world
+        self._held: dict[str, tuple[float, World]] = {}
+
+    def __call__(self, project: str) -> World:
+        now = time.monotonic()
+        at, held = self._held.get(project, (0.0, None))
+        if held is None or now - at > GLANCE:
+            held = self._world(project)
+            self._held[project] = (now, held)
+        return held
+
+
+class Hosts:
+    """In threads beside the loop and the writer, each with a store of its own."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._over = threading.Event()
+        self._waiters = ThreadPoolExecutor(WAITERS, "hosts")
+        self._outside = ThreadPoolExecutor(OUTSIDE, "outside")
+
+    def __call__(self, task: str) -> Future[None]:
+        """Done once the hosts of this task's runs have ended them."""
+        return self._waiters.submit(self._wait, task)
+
+    def do(self, actor: Actor, asked: Request[Any], key: str) -> Future[Any]:
+        """Of an operation that waits for programs of this host."""
+        return self._outside.submit(self._do, actor, asked, key)
+
+    def _do(self, actor: Actor, asked: Request[Any], key: str) -> Any:
+        own = replace(self._app)
+        try:
+            context = own.context._replace(actor=actor)
+            return once(context, asked, key) if key else perform(context, asked)
+        finally:
+            own.store.close()
+
+    def end(self) -> None:
+        """Nobody waits any longer for what other hosts do."""
+        self._over.set()
+
+    def _wait(self, task: str) -> None:
+        own = replace(self._app)
+        try:
+            Client(own).see_to(task, over=self._over.is_set)
+        finally:
+            own.store.close()
+
+
+def tokens_of(app: App) -> Tokens:
+    return Tokens(server_key(app.home.path, os.environ.get("JWT_SECRET", "")))
+
+
+def _relay(app: App) -> dict[str, Any]:
+    """What the relay says of each node; nothing when none runs."""
+    said = Compute(app).relay()
+    found: dict[str, Any] = said[0].get("nodes", {}) if said else {}
+    return found
+
+
+def _teams(store: Store) -> Callable[[str], str]:
+    known: dict[str, str] = {}  # a task's team never changes
+
+    def team_of(task: str) -> str:
+        if task not in known:
+            known[task] = store.task(task).team
+        return known[task]
+
+    return team_of

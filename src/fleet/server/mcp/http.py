@@ -1,0 +1,99 @@
+"""`/mcp`: the tools over streamable HTTP. The SDK is loaded when somebody first asks."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fleet.domain.errors import FleetError
+from fleet.server.http.codec import encode, named, request_of
+from fleet.server.http.guard import BadBody, refused_body
+from fleet.server.http.problem import TYPE, problem, problem_of, status_of
+from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tools import steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Operation
+
+    Scope = MutableMapping[str, Any]
+    Perform = Callable[[Operation, Actor, Any], Awaitable[Any]]
+
+ACTOR = "fleet.actor"
+SDK = "fleet.server.mcp.sdk"
+
+
+class Mcp:
+    """`place`: where an agent works that is started without saying where."""
+
+    def __init__(self, who: Callable[[Request], Actor], perform: Perform, place: str) -> None:
+        self._who, self._perform, self._place = who, perform, place
+        self._handle: Any = None
+        self._begun = asyncio.Lock()
+        self._over = asyncio.Event()
+        self._going: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        try:
+            scope[ACTOR] = self._who(Request(scope))
+            if scope["method"] != "POST":
+                await _only_asked()(scope, receive, send)
+                return
+            handle = await self._ready()
+            await handle(scope, receive, send)
+        except FleetError as error:
+            await _said(status_of(error), problem_of(error))(scope, receive, send)
+        except BadBody as error:
+            await refused_body(error)(scope, receive, send)
+
+    async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> Any:
+        """What the tool's operations reply; of several, by their keys."""
+        steps = steps_of(name, Who(actor, self._place), given)
+        replies = {}
+        for step in steps:
+            operation = named(step.operation)
+            asked = request_of(operation, step.fields)
+            replies[step.key] = await self._perform(operation, actor, asked)
+        return replies[""] if list(replies) == [""] else replies
+
+    async def _ready(self) -> Any:
+        async with self._begun:
+            if self._handle is None:
+                if self._over.is_set():
+                    raise HTTPException(503)
+                sdk = await asyncio.to_thread(import_module, SDK)
+                ready = asyncio.Event()
+                manager = sdk.manager(self.call)
+                self._going = asyncio.create_task(self._run(manager, ready))
+                await ready.wait()
+                self._handle = manager.handle_request
+        return self._handle
+
+    async def _run(self, manager: Any, ready: asyncio.Event) -> None:
+        """Begun and ended in one task, as its groups of tasks must be."""
+        async with manager.run():
+            ready.set()
+            await self._over.wait()
+
+    async def end(self) -> None:
+        self._over.set()
+        if self._going is not None:
+            await self._going
+
+
+def _only_asked() -> Response:
+    """We begin no talk: a stream that nothing is ever said on would hold up the end of the server."""
+    said = problem(405, "no_such_method", "Here it is only answered.", fix="Use POST.")
+    return Response(encode(said), 405, {"Allow": "POST"}, TYPE)
+
+
+def _said(status: int, data: Any) -> Response:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return Response(encode(data), status, headers, TYPE)

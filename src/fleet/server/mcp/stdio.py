@@ -1,0 +1,103 @@
+"""The tools without a server: the operations themselves, on the store of this home.
+
+Only what MCP needs for tools is spoken, without the SDK, which would cost every agent half a second
+and 35 MB.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet import __version__
+from fleet.app import App
+from fleet.client import Client
+from fleet.domain.errors import FleetError
+from fleet.operations.team.members import BeSeen
+from fleet.server.http.codec import ENCODER, named, request_of
+from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tools import shown_to, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ABOUT = "Coordinate with the other agents and the people of your team."
+VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # newest first
+NO_METHOD, BAD_PARAMS = -32601, -32602
+
+
+class Here:
+    """To be made and used in one thread: the store is that thread's."""
+
+    def __init__(self) -> None:
+        app = App(Path.cwd(), os.environ)
+        self._client = Client(app)
+        self._place = str(app.loaded.project or app.cwd)
+        self._actor = app.actor
+        self._seen = bool(self._actor.run)  # a run is known as its task's agent
+
+    def answer(self, asked: Mapping[str, Any]) -> bytes:
+        """Nothing for what wants no answer."""
+        if "id" not in asked:
+            return b""
+        said: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        given = asked.get("params") or {}
+        if not isinstance(given, dict):
+            return _encoded(said | _error(BAD_PARAMS, "The parameters are no object."))
+        match asked.get("method"):
+            case "initialize":
+                result: dict[str, Any] = _greeting(str(given.get("protocolVersion", "")))
+            case "ping":
+                result = {}
+            case "tools/list":
+                result = {"tools": [_described(tool) for tool in shown_to(self._actor)]}
+            case "tools/call":
+                result = self._called(str(given.get("name", "")), given.get("arguments") or {})
+            case method:
+                return _encoded(said | _error(NO_METHOD, f"There is no method '{method}'."))
+        return _encoded(said | {"result": result})
+
+    def _called(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            reply = self._reply(name, given)
+        except FleetError as error:
+            text = f"{error.message} {error.fix}".strip()
+            data = {"code": error.code, "message": error.message}
+            return {"content": [_text(text)], "structuredContent": data, "isError": True}
+        return {"content": [_text(ENCODER.encode(reply).decode())], "isError": False}
+
+    def _reply(self, name: str, given: Mapping[str, Any]) -> Any:
+        if not self._seen:
+            self._seen = True
+            self._client.call(BeSeen())
+        replies = {}
+        for step in steps_of(name, Who(self._actor, self._place), given):
+            request = request_of(named(step.operation), step.fields)
+            replies[step.key] = self._client.call(request)
+        return replies[""] if list(replies) == [""] else replies
+
+
+def _greeting(wanted: str) -> dict[str, Any]:
+    return {
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "fleet", "version": __version__},
+        "instructions": ABOUT,
+    }
+
+
+def _described(tool: Any) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.about, "inputSchema": tool.schema()}
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def _error(code: int, message: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message}}
+
+
+def _encoded(said: Mapping[str, Any]) -> bytes:
+    return ENCODER.encode(said)

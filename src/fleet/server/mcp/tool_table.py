@@ -1,0 +1,251 @@
+"""Every tool: its name, what it says, and what it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.access import Permission
+from fleet.domain.data import NamedTuple
+from fleet.domain.fleet import RUN_ROLES
+from fleet.server.http.codec import named
+from fleet.server.mcp import tool_steps as steps
+from fleet.server.mcp.tool_steps import PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_P = Permission
+
+
+class Tool(NamedTuple):
+    """`takes` are the properties, those in `needs` must be given; `may` is asked for besides."""
+
+    name: str
+    about: str
+    steps: Callable[[steps.Who, Mapping[str, Any]], list[steps.Step]]
+    operations: tuple[str, ...]
+    takes: Mapping[str, dict[str, Any]]
+    needs: tuple[str, ...] = ()
+    may: Permission | None = None
+    for_runs: bool = False
+    quiet: bool = False  # workers may call it, but are not shown it: every tool costs them context
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": dict(self.takes),
+            "required": list(self.needs),
+            "additionalProperties": False,
+        }
+
+    def permissions(self) -> set[Permission]:
+        asked = {named(name).permission for name in self.operations}
+        return asked | ({self.may} if self.may else set())
+
+
+TEXT = {"type": "string"}
+WORDS = {"type": "array", "items": TEXT}
+YES = {"type": "boolean"}
+COUNT = {"type": "integer", "minimum": 1, "maximum": 200}
+PRIORITY = {"type": "string", "enum": list(PRIORITIES)}
+KIND = {"type": "string", "enum": ["request", "response", "status", "directive", "checkpoint"]}
+MEMORY = {"type": "string", "enum": ["fact", "decision", "pattern", "error"]}
+
+
+ROLE = {"type": "string", "enum": list(RUN_ROLES)}
+OBJECT = {"type": "object"}
+
+TOOLS = (
+    Tool(
+        "ask_human", "Ask a person. End your turn then: you are resumed with the answer.",
+        steps.ask, ("message.ask",), {"question": TEXT, "options": WORDS}, ("question",),
+        for_runs=True,
+    ),
+    Tool(
+        "task_done", "Say that your task is done, and what came of it.",
+        steps.own("task.close", summary="why"), ("task.close",), {"summary": TEXT}, ("summary",),
+        for_runs=True,
+    ),
+    Tool(
+        "note", "Write a note on your task, for people and for the next run.",
+        steps.own("message.comment"), ("message.comment",), {"text": TEXT}, ("text",), for_runs=True,
+    ),
+    Tool(
+        "team_status", "Who is in the team, who works on what, and what is asked.", steps.status,
+        ("member.list", "agent.list", "task.list", "message.questions"), {},
+    ),
+    Tool(
+        "team_tasks", "The team's tasks: all, mine, or unassigned.", steps.tasks,
+        ("task.list", "task.issues", "task.ready"),
+        {"filter": {"type": "string", "enum": ["all", "mine", "unassigned"]}},
+    ),
+    Tool(
+        "team_assign", "Give a new task to somebody of the team.", steps.assign, ("task.add",),
+        {"agent": TEXT, "task": TEXT, "description": TEXT}, ("agent", "task"), _P.ASSIGN,
+    ),
+    Tool(
+        "team_complete", "Say that a task is done.", steps.say("task.close", task_id="task"),
+        ("task.close",), {"task_id": TEXT}, ("task_id",), quiet=True,
+    ),
+    Tool(
+        "team_claim", "Claim a file for ten minutes; somebody else's claim is refused.",
+        steps.say("file.claim", file="path"), ("file.claim",), {"file": TEXT}, ("file",),
+    ),
+    Tool(
+        "team_spawn", "Start an agent on a branch of its own, as soon as there is room.",
+        steps.spawn, ("agent.spawn",),
+        {"handle": TEXT, "prompt": TEXT, "workingDir": TEXT, "model": TEXT, "role": ROLE},
+        ("handle",),
+    ),
+    Tool(
+        "team_dismiss", "End an agent; its work is kept.", steps.say("task.cancel", handle="task"),
+        ("task.cancel",), {"handle": TEXT}, ("handle",), _P.DISMISS,
+    ),
+    Tool(
+        "team_broadcast", "Mail everyone in the team.", steps.say("mail.broadcast", message="text"),
+        ("mail.broadcast",), {"message": TEXT}, ("message",),
+    ),
+    Tool(
+        "team_handoff", "Hand your work over to somebody, with what they need to go on.",
+        steps.handoff, ("checkpoint.save",), {"to": TEXT, "context": OBJECT}, ("to", "context"),
+        quiet=True,
+    ),
+    Tool("team_workers", "The agents at work.", steps.say("agent.list"), ("agent.list",), {}, quiet=True),
+    Tool(
+        "team_send", "Tell an agent something while it works.",
+        steps.say("message.send", handle="task", message="text"), ("message.send",),
+        {"handle": TEXT, "message": TEXT}, ("handle", "message"),
+    ),
+    Tool(
+        "mail_send", "Leave mail for somebody of the team.", steps.say("mail.send", body="text"),
+        ("mail.send",), {"to": TEXT, "body": TEXT, "subject": TEXT}, ("to", "body"),
+    ),
+    Tool(
+        "mail_read", "Your mail; `mark_read`: and say that you have read it.", steps.mail,
+        ("mail.list", "mail.take"),
+        {"filter": {"type": "string", "enum": ["unread", "all"]}, "mark_read": YES},
+    ),
+    Tool(
+        "mail_mark_read", "Say that you have read a mail.", steps.say("mail.read"), ("mail.read",),
+        {"mail": TEXT}, ("mail",), quiet=True,
+    ),
+    Tool(
+        "blackboard_post", "Post to a swarm's board; without one, to your own task's.", steps.post,
+        ("board.post",),
+        {
+            "swarm_id": TEXT, "message_type": KIND, "payload": OBJECT, "target_handle": TEXT,
+            "priority": PRIORITY,
+        },
+        ("message_type", "payload"),
+    ),
+    Tool(
+        "blackboard_read", "Read a swarm's board; without one, your own task's.", steps.read_board,
+        ("board.read",),
+        {
+            "swarm_id": TEXT, "message_type": KIND, "unread_only": YES, "priority": PRIORITY,
+            "limit": COUNT,
+        },
+    ),
+    Tool(
+        "blackboard_mark_read", "Say that you have read these posts.",
+        steps.say("board.mark_read", message_ids="posts"), ("board.mark_read",),
+        {"message_ids": WORDS}, ("message_ids",), quiet=True,
+    ),
+    Tool(
+        "blackboard_archive", "Take posts off a board.", steps.archive, ("board.archive",),
+        {"swarm_id": TEXT, "message_ids": WORDS, "max_age_hours": {"type": "number"}},
+    ),
+    Tool(
+        "checkpoint_create", "Save where the work stands, for yourself or for who goes on.",
+        steps.checkpoint, ("checkpoint.save",),
+        {
+            "goal": TEXT, "now": TEXT, "test": TEXT, "done_this_session": {"type": "array"},
+            "blockers": WORDS, "questions": WORDS, "next": WORDS, "to_handle": TEXT,
+        },
+        ("goal", "now"),
+    ),
+    Tool(
+        "checkpoint_load", "Load a checkpoint; without an id, your newest.", steps.load,
+        ("checkpoint.load", "checkpoint.latest"), {"checkpoint_id": {}, "latest": YES},
+    ),
+    Tool(
+        "checkpoint_list", "List checkpoints.", steps.say("checkpoint.list"), ("checkpoint.list",),
+        {
+            "status": {"type": "string", "enum": ["pending", "accepted", "rejected"]},
+            "limit": COUNT,
+        },
+        quiet=True,
+    ),
+    Tool(
+        "swarm_create", "Make a swarm: tasks that belong together, with a board.",
+        steps.say("swarm.create"), ("swarm.create",),
+        {"name": TEXT, "description": TEXT, "max_agents": COUNT}, ("name",),
+    ),
+    Tool(
+        "swarm_list", "The swarms, or one of them.", steps.swarms, ("swarm.list", "swarm.show"),
+        {"swarm_id": TEXT, "include_agents": YES}, quiet=True,
+    ),
+    Tool(
+        "swarm_kill", "End a swarm and its agents; their work is kept.",
+        steps.kill, ("swarm.kill",), {"swarm_id": TEXT, "graceful": YES}, ("swarm_id",),
+    ),
+    Tool(
+        "swarm_broadcast", "Tell everyone in a swarm something.", steps.directive, ("board.post",),
+        {"swarm_id": TEXT, "directive": TEXT, "priority": PRIORITY}, ("swarm_id", "directive"),
+        _P.BROADCAST,
+    ),
+    Tool(
+        "spawn_request", "Queue an agent: it starts when there is room and what it needs is done.",
+        steps.spawn_request, ("agent.spawn",),
+        {
+            "agent_type": TEXT, "task": TEXT, "swarm_id": TEXT, "priority": PRIORITY,
+            "depends_on": WORDS,
+        },
+        ("agent_type", "task"),
+    ),
+    Tool(
+        "spawn_status", "A queued agent, or the whole queue.", steps.spawn_status,
+        ("task.show", "task.list"), {"request_id": TEXT, "include_queue": YES}, quiet=True,
+    ),
+    Tool(
+        "spawn_cancel", "Take an agent out of the queue, or end it.",
+        steps.say("task.cancel", request_id="task"), ("task.cancel",), {"request_id": TEXT},
+        ("request_id",), _P.DISMISS,
+    ),
+    Tool(
+        "worktree_status", "What is in a worktree: your own, or that of `handle`.",
+        steps.tree("worktree.status"), ("worktree.status",), {"handle": TEXT}, quiet=True,
+    ),
+    Tool(
+        "worktree_commit", "Commit all that changed in a worktree: your own, or that of `handle`.",
+        steps.tree("worktree.commit"), ("worktree.commit",), {"message": TEXT, "handle": TEXT},
+        ("message",), quiet=True,
+    ),
+    Tool(
+        "worktree_push", "Push a worktree's branch; nothing is ever overwritten.",
+        steps.tree("worktree.push"), ("worktree.push",), {"handle": TEXT},
+    ),
+    Tool(
+        "worktree_merge", "Merge a worktree's branch onto that of its project, or onto `onto`.",
+        steps.tree("worktree.merge"), ("worktree.merge",), {"handle": TEXT, "onto": TEXT},
+    ),
+    Tool(
+        "worktree_pr", "Push a worktree's branch and open a pull request.",
+        steps.tree("worktree.pr"), ("worktree.pr",),
+        {"title": TEXT, "body": TEXT, "base": TEXT, "handle": TEXT}, ("title", "body"),
+    ),
+    Tool(
+        "memory_store", "Keep something for the team, under a key.",
+        steps.say("memory.store", memory_type="type"), ("memory.store",),
+        {"key": TEXT, "value": TEXT, "memory_type": MEMORY, "tags": WORDS}, ("key", "value"),
+    ),
+    Tool(
+        "memory_recall", "What you kept under a key.", steps.say("memory.recall"), ("memory.recall",),
+        {"key": TEXT}, ("key",), quiet=True,
+    ),
+    Tool(
+        "memory_search", "What anybody of the team kept, by words.",
+        steps.say("memory.search", memory_type="type"), ("memory.search",),
+        {"query": TEXT, "memory_type": MEMORY, "limit": COUNT}, ("query",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,60 @@
+"""The tools that agents see: each says one or more of the declared operations, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.access import GRANTS, Role, allow
+from fleet.domain.errors import BadInput
+from fleet.server.mcp.tool_table import TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.domain.access import Actor
+    from fleet.server.mcp.tool_steps import Step, Who
+    from fleet.server.mcp.tool_table import Tool
+
+
+def shown_to(actor: Actor) -> list[Tool]:
+    """What somebody of this role may call, and would want to."""
+    granted = GRANTS[actor.role]
+    few = actor.role is Role.WORKER
+    return [
+        tool
+        for tool in TOOLS
+        if tool.permissions() <= granted
+        and (actor.run or not tool.for_runs)
+        and not (few and tool.quiet)
+    ]
+
+
+def steps_of(name: str, who: Who, given: Mapping[str, Any]) -> list[Step]:
+    """Raise `BadInput` unless there is such a tool and it is called as it says."""
+    tool = next((tool for tool in TOOLS if tool.name == name), None)
+    if tool is None:
+        raise BadInput(f"There is no tool '{name[:60]}'.", fix="List the tools.")
+    for permission in sorted(tool.permissions()):
+        allow(who.actor, permission)
+    unknown = [key for key in given if key not in tool.takes]
+    missing = [key for key in tool.needs if key not in given]
+    if unknown or missing:
+        what = f"has no '{unknown[0]}'" if unknown else f"needs '{missing[0]}'"
+        raise BadInput(f"{name} {what}.", fix=f"It takes: {', '.join(tool.takes) or 'nothing'}.")
+    for key, value in given.items():
+        _check(name, key, tool.takes[key], value)
+    return tool.steps(who, given)
+
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "array": (list,), "object": (dict,), "boolean": (bool,), "integer": (int,),
+    "number": (int, float),
+}  # fmt: skip
+
+
+def _check(name: str, key: str, schema: dict[str, Any], value: Any) -> None:
+    kind = schema.get("type", "")
+    wrong = kind and (not isinstance(value, TYPES[kind]) or (kind != "boolean" and value is True))
+    if wrong or (schema.get("enum") and value not in schema["enum"]):
+        wanted = " or ".join(schema["enum"]) if schema.get("enum") else kind
+        raise BadInput(f"{name}: '{key}' must be {wanted}.")

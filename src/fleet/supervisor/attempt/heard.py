@@ -1,0 +1,40 @@
+"""That a run has heard words: they are delivered, and what they tell of is read, in one commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.event import Event
+from fleet.domain.message import delivered
+from fleet.operations.messages.deliver import is_read, read_marks
+from fleet.ports import Put
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.domain.message import Message
+    from fleet.domain.run import Run
+    from fleet.ports import Change, Store
+
+
+def changes_of(store: Store, run: Run, message: Message, *, now: int) -> list[Change]:
+    marks = read_marks(store, message, run.id, now=now)
+    return [Put(delivered(message, at=now)), *marks]
+
+
+def note_heard(store: Store, run: Run, message: Message) -> None:
+    now = store.now()
+    fact = Event("message.heard", run.task, SUPERVISOR, now, run.id, {"message": message.id})
+    store.commit(changes_of(store, run, message, now=now), [fact])
+
+
+def unread(store: Store, run: Run, waiting: Sequence[Message]) -> list[Message]:
+    """Without those that tell of what it has found and read by itself: it hears nothing twice."""
+    left = []
+    for message in waiting:
+        if is_read(store, message, run.id):
+            note_heard(store, run, message)
+        else:
+            left.append(message)
+    return left

@@ -1,0 +1,136 @@
+"""How a run's coder is started: who plays the role, what it is told, what it may use."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from fleet.domain.budget import left
+from fleet.domain.choice import Defaults, choose
+from fleet.domain.errors import Refused
+from fleet.domain.fleet import alias_of, url_of
+from fleet.domain.task import Mode
+from fleet.operations.messages.remembered import known_to
+from fleet.ports import Brief, InTerminal
+from fleet.supervisor.attempt.limits import budget_of
+from fleet.supervisor.attempt.prompt import compose, instructions, news_for, session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.config import Settings
+    from fleet.domain.fleet import Agent, Fleet, Gateway
+    from fleet.domain.run import Choice, Run, Workspace
+    from fleet.domain.task import Task
+    from fleet.ports import Coder, Launch
+    from fleet.supervisor.parts import Here, Parts
+
+PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides those of ours
+CONFIGURED = frozenset({"acp"})  # the program's own settings say by which names it has models
+
+
+def launch_of(
+    parts: Parts, here: Here, run: Run, task: Task, last: Run | None, workspace: Workspace
+) -> Launch:
+    there = parts.world(task.project)
+    defaults = Defaults(here.coder or there.settings.coder, there.settings.model)
+    agent, _ = choose(task.spec, there.fleet, defaults)
+    coder = parts.coder(run.choice.coder, task.project)
+    session = session_of(task, last, run) if coder.resumes else ""
+    said = parts.store.messages(task.id)
+    options = options_of(agent, there.fleet, run.choice)
+    options["budget_usd"] = _dollars(task, coder, there.settings)
+    env = _env(parts, run, task, workspace, gateway=_gateway(there.fleet, run.choice))
+    options["mcp"] = tools_of(env) if there.settings.run.mcp else None
+    prompt = compose(task, last, said, run.claimed_at, resuming=bool(session))
+    if task.spec.mode == Mode.TERMINAL and not (
+        task.prompt or last or news_for(said, run.claimed_at)
+    ):
+        prompt = ""  # a person will say what is wanted
+    if prompt and not session and (known := known_to(parts.store, task)):
+        prompt = f"{prompt}\n\n{known}"
+    brief = Brief(
+        run_id=run.id,
+        prompt=prompt,
+        cwd=workspace.path,
+        task_dir=str(parts.task_dir(task.id)),
+        model=asked_for(agent, there.fleet, run.choice),
+        instructions=instructions(agent),
+        session=session,
+        env=env,
+        options=options,
+    )
+    if task.spec.mode != Mode.TERMINAL:
+        return coder.launch(brief)
+    if not isinstance(coder, InTerminal):
+        raise Refused(
+            f"{coder.name} has no screen that can be driven.",
+            fix="Leave the terminal out: fleet create --headless, or fleet add.",
+        )
+    return coder.launch_in_terminal(brief)._replace(title=workspace.branch or task.title)
+
+
+def asked_for(agent: Agent, fleet: Fleet, choice: Choice) -> str:
+    """The name that the coder asks for: the agent's own, where traces then know who asked."""
+    if agent.name not in fleet.agents or agent.model is None or choice.coder in CONFIGURED:
+        return choice.model
+    return alias_of(agent) if fleet.model(choice.model) == agent.model else choice.model
+
+
+def _gateway(fleet: Fleet, choice: Choice) -> Gateway | None:
+    """That the model is asked for at; None when the coder finds its own."""
+    return fleet.gateway if choice.model and fleet.model(choice.model) else None
+
+
+def _env(
+    parts: Parts, run: Run, task: Task, workspace: Workspace, *, gateway: Gateway | None
+) -> dict[str, str]:
+    env = {**parts.env(task.id, run.id), **parts.place_env(task.project, workspace)}
+    if gateway is not None and (key := parts.gateway_key(gateway)):
+        env[gateway.master_key_env] = key
+    return env
+
+
+def tools_of(env: Mapping[str, str]) -> dict[str, object]:
+    """Our MCP server: over HTTP where one runs, else a program of its own over the store.
+
+    `-P`: the directory that it starts in may have a `fleet` of its own.
+    """
+    passes = sorted(name for name in env if name.startswith("FLEET_") or name in PASSED)
+    return {
+        "url": env.get("FLEET_RUN_SERVER", ""),
+        "token_env": "FLEET_RUN_BEARER",
+        "command": (sys.executable, "-P", "-m", "fleet", "mcp"),
+        "passes": tuple(passes),
+    }
+
+
+def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
+    """What it may still cost, for a program that keeps count itself; 0: any amount."""
+    budget = budget_of(task, settings)
+    if budget.cost and not coder.costs:
+        raise Refused(
+            f"{coder.name} does not say what it costs, so no budget in dollars can stop it.",
+            fix="Give the task a budget of tokens or minutes.",
+        )
+    return left(budget, task.tally.spent)
+
+
+def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
+    """What the agent's declaration says to its coder; the gateway, when a node of ours serves it."""
+    options: dict[str, object] = {
+        "command": agent.command,
+        "extra_args": agent.extra_args,
+        "permissions": agent.permissions,
+        "tools": agent.tools,
+    }
+    model = fleet.model(choice.model) if choice.model else None
+    if model is not None:
+        gateway = fleet.gateway
+        options["gateway"] = {
+            "base_url": url_of(gateway),
+            "key_env": gateway.master_key_env,
+            "context": model.context,
+            "agent": agent.name if agent.name in fleet.agents else "",
+        }
+    return options

@@ -1,0 +1,100 @@
+"""What a coder is told when a run starts: the task, what happened before, and answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.addressing import is_aside
+from fleet.domain.message import MessageKind, MessageState
+from fleet.domain.run import Ending
+from fleet.supervisor.attempt.instructions import PROTOCOL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.domain.fleet import Agent
+    from fleet.domain.message import Message
+    from fleet.domain.run import Run
+    from fleet.domain.task import Task
+
+_BECAUSE = {
+    Ending.FAILED: "The last run failed",
+    Ending.TIMED_OUT: "The last run took too long",
+    Ending.STALLED: "The last run went silent",
+    Ending.RATE_LIMITED: "The last run met a rate limit",
+    Ending.CONTEXT_FULL: "The last run filled its context",
+    Ending.LOST: "The last run was cut off",
+    Ending.YIELDED: "The last run was interrupted",
+    Ending.STOPPED: "The last run was stopped by a person",
+    Ending.OVER_BUDGET: "The last run spent its budget, and was given more",
+}
+
+
+def session_of(task: Task, last: Run | None, run: Run) -> str:
+    """A conversation goes on where it is kept (that coder, that host), unless it was full."""
+    if last is None or (last.host, last.choice.coder) != (run.host, run.choice.coder):
+        return ""
+    if last.outcome is not None and last.outcome.ending is Ending.CONTEXT_FULL:
+        return ""
+    return task.tally.checkpoint.session if task.tally.checkpoint else ""
+
+
+def news_for(said: Sequence[Message], claimed_at: int) -> list[Message]:
+    """Answers and words for a run that was claimed then; what came later is told to it, or waits."""
+    return [
+        m
+        for m in said
+        if m.kind in {MessageKind.ANSWER, MessageKind.WORDS}
+        and m.state is MessageState.OPEN
+        and m.at <= claimed_at
+    ]
+
+
+def has_asked(said: Sequence[Message], run: Run) -> bool:
+    """It parked on a question, or gave up waiting for an answer that is still to come.
+
+    Also when the answer to the first came before it had ended.
+    """
+    return any(
+        m.kind is MessageKind.QUESTION
+        and m.author == run.id
+        and (m.parked or (m.state is MessageState.OPEN and not run.closed))
+        for m in said
+    )
+
+
+def instructions(agent: Agent) -> str:
+    """The role's own, and how every agent works here."""
+    return "\n\n".join(part for part in (agent.prompt, PROTOCOL) if part)
+
+
+def compose(
+    task: Task, last: Run | None, said: Sequence[Message], claimed_at: int, *, resuming: bool
+) -> str:
+    """`resuming`: the coder has the task in its conversation, and needs only what is new."""
+    heard = news_for(said, claimed_at)
+    if resuming and len(heard) == 1:
+        return heard[0].text
+    asked = {m.id: m.text for m in said if m.author != SUPERVISOR}
+    news = [_said(message, asked.get(message.reply_to, "")) for message in heard]
+    if last is not None and not news:
+        news = [_ended(last)]
+    if resuming:
+        return "\n\n".join(news)
+    go_on = ["Go on from what is in the working directory."] if last is not None else []
+    return "\n\n".join([task.prompt or task.title, *news, *go_on])
+
+
+def _said(message: Message, question: str) -> str:
+    if question:
+        return f"You asked: {question}\nAnswer: {message.text}"
+    return message.text if is_aside(message) else f"A message for you: {message.text}"
+
+
+def _ended(last: Run) -> str:
+    outcome = last.outcome
+    if outcome is None or outcome.ending not in _BECAUSE:
+        return "Please go on."
+    why = f": {outcome.detail}" if outcome.detail else "."
+    return f"{_BECAUSE[outcome.ending]}{why}\nPlease go on."

@@ -1,0 +1,118 @@
+"""The one commit that ends a run: the run, its task, the capacity it held, its parents, the facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.addressing import is_aside
+from fleet.domain.budget import OPTIONS
+from fleet.domain.errors import Conflict, Unavailable
+from fleet.domain.event import Event
+from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.run import Ending, Outcome, Run, Slots, end, release
+from fleet.domain.schedule import credential
+from fleet.domain.task import RATE_LIMIT_PAUSE, Retry, TaskState, settle
+from fleet.operations.tasks.parents import parent_changes
+from fleet.operations.tasks.unheard_words import refused_words
+from fleet.ports import Change, Put, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet.domain.task import Task
+
+TRIES = 50
+
+
+def end_run(
+    store: Store,
+    run_id: str,
+    judged: Callable[[Run], Outcome],
+    retry: Retry,
+    *,
+    jitter: float,
+    provided: Callable[[], Sequence[Change] | None] = lambda: (),
+) -> None:
+    """End it once, whoever else is at it; what somebody wants of it meanwhile is heard.
+
+    `provided` gives what must still be so when it is written, or None: then it is not ended.
+    """
+    for _ in range(TRIES):
+        run = store.run(run_id)
+        conditions = provided()
+        if not run.live or conditions is None:
+            return
+        outcome = judged(run)
+        now = store.now()
+        ended = end(run, outcome, at=now)
+        changes: list[Change] = [*conditions, Put(ended)]
+        changes += [Put(release(row, run.id)) for row in store.slots(run.slots).values()]
+        events = [_event("run.ended", run, now, ending=outcome.ending, detail=outcome.detail)]
+        task = store.task(run.task)
+        if task.run_id == run.id and task.state is TaskState.RUNNING:
+            settled = settle(
+                task,
+                outcome,
+                retry=retry,
+                now=now,
+                jitter=jitter,
+                waiting=_waits(store, task),
+                took=now - run.started_at if run.started_at else 0,
+            )
+            changes += [Put(settled), *parent_changes(store, settled, now=now)]
+            changes += refused_words(store, settled, now=now)
+            events.append(_event("task.settled", run, now, state=settled.state))
+            more, facts = _follow_up(store, run, outcome, now)
+            changes += more
+            events += facts
+        try:
+            store.commit(changes, events)
+        except Conflict:
+            continue
+        return
+    raise Unavailable(f"{run_id} could not be settled: its records keep changing.")
+
+
+def is_recorded(store: Store, run: Run, kind: str) -> bool:
+    """Whether such a fact about the run is known, perhaps by an earlier supervisor."""
+    facts = store.events(task=run.task, limit=200, newest=True)
+    return any(e.type == kind and e.run == run.id for e in facts)
+
+
+def _waits(store: Store, task: Task) -> bool:
+    """Whether words were sent to it, and it alone, that no run has heard."""
+    return any(
+        m.kind is MessageKind.WORDS and m.state is MessageState.OPEN and not is_aside(m)
+        for m in store.messages(task.id)
+    )
+
+
+def _follow_up(
+    store: Store, run: Run, outcome: Outcome, now: int
+) -> tuple[list[Change], list[Event]]:
+    """What an ending means beyond its task: a credential is parked, a person is asked."""
+    if outcome.ending is Ending.RATE_LIMITED and not run.choice.node:
+        name = credential(run.choice)
+        row = store.slots([name]).get(name) or Slots(name, 0)
+        until = max(row.parked_until, outcome.resume_at or now + RATE_LIMIT_PAUSE)
+        return [Put(replace(row, parked_until=until, why=outcome.detail[:200]))], []
+    if outcome.ending is Ending.OVER_BUDGET:
+        question = Message(
+            id=store.new_id("m"),
+            version=0,
+            task=run.task,
+            author=SUPERVISOR,
+            kind=MessageKind.QUESTION,
+            text=f"{outcome.detail} Go on?",
+            state=MessageState.OPEN,
+            at=now,
+            options=OPTIONS,
+        )
+        return [Put(question)], [_event("message.asked", run, now, message=question.id)]
+    return [], []
+
+
+def _event(kind: str, run: Run, at: int, **data: object) -> Event:
+    return Event(kind, run.task, SUPERVISOR, at, run.id, {k: str(v) for k, v in data.items()})

@@ -1,0 +1,55 @@
+"""A run before its keeper has been seen: its workspace is made, and its coder launched there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fleet.supervisor.attempt.launch import launch_of
+
+if TYPE_CHECKING:
+    from fleet.domain.run import Run, Workspace
+    from fleet.ports import Job, Launch, Site
+    from fleet.supervisor.parts import Here, Parts
+
+
+class Starting:
+    """Each part takes its time, so it is done beside the loop; any of them may fail."""
+
+    def __init__(self, parts: Parts, here: Here, project: str) -> None:
+        self._parts = parts
+        self._here = here
+        self._project = project
+        self._job: Job | None = None
+        self._order: Launch | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._job is not None and not self._job.done()
+
+    @property
+    def prepared(self) -> bool:
+        """Its workspace was made, or could not be; it is about to be launched."""
+        return self._job is not None and self._job.done() and self._order is None
+
+    def plan(self, site: Site) -> Workspace:
+        """Where it is to work; nothing is made yet."""
+        return site.run.workspace or self._parts.checkout(self._project).plan(site)
+
+    def go_on(self, site: Site, last: Run | None, place: Workspace) -> None:
+        """Up to the launch, which may be repeated: it counts once its keeper has been seen."""
+        if self._job is None:
+            checkout = self._parts.checkout(self._project)
+            self._job = self._parts.jobs.begin(partial(checkout.prepare, place, site))
+        elif not self.busy:
+            self._launch(self._job, site, last, place)
+
+    def _launch(self, job: Job, site: Site, last: Run | None, place: Workspace) -> None:
+        run = site.run
+        job.result()
+        if self._order is not None:
+            self._parts.launcher.launch(run.id, self._order)
+            return
+        order = launch_of(self._parts, self._here, run, site.task, last, place)
+        self._job = self._parts.quick.begin(partial(self._parts.launcher.launch, run.id, order))
+        self._order = order

@@ -1,0 +1,169 @@
+"""A stand-in node at work on a prompt: it waits as long as the work would take."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fleet.testing.fake_node.wires import WIRES, Job, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from fleet.testing.fake_node.http import Connection, Request
+    from fleet.testing.fake_node.manner import FakeModel, Held, Manner, Seen
+
+CHARACTERS = 4  # of a token, about
+DEFAULT_CONTEXT = 4096  # Ollama's, on a small machine
+
+
+class Died(Exception):
+    """The node breaks the connection in the middle of a reply."""
+
+
+class _Node(Protocol):
+    kind: str
+    manner: Manner
+    models: dict[str, FakeModel]
+    held: Held
+
+
+class Worker:
+    def __init__(self, node: _Node) -> None:
+        self._node = node
+        self._gate = asyncio.Condition()
+        self.busy = 0
+        self.most = 0
+
+    async def look_again(self) -> None:
+        async with self._gate:
+            self._gate.notify_all()
+
+    async def work(self, connection: Connection, request: Request, seen: Seen) -> None:
+        body = request.body if isinstance(request.body, dict) else {}
+        wire = WIRES.get(request.path)
+        native = request.path.startswith("/api/")
+        if request.path == "/v1/messages/count_tokens":
+            await connection.json(200, {"input_tokens": _tokens(_prompt(body))})
+        elif request.path in {"/v1/embeddings", "/api/embed"}:
+            await connection.json(200, _embeddings(body))
+        elif wire is None or (native and self._node.kind != "ollama"):
+            await connection.json(404, {"error": "not found"})
+        elif body.get("model") not in self._node.models:
+            text = f"model '{body.get('model')}' not found"
+            await connection.json(404, wire.error(text))
+        else:
+            async with self._slot(connection):
+                await self._reply(connection, wire, body, seen, native=native)
+
+    @asynccontextmanager
+    async def _slot(self, connection: Connection) -> AsyncIterator[None]:
+        await connection.turn(self._gate, lambda: self.busy < self._node.manner.slots)
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        try:
+            yield
+        finally:
+            self.busy -= 1
+            await self.look_again()
+
+    async def _reply(
+        self, connection: Connection, wire: Wire, body: dict[str, Any], seen: Seen, *, native: bool
+    ) -> None:
+        manner = self._node.manner
+        job = self._job(body, native=native)
+        seen.cached, seen.prompt = job.cached, job.prompt
+        began = time.monotonic()
+        await connection.pause(job.load + job.prefill)
+        if not body.get("stream", native):
+            await connection.pause(job.decode)
+            await connection.json(200, wire.whole(job))
+            return
+        await connection.begin(wire.content_type)
+        for piece in wire.opening(job):
+            await connection.piece(piece)
+        for word in [] if job.call or job.only_load else job.words:
+            if manner.die is not None and seen.pieces >= manner.die:
+                raise Died
+            if manner.short is not None and seen.pieces >= manner.short:
+                await connection.end()
+                return
+            seen.pieces += 1
+            if manner.decode:
+                due = began + job.load + job.prefill + seen.pieces / manner.decode
+                await connection.pause(due - time.monotonic())
+            await connection.piece(wire.piece(job, word))
+        for piece in wire.closing(job):
+            await connection.piece(piece)
+        await connection.end()
+
+    def _job(self, body: dict[str, Any], *, native: bool) -> Job:
+        manner, held, model = self._node.manner, self._node.held, str(body["model"])
+        options = body.get("options") or {}
+        load = 0.0
+        context = int(options.get("num_ctx") or (DEFAULT_CONTEXT if native else 0))
+        known = held.resident.get(model)
+        if known is None or (native and known != context):
+            held.unload(model)
+            held.resident[model] = context or self._node.models[model].context
+            load = manner.load
+        if body.get("keep_alive") == 0:
+            held.unload(model)
+        text = _prompt(body)
+        prompt = _tokens(text)
+        cached = held.cached(model, text, manner.slots) // CHARACTERS
+        limit = _limit(body, options)
+        count = min(manner.output, limit) if limit else manner.output
+        return Job(
+            model, prompt, cached, [f" {n}" for n in range(1, count + 1)],
+            call=_call(body) if manner.calls else "",
+            load=load,
+            prefill=(prompt - cached) / manner.prefill if manner.prefill else 0.0,
+            decode=count / manner.decode if manner.decode else 0.0,
+            only_load=native and not body.get("messages") and not body.get("prompt"),
+        )  # fmt: skip
+
+
+def _prompt(body: dict[str, Any]) -> str:
+    """Everything that a model would read, in its order."""
+    parts = [body[key] for key in ("tools", "system", "instructions") if body.get(key)]
+    for key in ("messages", "input", "prompt"):
+        held = body.get(key) or []
+        parts += held if isinstance(held, list) else [held]
+    return "\n".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+
+
+def _tokens(text: str) -> int:
+    return len(text) // CHARACTERS
+
+
+def _limit(body: dict[str, Any], options: dict[str, Any]) -> int:
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    asked = options.get("num_predict") or next((body[n] for n in names if body.get(n)), 0)
+    return max(0, int(asked))
+
+
+def _call(body: dict[str, Any]) -> str:
+    """The first tool's name, unless one has answered already."""
+    text = json.dumps(body.get("messages") or body.get("input") or [])
+    answered = ('"role": "tool"', '"tool_result"', '"function_call_output"')
+    tools = body.get("tools") or []
+    if not tools or any(mark in text for mark in answered):
+        return ""
+    tool = tools[0]
+    return str((tool.get("function") or tool).get("name", ""))
+
+
+def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
+    given = body.get("input") or []
+    texts = given if isinstance(given, list) else [given]
+    rows = [
+        {"object": "embedding", "index": n, "embedding": [len(str(text)) / 100, 0.5]}
+        for n, text in enumerate(texts)
+    ]
+    usage = {"prompt_tokens": sum(_tokens(str(text)) for text in texts), "total_tokens": 0}
+    return {"object": "list", "model": body.get("model"), "data": rows, "usage": usage,
+            "embeddings": [row["embedding"] for row in rows]}  # fmt: skip

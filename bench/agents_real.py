@@ -10,11 +10,10 @@ from pathlib import Path
 
 from _bench import finish, verdict
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "real"))
-
-from create_desk import CreateDesk  # from the folder of the real tests
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fleet.testing.model_server import say
+from tests.real.terminal_scratch import TerminalScratch
 
 TIMES = int(os.environ.get("TIMES", "3"))
 ALLOWED = 10.0  # seconds
@@ -22,11 +21,11 @@ ALLOWED = 10.0  # seconds
 
 def once(folder: Path, program: str) -> tuple[float, float]:
     """Seconds until the command returned, and until the reply was on the screen."""
-    with CreateDesk(program, folder, [say("Hello to you.")]) as desk:
+    with TerminalScratch(program, folder, [say("Hello to you.")]) as scratch:
         begun = time.perf_counter()
-        desk("create", "seat", "--agent", "greeter", "--prompt", "Say hello.")
+        scratch("create", "seat", "--agent", "greeter", "--prompt", "Say hello.")
         created = time.perf_counter() - begun
-        while "Hello to you." not in desk.shown():
+        while "Hello to you." not in scratch.shown():
             time.sleep(0.02)
         return created, time.perf_counter() - begun
 

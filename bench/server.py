@@ -63,7 +63,7 @@ end
 """
 
 
-class Desk:
+class ServerScratch:
     """A home, `fleet` in it, and its server."""
 
     def __init__(self, home: Path) -> None:
@@ -153,9 +153,9 @@ def bare(folder: Path) -> float:
         server.wait()
 
 
-def fill(desk: Desk, count: int) -> None:
+def fill(scratch: ServerScratch, count: int) -> None:
     """Tasks that nobody runs, straight into the store."""
-    with closing(open_store(f"sqlite:///{desk.home}/fleet.db")) as store:
+    with closing(open_store(f"sqlite:///{scratch.home}/fleet.db")) as store:
         tasks = [
             replace(a_task(number), id=store.new_id("t"), team="local", spec=Spec())
             for number in range(count)
@@ -168,24 +168,24 @@ def memory(server: subprocess.Popen[bytes]) -> float:
     return int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) / 1024
 
 
-def written(desk: Desk) -> Iterator[bool]:
+def written(scratch: ServerScratch) -> Iterator[bool]:
     task = {"fromUid": uid_of("local", "a"), "toHandle": "a", "teamName": "local",
             "subject": "Fix the login", "description": PROMPT}  # fmt: skip
-    swarm = desk.ask("POST", "/swarms", {"name": "bench", "maxAgents": 5})["id"]
+    swarm = scratch.ask("POST", "/swarms", {"name": "bench", "maxAgents": 5})["id"]
     post = {"swarmId": swarm, "senderHandle": "a", "messageType": "status",
             "payload": {"text": PROMPT}}  # fmt: skip
     for path, body in (("/tasks", task), ("/blackboard", post)):
-        desk.ask("POST", path, body)
-        yield at_least(f"POST {path}", desk.wrk("POST", path, json.dumps(body)), BARS["POST"])
+        scratch.ask("POST", path, body)
+        yield at_least(f"POST {path}", scratch.wrk("POST", path, json.dumps(body)), BARS["POST"])
 
 
-def read(desk: Desk, count: int) -> dict[str, float]:
-    one = desk.ask("GET", "/v1/task/list?limit=1")["data"][0]["id"]
+def read(scratch: ServerScratch, count: int) -> dict[str, float]:
+    one = scratch.ask("GET", "/v1/task/list?limit=1")["data"][0]["id"]
     page = "/v1/task/list?limit=50"
     found = {
-        "a task": desk.wrk("GET", f"/tasks/{one}"),
-        "health": desk.wrk("GET", "/health"),
-        "a page of 50": desk.wrk("GET", page),
+        "a task": scratch.wrk("GET", f"/tasks/{one}"),
+        "health": scratch.wrk("GET", "/health"),
+        "a page of 50": scratch.wrk("GET", page),
     }
     print(f"at {count:,} tasks:", {what: round(rate) for what, rate in found.items()})
     return found
@@ -195,21 +195,21 @@ def at_least(what: str, rate: float, bar: float) -> bool:
     return verdict(what, ("{:,.0f}/s", rate), ("{:,.0f}/s (bar)", bar), at_least=1)
 
 
-def measured(desk: Desk) -> Iterator[bool]:
-    print(f"an empty application on the same HTTP server: {bare(desk.home):,.0f}/s")
-    fill(desk, FEW)
-    with desk.serving("--no-run"):
-        few = read(desk, FEW)
+def measured(scratch: ServerScratch) -> Iterator[bool]:
+    print(f"an empty application on the same HTTP server: {bare(scratch.home):,.0f}/s")
+    fill(scratch, FEW)
+    with scratch.serving("--no-run"):
+        few = read(scratch, FEW)
         yield from (at_least(f"GET {what}", rate, BARS[what]) for what, rate in few.items())
-        yield from written(desk)
-    fill(desk, MANY)
-    with desk.serving("--no-run"):
-        many = read(desk, MANY)
+        yield from written(scratch)
+    fill(scratch, MANY)
+    with scratch.serving("--no-run"):
+        many = read(scratch, MANY)
     rates = ("{:,.0f}/s", "{:,.0f}/s at " + f"{FEW} tasks")
     for what, rate in many.items():
         name = f"GET {what} at {MANY:,} tasks"
         yield verdict(name, (rates[0], rate), (rates[1], few[what]), at_least=1 / 1.5)
-    other = Desk(desk.home / "other")
+    other = ServerScratch(scratch.home / "other")
     with other.serving() as server:
         other.ask("POST", "/mcp", HELLO)
         used = memory(server)
@@ -221,8 +221,8 @@ def main() -> None:
         print("wrk is missing: apt-get install wrk")
         sys.exit(2)
     with tempfile.TemporaryDirectory() as name:
-        desk = Desk(Path(name))
-        finish(*list(measured(desk)))
+        scratch = ServerScratch(Path(name))
+        finish(*list(measured(scratch)))
 
 
 if __name__ == "__main__":

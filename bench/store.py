@@ -191,11 +191,11 @@ def in_turns(
 
 def on_postgres() -> None:
     """Printed for comparison; it has no bar."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    sys.path.insert(0, str(Path(__file__).parents[1]))
     try:
         import psycopg  # noqa: F401  # is it there
 
-        from postgres import private_postgres
+        from tests.postgres import private_postgres
 
         with private_postgres() as url:
             print("PostgreSQL, fsync on (no bar):", flush=True)

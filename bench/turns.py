@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from _bench import finish, verdict
 from _relay import Place
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "real"))
-from llama_server import NAME, LlamaServer
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.real.llama_server import NAME, LlamaServer
 
 TURNS = 6
 WORDS = int(os.environ.get("WORDS", "220"))  # that each turn adds

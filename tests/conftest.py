@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from postgres import private_postgres
+from tests.postgres import private_postgres
 
 
 @pytest.fixture(scope="session")

@@ -13,32 +13,33 @@ import sys
 import threading
 from pathlib import Path
 
-from named_steps import Blade, arms_of
+sys.path.insert(0, str(Path(__file__).parents[2]))  # a run's environment names no path
 
 from fleet.testing import scripted
+from tests.chaos.named_steps import KillSwitch, arms_of
 
 
 class Tongue:
     """Its standard output."""
 
-    def __init__(self, blade: Blade, ledger: Path) -> None:
+    def __init__(self, kill_switch: KillSwitch, ledger: Path) -> None:
         self._out = sys.stdout
-        self._blade = blade
+        self._kill_switch = kill_switch
         self._ledger = ledger
 
     def write(self, line: str) -> None:
         kind = json.loads(line)["kind"]
-        self._blade.reach("before saying")
+        self._kill_switch.reach("before saying")
         half = len(line) // 2
         self._say(line[:half])
-        self._blade.reach(f"within {kind}")
+        self._kill_switch.reach(f"within {kind}")
         self._say(line[half:])
         with self._ledger.open("a") as ledger:
             ledger.write(line)
-        self._blade.reach(f"after {kind}")
+        self._kill_switch.reach(f"after {kind}")
         if kind == "tool":
-            for arm in self._blade.armed("during tool"):
-                threading.Timer(0.05, self._blade.strike, [arm]).start()
+            for arm in self._kill_switch.armed("during tool"):
+                threading.Timer(0.05, self._kill_switch.strike, [arm]).start()
 
     def _say(self, text: str) -> None:
         self._out.write(text)
@@ -50,8 +51,8 @@ class Tongue:
 
 def main() -> int:
     run, folder = os.environ["FLEET_RUN_ID"], Path(os.environ["FLEET_TASK_DIR"])
-    blade = Blade(arms_of(json.loads(sys.argv[1])), "coder", run)
-    sys.stdout = Tongue(blade, folder / f"ledger {run}")
+    kill_switch = KillSwitch(arms_of(json.loads(sys.argv[1])), "coder", run)
+    sys.stdout = Tongue(kill_switch, folder / f"ledger {run}")
     prompt = scripted._prompt()
     if not prompt or prompt.startswith('{"prompt"'):
         return 1  # its keeper died before it had told all

@@ -9,9 +9,8 @@ import threading
 import time
 from pathlib import Path
 
-from named_steps import Blade, arms_of
-
 from fleet import keeper
+from tests.chaos.named_steps import KillSwitch, arms_of
 
 
 class NamedKeeper(keeper.Keeper):
@@ -19,22 +18,22 @@ class NamedKeeper(keeper.Keeper):
         super().__init__(folder)
         run = Path(folder).name
         gate = run.endswith(".gate")
-        self.blade = Blade(arms, "gate's keeper" if gate else "keeper", run)
-        self.coder = Blade([] if gate else arms, "coder", run)
+        self.kill_switch = KillSwitch(arms, "gate's keeper" if gate else "keeper", run)
+        self.coder = KillSwitch([] if gate else arms, "coder", run)
 
     def claim(self) -> bool:
-        self.blade.reach("before take")
+        self.kill_switch.reach("before take")
         mine = super().claim()
-        self.blade.reach("after take")
+        self.kill_switch.reach("after take")
         return mine
 
     def _spawn(self) -> None:
-        self.blade.reach("before spawn")
+        self.kill_switch.reach("before spawn")
         super()._spawn()
-        self.blade.reach("after spawn")
-        for arm in self.blade.armed("after begun"):
+        self.kill_switch.reach("after spawn")
+        for arm in self.kill_switch.armed("after begun"):
             self._strike_when(arm, self._has_begun)
-        for arm in self.blade.armed("within clean"):
+        for arm in self.kill_switch.armed("within clean"):
             home = Path(self.launch["env"]["FLEET_HOME"])
             (home / "ask clean").touch()
             self._strike_when(arm, (home / "in clean").exists)
@@ -43,7 +42,7 @@ class NamedKeeper(keeper.Keeper):
         def look() -> None:
             while not seen():
                 time.sleep(0.005)
-            self.blade.strike(arm)
+            self.kill_switch.strike(arm)
 
         threading.Thread(target=look, daemon=True).start()
 
@@ -55,33 +54,35 @@ class NamedKeeper(keeper.Keeper):
         super()._become_coder(feed, out, err)
 
     def _feed(self) -> None:
-        for arm in self.blade.armed("within feed") if self.pending and self.stdin >= 0 else ():
+        for arm in (
+            self.kill_switch.armed("within feed") if self.pending and self.stdin >= 0 else ()
+        ):
             if not Path(arm.token).exists():
                 os.write(self.stdin, self.pending[: len(self.pending) // 2])
-                self.blade.strike(arm)
+                self.kill_switch.strike(arm)
         super()._feed()
 
     def _note(self) -> None:
         if self.done == self.noted:
             return
-        self.blade.reach("before note")
+        self.kill_switch.reach("before note")
         super()._note()
-        self.blade.reach("after note")
+        self.kill_switch.reach("after note")
 
     def stop(self, grace: float) -> None:
-        self.blade.reach("before stop")
+        self.kill_switch.reach("before stop")
         super().stop(grace)
-        self.blade.reach("after stop")
+        self.kill_switch.reach("after stop")
 
     def sweep(self) -> None:
-        self.blade.reach("before sweep")
+        self.kill_switch.reach("before sweep")
         super().sweep()
-        self.blade.reach("after sweep")
+        self.kill_switch.reach("after sweep")
 
     def finish(self) -> None:
-        self.blade.reach("before finish")
+        self.kill_switch.reach("before finish")
         super().finish()
-        self.blade.reach("after finish")
+        self.kill_switch.reach("after finish")
 
 
 def main(told: list) -> None:

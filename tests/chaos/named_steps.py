@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]  # what `tests` is imported from
 NAP = 0.2
 
 
@@ -132,7 +133,7 @@ class Arm(NamedTuple):
     room: int = 0
 
 
-class Blade:
+class KillSwitch:
     """Kills the process that it is in, with a real SIGKILL, when that gets to an armed step."""
 
     def __init__(self, arms: list[Arm], victim: str, run: str = "") -> None:

@@ -23,8 +23,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from named_steps import HERE, Arm, Blade, arms_of
-
 from fleet.adapters.coders.plain.scripted import ScriptedCoder
 from fleet.adapters.processes.clock import SystemClock
 from fleet.adapters.processes.keepers import Keepers
@@ -35,17 +33,18 @@ from fleet.domain.errors import FleetError
 from fleet.domain.run import Host, Progress
 from fleet.domain.task import SECOND
 from fleet.ports import Put
+from tests.chaos.named_steps import HERE, ROOT, Arm, KillSwitch, arms_of
 
-BOOT = "import sys; sys.path[:0] = {paths!r}; import named_keeper; named_keeper.main({arms!r})"
+BOOT = "import sys; sys.path[:0] = {paths!r}; from tests.chaos import named_keeper; named_keeper.main({arms!r})"
 METHODS = {"commit": "tip"}  # of a checkout; the others are called as they are
 
 
 class Named:
     """A port. The moments before and after each of its calls have names."""
 
-    def __init__(self, port: Any, blade: Blade) -> None:
+    def __init__(self, port: Any, kill_switch: KillSwitch) -> None:
         self._port = port
-        self._blade = blade
+        self._kill_switch = kill_switch
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._port, name)
@@ -56,9 +55,9 @@ class Named:
 
     def _call(self, name: str, real: Any, *args: Any, **more: Any) -> Any:
         what = self._called(name, *args)
-        self._blade.reach(f"before {what}")
+        self._kill_switch.reach(f"before {what}")
         result = real(*args, **more)
-        self._blade.reach(f"after {what}{self._about(result)}")
+        self._kill_switch.reach(f"after {what}{self._about(result)}")
         return result
 
     def _called(self, name: str, *args: Any) -> str:
@@ -147,21 +146,21 @@ def shift(moved: Path | None) -> int:
 class NamedKeepers(Keepers):
     """Starts named keepers. A few moments are in the middle of what it does."""
 
-    def __init__(self, app: App, blade: Blade, arms: list[Arm]) -> None:
+    def __init__(self, app: App, kill_switch: KillSwitch, arms: list[Arm]) -> None:
         root = app.daemon.keep_code()
         super().__init__(app.home.runs, bell=app.home.bell, root=root)
-        self._boot = BOOT.format(paths=[str(root), str(HERE)], arms=[list(a) for a in arms])
-        self._blade = blade
+        self._boot = BOOT.format(paths=[str(root), str(ROOT)], arms=[list(a) for a in arms])
+        self._kill_switch = kill_switch
 
     def _order(self, *args: Any) -> dict[str, Any]:
-        self._blade.reach("within launch")
+        self._kill_switch.reach("within launch")
         return super()._order(*args)
 
     def _append(self, run_id: str, record: dict[str, Any], *, key: str = "") -> None:
-        if "text" in record and self._blade.armed("within tell"):
+        if "text" in record and self._kill_switch.armed("within tell"):
             with (self.folder(run_id) / "input").open("a") as file:
                 file.write(json.dumps({"n": 99, "key": key, **record})[:-9])
-            self._blade.reach("within tell")
+            self._kill_switch.reach("within tell")
         super()._append(run_id, record, key=key)
 
 
@@ -180,29 +179,29 @@ class NamedApp(App):
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__(Path(spec["repo"]), spec["env"], listening=True)
         self.arms = arms_of(spec.get("arms", []))
-        self.blade = Blade(self.arms, "supervisor")
+        self.kill_switch = KillSwitch(self.arms, "supervisor")
         self.moved = Path(spec["moved"]) if spec.get("moved") else None
         self.lease = float(spec.get("lease", 0))
 
     @cached_property
     def keepers(self) -> Keepers:
-        return NamedKeepers(self, self.blade, self.arms)
+        return NamedKeepers(self, self.kill_switch, self.arms)
 
     @cached_property
     def files(self) -> Any:
-        return Named(super().files, self.blade)
+        return Named(super().files, self.kill_switch)
 
     def coder(self, name: str, project: str = "") -> Any:
         return NamedCoder(self.arms) if name == "scripted" else super().coder(name, project)
 
     def checkout(self, project: str) -> Any:
-        return NamedCheckout(super().checkout(project), self.blade)
+        return NamedCheckout(super().checkout(project), self.kill_switch)
 
     def supervisor(self, **given: Any) -> Any:
         made = super().supervisor(**given)
-        store = NamedStore(self.store, self.blade)
+        store = NamedStore(self.store, self.kill_switch)
         store.moved, store.lease = self.moved, self.lease
-        launcher = NamedLauncher(self.keepers, self.blade)
+        launcher = NamedLauncher(self.keepers, self.kill_switch)
         launcher.lease = self.lease * 2 / 3
         made._parts = replace(
             made._parts,
@@ -217,7 +216,7 @@ class NamedApp(App):
     def _watch_hooks(self) -> None:
         """A hook of git's, or the set-up, says that it is at work in a file, if one asks for it."""
         for name in ("post-checkout", "post-merge", "set-up"):
-            for arm in self.blade.armed(f"within {name}"):
+            for arm in self.kill_switch.armed(f"within {name}"):
                 (self.home.path / f"ask {name}").touch()
                 threading.Thread(target=self._when_there, args=[name, arm], daemon=True).start()
 
@@ -226,7 +225,7 @@ class NamedApp(App):
         while not there.exists():
             time.sleep(0.002)
         there.unlink()
-        self.blade.strike(arm)
+        self.kill_switch.strike(arm)
 
 
 def become_supervisor(spec: dict[str, Any]) -> int:
@@ -248,7 +247,7 @@ def become_supervisor(spec: dict[str, Any]) -> int:
         return 70
 
 
-class Nursery:
+class SupervisorForker:
     def __init__(self) -> None:
         self._ended: dict[int, int] = {}
         self._living: set[int] = set()
@@ -283,4 +282,4 @@ class Nursery:
 
 if __name__ == "__main__":
     preload()
-    Nursery().serve()
+    SupervisorForker().serve()

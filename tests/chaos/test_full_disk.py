@@ -13,10 +13,11 @@ import subprocess
 import time
 
 import pytest
-from field import Field
-from holds import check_the_end
-from named_steps import Arm, fill, named
-from nursery import Nursery
+
+from tests.chaos.crashing_home import CrashingHome
+from tests.chaos.forker import SupervisorForker
+from tests.chaos.invariants import check_the_end
+from tests.chaos.named_steps import Arm, fill, named
 
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))
 SIZE = "24m"
@@ -42,20 +43,20 @@ MOMENTS = [
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    made = Nursery()
+def forker():
+    made = SupervisorForker()
     yield made
     made.close()
 
 
 @pytest.fixture
-def field(tmp_path, nursery):
+def crashing(tmp_path, forker):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(disk)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("a small filesystem can only be mounted by root")
-    made = Field(disk, nursery, SEED, settings={"TMPDIR": str(disk)}, log=tmp_path / "log")
+    made = CrashingHome(disk, forker, SEED, settings={"TMPDIR": str(disk)}, log=tmp_path / "log")
     try:
         yield made
     finally:
@@ -65,72 +66,74 @@ def field(tmp_path, nursery):
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def full(field: Field) -> None:
+def full(crashing: CrashingHome) -> None:
     """What a person sees of it."""
-    task = next(iter(field.kinds))
+    task = next(iter(crashing.kinds))
     for words in (["add", "Big", "--prompt", "x" * 9000], ["comment", task, "x" * 9000]):
-        refused = field.yard.type(*words, TMPDIR="/tmp")
+        refused = crashing.supervised.type(*words, TMPDIR="/tmp")
         assert refused.returncode == 3, refused
         assert "full" in refused.stderr or "No space left" in refused.stderr
         assert "Free some" in refused.stderr, refused.stderr
     for words in (["tasks"], ["show", task], ["run", "status"], ["questions"]):
-        seen = field.yard.type(*words, "--json", TMPDIR="/tmp")
+        seen = crashing.supervised.type(*words, "--json", TMPDIR="/tmp")
         assert seen.returncode in {0, 3}, seen
         assert "Traceback" not in seen.stderr
         assert json.loads(seen.stdout or seen.stderr)
 
 
-def finish(field: Field) -> None:
+def finish(crashing: CrashingHome) -> None:
     """By the supervisor that was there all the time."""
-    field.touched = dict.fromkeys(field.kinds, "disk")
-    field.loose |= {"asks", "gate"}  # its coder or its gate may not have been able to write
-    field.wait_for(field.all_over, "the end of every task", timeout=60)
-    field.wait_for(lambda: not field.yard.strays(), "the end of every process")
-    assert field.nursery.status(field.pid) is None
-    field.kill()
-    field.check()
-    check_the_end(field)
+    crashing.touched = dict.fromkeys(crashing.kinds, "disk")
+    crashing.loose |= {"asks", "gate"}  # its coder or its gate may not have been able to write
+    crashing.wait_for(crashing.all_over, "the end of every task", timeout=60)
+    crashing.wait_for(lambda: not crashing.supervised.strays(), "the end of every process")
+    assert crashing.forker.status(crashing.pid) is None
+    crashing.kill()
+    crashing.check()
+    check_the_end(crashing)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_disk_that_is_full_for_a_while_at_a_named_step_costs_nothing_but_time(field, moment):
+def test_a_disk_that_is_full_for_a_while_at_a_named_step_costs_nothing_but_time(crashing, moment):
     step = named(moment)
-    tasks = field.add(step.kind)
+    tasks = crashing.add(step.kind)
     for kind in ("plain", "asks"):
-        field.add(kind)
-    token = field.yard.place / "token"
+        crashing.add(kind)
+    token = crashing.supervised.place / "token"
     arm = Arm(step.victim, step.at, str(token), 1, tuple(tasks), "fill")
-    field.start(arm)
-    field.wait_for(token.exists, "the moment")
-    full(field)
-    (field.yard.place / "token.filler").unlink()
-    finish(field)
+    crashing.start(arm)
+    crashing.wait_for(token.exists, "the moment")
+    full(crashing)
+    (crashing.supervised.place / "token.filler").unlink()
+    finish(crashing)
 
 
 @pytest.mark.parametrize("room", [16, 24, 40, 56])
-def test_a_disk_with_little_room_when_a_keeper_starts_spoils_none_that_starts_later(field, room):
+def test_a_disk_with_little_room_when_a_keeper_starts_spoils_none_that_starts_later(crashing, room):
     """Python writes down what it has compiled; what did not fit must not be loaded for ever."""
-    (task,) = field.add("plain")
-    token = field.yard.place / "token"
+    (task,) = crashing.add("plain")
+    token = crashing.supervised.place / "token"
     arm = Arm("supervisor", "before launch", str(token), 1, (task,), "fill", room << 10)
-    field.start(arm)
-    field.wait_for(token.exists, "the moment")
-    field.wait_for(lambda: field.yard.home.joinpath("runs", f"{task}.1").exists(), "a launch")
+    crashing.start(arm)
+    crashing.wait_for(token.exists, "the moment")
+    crashing.wait_for(
+        lambda: crashing.supervised.home.joinpath("runs", f"{task}.1").exists(), "a launch"
+    )
     time.sleep(0.5)
-    (field.yard.place / "token.filler").unlink()
-    field.add("plain")
-    finish(field)
+    (crashing.supervised.place / "token.filler").unlink()
+    crashing.add("plain")
+    finish(crashing)
 
 
-def test_a_disk_that_gets_full_and_free_again_at_any_time_loses_nothing(field):
+def test_a_disk_that_gets_full_and_free_again_at_any_time_loses_nothing(crashing):
     rng = random.Random(SEED)
     for kind in ("plain", "dependent", "gate", "asks", "words", "spawns", "lingers"):
-        field.add(kind)
-    field.start()
-    filler = field.yard.place / "a.filler"
+        crashing.add(kind)
+    crashing.start()
+    filler = crashing.supervised.place / "a.filler"
     for _ in range(8):
         time.sleep(rng.uniform(0.0, 0.5))
         fill(str(filler))
         time.sleep(rng.uniform(0.0, 0.4))
         filler.unlink()
-    finish(field)
+    finish(crashing)

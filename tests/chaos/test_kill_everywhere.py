@@ -13,11 +13,11 @@ from collections import Counter
 
 import pytest
 
-from contract.launching import until
 from fleet.base import machine
 from fleet.domain.run import RunState
 from fleet.domain.task import MAX_LOSSES, TaskState
-from integration.yard import Yard
+from tests.contract.launching import until
+from tests.integration.supervised_home import SupervisedHome
 
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))
 VICTIMS = ("supervisor", "supervisor", "keeper", "coder")
@@ -26,8 +26,8 @@ NEEDS = {3: (0, 1), 5: (2,), 6: (3, 4), 8: (5,), 9: (6, 7, 8)}  # ten tasks, by 
 
 class Chaos:
     def __init__(self, place, seed):
-        self.yard = Yard(place)
-        self.yard.env |= {"FLEET_RUN_ATTEMPTS": "100", "FLEET_RUN_BACKOFF": "0.05"}
+        self.supervised = SupervisedHome(place)
+        self.supervised.env |= {"FLEET_RUN_ATTEMPTS": "100", "FLEET_RUN_BACKOFF": "0.05"}
         self.rng = random.Random(seed)
         self.seed = seed
         self.killed: Counter[str] = Counter()
@@ -45,7 +45,7 @@ class Chaos:
             if number % 3 == 0:
                 script.insert(1, "spawn 60")
             after = [ten[need] for need in NEEDS.get(number, ())]
-            ten.append(self.yard.add(*script, after=after))
+            ten.append(self.supervised.add(*script, after=after))
             self.steps[ten[-1]] = names
         self.tasks += ten
 
@@ -53,26 +53,26 @@ class Chaos:
         """At random moments, as often as that, with always something left to do."""
         while self.killed.total() < times:
             time.sleep(self.rng.uniform(0.0, 0.35))
-            if all(self.yard.state(t) == TaskState.DONE for t in self.tasks):
+            if all(self.supervised.state(t) == TaskState.DONE for t in self.tasks):
                 self.add_ten()
             victim = self.rng.choice(VICTIMS)
             if victim == "supervisor":
-                self.yard.end(signal.SIGKILL)
+                self.supervised.end(signal.SIGKILL)
                 time.sleep(self.rng.choice([0, 0, 0.3]))
-                self.yard.start("--max", "4")
+                self.supervised.start("--max", "4")
                 self.killed[victim] += 1
             elif run := self.some_run(victim):
                 self.kill_of(run, victim)
 
     def some_run(self, victim):
         """A task survives only so many lost runs, and that is not what is tried here."""
-        live = [r for r in self.yard.store.live_runs() if r.state is RunState.RUNNING]
+        live = [r for r in self.supervised.store.live_runs() if r.state is RunState.RUNNING]
         if victim == "keeper":
             live = [r for r in live if self.lost[r.task] < MAX_LOSSES - 1]
         return self.rng.choice(live) if live else None
 
     def kill_of(self, run, victim):
-        keeper = self.yard.keeper(run.id)
+        keeper = self.supervised.keeper(run.id)
         pids = [keeper] if victim == "keeper" else sorted(machine.children(keeper))
         if not pids or keeper not in machine.in_session(keeper):
             return
@@ -84,15 +84,17 @@ class Chaos:
         self.lost[run.task] += victim == "keeper"
 
     def check(self):
-        yard = self.yard
-        yard.wait(*self.tasks, timeout=60)
-        until(lambda: not yard.store.live_runs())
-        runs = [r for t in self.tasks for r in yard.store.runs(t)]
+        supervised = self.supervised
+        supervised.wait(*self.tasks, timeout=60)
+        until(lambda: not supervised.store.live_runs())
+        runs = [r for t in self.tasks for r in supervised.store.runs(t)]
         assert all(r.state is RunState.ENDED for r in runs)
-        ended = Counter(e.run for e in yard.store.events(limit=100_000) if e.type == "run.ended")
+        ended = Counter(
+            e.run for e in supervised.store.events(limit=100_000) if e.type == "run.ended"
+        )
         assert ended == Counter(r.id for r in runs)
-        assert [s for s in yard.store.slots().values() if s.holders] == []
-        until(lambda: not yard.strays(), why=f"no process of any run: {yard.strays()}")
+        assert [s for s in supervised.store.slots().values() if s.holders] == []
+        until(lambda: not supervised.strays(), why=f"no process of any run: {supervised.strays()}")
         for task in self.tasks:
             self.check_commits(task)
         assert all(r.outcome.gone for r in runs)
@@ -104,8 +106,8 @@ class Chaos:
         while todo:
             one = todo.pop()
             wanted += self.steps[one]
-            todo += [t for t in self.yard.task(one).after if self.steps[t][0] not in wanted]
-        found = Counter(self.yard.commits(self.yard.run(task).workspace.branch))
+            todo += [t for t in self.supervised.task(one).after if self.steps[t][0] not in wanted]
+        found = Counter(self.supervised.commits(self.supervised.run(task).workspace.branch))
         assert {name: found[name] for name in wanted} == dict.fromkeys(wanted, 1), task
 
 
@@ -114,14 +116,14 @@ def run_chaos(place, times, capsys):
     begun = time.monotonic()
     try:
         chaos.add_ten()
-        chaos.yard.start("--max", "4")
+        chaos.supervised.start("--max", "4")
         chaos.kill(times)
         endings = chaos.check()
     except AssertionError as error:
-        states = [chaos.yard.story(t).partition("\n")[0] for t in chaos.tasks]
+        states = [chaos.supervised.story(t).partition("\n")[0] for t in chaos.tasks]
         raise AssertionError(f"SEED={SEED}: {error}\n" + "\n".join(states)) from error
     finally:
-        chaos.yard.close()
+        chaos.supervised.close()
     with capsys.disabled():
         took = time.monotonic() - begun
         print(f"\nSEED={SEED}: {dict(chaos.killed)} killed in {took:.0f} s; {dict(endings)}")

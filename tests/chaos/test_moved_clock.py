@@ -13,13 +13,13 @@ import os
 import time
 
 import pytest
-from field import Field
-from named_steps import Blade
-from named_supervisor import NamedStore
-from nursery import Nursery
-from simulator import Simulation
 
 from fleet.domain.task import TaskState
+from tests.chaos.crashing_home import CrashingHome
+from tests.chaos.forker import SupervisorForker
+from tests.chaos.named_steps import KillSwitch
+from tests.chaos.named_supervisor import NamedStore
+from tests.chaos.simulator import Simulation
 
 SEEDS = int(os.environ.get("SEEDS", "600"))
 BATCH = 50
@@ -39,119 +39,123 @@ def test_one_host_loses_nothing_however_its_clock_is_moved_while_it_crashes(star
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    made = Nursery()
+def forker():
+    made = SupervisorForker()
     yield made
     made.close()
 
 
 @pytest.fixture
-def field(tmp_path, nursery):
+def crashing(tmp_path, forker):
     """Everybody looks at one clock, which can be moved."""
-    made = Field(tmp_path, nursery, 0)
-    store = NamedStore(made.store, Blade([], ""))
+    made = CrashingHome(tmp_path, forker, 0)
+    store = NamedStore(made.store, KillSwitch([], ""))
     store.moved = made.moved
-    made.yard.client.app.store = made.yard.store = made.store = store
+    made.supervised.client.app.store = made.supervised.store = made.store = store
     yield made
     made.close()
 
 
-def move(field: Field, seconds: int) -> None:
-    mine = field.moved.with_suffix(".new")
+def move(crashing: CrashingHome, seconds: int) -> None:
+    mine = crashing.moved.with_suffix(".new")
     mine.write_text(str(seconds))
-    mine.replace(field.moved)
+    mine.replace(crashing.moved)
 
 
-def at_work(field: Field, *tasks: str) -> None:
+def at_work(crashing: CrashingHome, *tasks: str) -> None:
     for task in tasks:
-        field.wait_for(lambda task=task: _works(field, task), f"{task} at work")
+        crashing.wait_for(lambda task=task: _works(crashing, task), f"{task} at work")
 
 
-def _works(field: Field, task: str) -> bool:
+def _works(crashing: CrashingHome, task: str) -> bool:
     """Or has: a question may be answered, and heard in the next run, before anybody looks."""
-    runs = field.store.runs(task)
-    return bool(runs and runs[0].started_at) and "begun" in field.yard.transcript(task, 1)
+    runs = crashing.store.runs(task)
+    return bool(runs and runs[0].started_at) and "begun" in crashing.supervised.transcript(task, 1)
 
 
 @pytest.mark.parametrize("way", [HOURS, -HOURS])
-def test_runs_go_on_and_end_as_they_would_have(field, way):
-    tasks = [field.add(kind)[-1] for kind in ("plain", "gate", "lingers", "spawns", "asks")]
-    field.start()
-    at_work(field, *tasks)
-    move(field, way)
-    more = [field.add(kind)[-1] for kind in ("plain", "words")]
-    at_work(field, *more)
-    move(field, -way)
-    field.add("plain")
-    field.wait_for(field.all_over, "the end of every task")
-    field.kill()
-    field.finish()
+def test_runs_go_on_and_end_as_they_would_have(crashing, way):
+    tasks = [crashing.add(kind)[-1] for kind in ("plain", "gate", "lingers", "spawns", "asks")]
+    crashing.start()
+    at_work(crashing, *tasks)
+    move(crashing, way)
+    more = [crashing.add(kind)[-1] for kind in ("plain", "words")]
+    at_work(crashing, *more)
+    move(crashing, -way)
+    crashing.add("plain")
+    crashing.wait_for(crashing.all_over, "the end of every task")
+    crashing.kill()
+    crashing.finish()
 
 
 @pytest.mark.parametrize("way", [HOURS, -HOURS])
-def test_runs_are_adopted_when_the_clock_was_moved_meanwhile(field, way):
-    (task,) = field.add("words")
-    field.start()
-    at_work(field, task)
-    field.kill()
-    move(field, way)
-    field.finish()
-    assert len(field.store.runs(task)) == 1
+def test_runs_are_adopted_when_the_clock_was_moved_meanwhile(crashing, way):
+    (task,) = crashing.add("words")
+    crashing.start()
+    at_work(crashing, task)
+    crashing.kill()
+    move(crashing, way)
+    crashing.finish()
+    assert len(crashing.store.runs(task)) == 1
 
 
-def test_an_answer_from_a_clock_that_was_ahead_is_heard(field):
+def test_an_answer_from_a_clock_that_was_ahead_is_heard(crashing):
     """It bears a later time than the run that is to hear it."""
-    (task,) = field.add("asks")
-    field.start()
-    while field.yard.endings(task) != ["asked"]:
+    (task,) = crashing.add("asks")
+    crashing.start()
+    while crashing.supervised.endings(task) != ["asked"]:
         time.sleep(0.01)
-    field.kill()
-    move(field, HOURS)
-    field.mind()
-    move(field, 0)
-    field.finish()
+    crashing.kill()
+    move(crashing, HOURS)
+    crashing.mind()
+    move(crashing, 0)
+    crashing.finish()
 
 
 @pytest.mark.parametrize("way", [HOURS, -HOURS])
-def test_a_time_limit_counts_the_time_that_has_passed(field, way):
+def test_a_time_limit_counts_the_time_that_has_passed(crashing, way):
     """Two seconds are over after two seconds, and not because of two hours that never were."""
-    task = field.yard.add("say begun", "sleep 60", time_limit=2, attempts=1)
-    field.start()
-    at_work(field, task)
+    task = crashing.supervised.add("say begun", "sleep 60", time_limit=2, attempts=1)
+    crashing.start()
+    at_work(crashing, task)
     begun = time.monotonic()
-    move(field, way)
+    move(crashing, way)
     time.sleep(0.7)
-    assert field.yard.state(task) == TaskState.RUNNING, field.yard.story(task)
-    field.wait_for(lambda: field.yard.state(task) == TaskState.FAILED, "its end", timeout=10)
-    assert field.yard.endings(task) == ["timed_out"]
+    assert crashing.supervised.state(task) == TaskState.RUNNING, crashing.supervised.story(task)
+    crashing.wait_for(
+        lambda: crashing.supervised.state(task) == TaskState.FAILED, "its end", timeout=10
+    )
+    assert crashing.supervised.endings(task) == ["timed_out"]
     assert 0.7 < time.monotonic() - begun < 8
 
 
-def test_progress_is_reported_when_the_clock_was_set_back(field):
-    task = field.yard.add("say begun", "usage 100 1", "sleep 1.2", "usage 200 2", "sleep 60")
-    field.start()
-    field.wait_for(lambda: tokens(field, task) == 100, "the first report")
-    move(field, -HOURS)
-    field.wait_for(lambda: tokens(field, task) == 300, "the second report", timeout=8)
+def test_progress_is_reported_when_the_clock_was_set_back(crashing):
+    task = crashing.supervised.add(
+        "say begun", "usage 100 1", "sleep 1.2", "usage 200 2", "sleep 60"
+    )
+    crashing.start()
+    crashing.wait_for(lambda: tokens(crashing, task) == 100, "the first report")
+    move(crashing, -HOURS)
+    crashing.wait_for(lambda: tokens(crashing, task) == 300, "the second report", timeout=8)
 
 
-def tokens(field: Field, task: str) -> int:
-    runs = field.store.runs(task)
-    found = field.store.progress([r.id for r in runs])
+def tokens(crashing: CrashingHome, task: str) -> int:
+    runs = crashing.store.runs(task)
+    found = crashing.store.progress([r.id for r in runs])
     return sum(p.usage.input for p in found.values())
 
 
-def test_a_postponed_task_waits_until_its_time_of_day_and_says_so(field):
+def test_a_postponed_task_waits_until_its_time_of_day_and_says_so(crashing):
     """Set back by two hours, the clock makes it wait for two more; set right again, it does not."""
-    task = field.yard.add("say begun", "fail 1 broken")
-    field.yard.env["FLEET_RUN_BACKOFF"] = "1"
-    field.start()
-    field.wait_for(lambda: field.yard.endings(task) == ["failed"], "its first failure")
-    move(field, -HOURS)
+    task = crashing.supervised.add("say begun", "fail 1 broken")
+    crashing.supervised.env["FLEET_RUN_BACKOFF"] = "1"
+    crashing.start()
+    crashing.wait_for(lambda: crashing.supervised.endings(task) == ["failed"], "its first failure")
+    move(crashing, -HOURS)
     time.sleep(2)
-    assert field.yard.endings(task) == ["failed"]
-    left = (field.store.task(task).tally.not_before - field.store.now()) / 1_000_000
+    assert crashing.supervised.endings(task) == ["failed"]
+    left = (crashing.store.task(task).tally.not_before - crashing.store.now()) / 1_000_000
     assert HOURS - 100 < left < HOURS + 5
-    move(field, 0)
-    field.wait_for(lambda: field.yard.state(task) == TaskState.DONE, "its end")
-    assert field.yard.endings(task) == ["failed", "succeeded"]
+    move(crashing, 0)
+    crashing.wait_for(lambda: crashing.supervised.state(task) == TaskState.DONE, "its end")
+    assert crashing.supervised.endings(task) == ["failed", "succeeded"]

@@ -21,9 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from field import Field
-from named_steps import HERE, STEPS, Arm, Step
-from nursery import Nursery
+
+from tests.chaos.crashing_home import CrashingHome
+from tests.chaos.forker import SupervisorForker
+from tests.chaos.named_steps import HERE, STEPS, Arm, Step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,49 +53,49 @@ def chains(times: int, seed: int) -> list[Chain]:
     return [Chain(seed + number, part) for number, part in enumerate(parts)]
 
 
-def play(place: Path, nursery: Nursery, chain: Chain) -> list[tuple[str, str, Counter]]:
+def play(place: Path, forker: SupervisorForker, chain: Chain) -> list[tuple[str, str, Counter]]:
     """Of each hit its victim, its step and how the runs of its tasks ended."""
-    field = Field(place, nursery, chain.seed)
+    crashing = CrashingHome(place, forker, chain.seed)
     try:
         for step, nth in chain.hits:
-            field.hit(step, nth)
-        field.finish()
-        return [(h.victim, h.step, _endings(field, h.tasks)) for h in field.hits]
+            crashing.hit(step, nth)
+        crashing.finish()
+        return [(h.victim, h.step, _endings(crashing, h.tasks)) for h in crashing.hits]
     except Exception as error:
-        words = str(error) if "seed" in str(error) else f"{error}\n{field.story()}"
+        words = str(error) if "seed" in str(error) else f"{error}\n{crashing.story()}"
         raise AssertionError(f"SEED={SEED}: {words}") from None
     finally:
-        field.close()
+        crashing.close()
 
 
-def _endings(field: Field, tasks: tuple[str, ...]) -> Counter:
-    return Counter(ending for task in tasks for ending in field.yard.endings(task))
+def _endings(crashing: CrashingHome, tasks: tuple[str, ...]) -> Counter:
+    return Counter(ending for task in tasks for ending in crashing.supervised.endings(task))
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    made = Nursery()
+def forker():
+    made = SupervisorForker()
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("number", range(-(-len(STEPS) // CHAIN)))
-def test_whoever_dies_at_whichever_step_nothing_is_lost_twice_or_stuck(number, tmp_path, nursery):
-    play(tmp_path, nursery, chains(1, SEED)[number])
+def test_whoever_dies_at_whichever_step_nothing_is_lost_twice_or_stuck(number, tmp_path, forker):
+    play(tmp_path, forker, chains(1, SEED)[number])
 
 
 @pytest.mark.parametrize("at", ["before look", "after look", "before read", "after read lines"])
-def test_a_supervisor_that_is_slow_between_two_looks_misses_nothing(at, tmp_path, nursery):
-    field = Field(tmp_path, nursery, SEED)
+def test_a_supervisor_that_is_slow_between_two_looks_misses_nothing(at, tmp_path, forker):
+    crashing = CrashingHome(tmp_path, forker, SEED)
     try:
         for kind in ("plain", "asks", "words"):
-            field.add(kind)
-        field.start(Arm("supervisor", at, "", act="nap"))
-        field.wait_for(field.all_over, "the end of every task")
-        field.kill()
-        field.finish()
+            crashing.add(kind)
+        crashing.start(Arm("supervisor", at, "", act="nap"))
+        crashing.wait_for(crashing.all_over, "the end of every task")
+        crashing.kill()
+        crashing.finish()
     finally:
-        field.close()
+        crashing.close()
 
 
 @pytest.mark.slow
@@ -117,8 +118,8 @@ def test_the_same_many_times_over(tmp_path, capsys):
 
 
 @pytest.mark.skipif("HOME_NUMBER" not in os.environ, reason="HOME_NUMBER names what to play again")
-def test_one_of_those_homes_again(tmp_path, nursery):
-    play(tmp_path, nursery, chains(TIMES, SEED)[int(os.environ["HOME_NUMBER"])])
+def test_one_of_those_homes_again(tmp_path, forker):
+    play(tmp_path, forker, chains(TIMES, SEED)[int(os.environ["HOME_NUMBER"])])
 
 
 def _play_all(place: Path, todo: list[Chain], capsys) -> tuple[list, list[str]]:
@@ -126,12 +127,12 @@ def _play_all(place: Path, todo: list[Chain], capsys) -> tuple[list, list[str]]:
     failures: list[str] = []
 
     def work(share: list[Chain]) -> None:
-        nursery = Nursery()
+        forker = SupervisorForker()
         for chain in share:
             where = place / str(chain.seed)
             where.mkdir()
             try:
-                done.extend(play(where, nursery, chain))
+                done.extend(play(where, forker, chain))
                 shutil.rmtree(where)
             except AssertionError as error:
                 failures.append(f"home {chain.seed - SEED}, {error}")
@@ -139,7 +140,7 @@ def _play_all(place: Path, todo: list[Chain], capsys) -> tuple[list, list[str]]:
                     print(f"FAILED: {failures[-1]}\n", flush=True)
             with capsys.disabled():
                 print(f"{len(done)} hits, {len(failures)} homes failed", flush=True)
-        nursery.close()
+        forker.close()
 
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(work, [todo[n::WORKERS] for n in range(WORKERS)]))

@@ -11,12 +11,12 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from simulator import Simulation
 
 from fleet.domain.errors import Unavailable
 from fleet.domain.task import Limits, Spec, Task, TaskState
 from fleet.ports import Pulse, Put
 from fleet.testing.fakes import FakeNodes
+from tests.chaos.simulator import Simulation
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Node

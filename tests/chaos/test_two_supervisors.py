@@ -10,15 +10,15 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
-from field import Field
-from holds import living_marks
-from nursery import Nursery
 
-from contract.launching import is_alive, until
 from fleet.app import App
 from fleet.base import machine
 from fleet.client import Client
 from fleet.domain.task import TaskState
+from tests.chaos.crashing_home import CrashingHome
+from tests.chaos.forker import SupervisorForker
+from tests.chaos.invariants import living_marks
+from tests.contract.launching import is_alive, until
 
 TIMES = 50
 LEASE = 6.0  # seconds of a host's; a keeper's is two thirds of that
@@ -26,133 +26,139 @@ WORK = "run sh -c 'case $FLEET_RUN_ID in *.1) sleep {seconds};; esac'"  # a seco
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    made = Nursery()
+def forker():
+    made = SupervisorForker()
     yield made
     made.close()
 
 
 @pytest.fixture
-def field(tmp_path, nursery):
-    made = Field(tmp_path, nursery, 0)
+def crashing(tmp_path, forker):
+    made = CrashingHome(tmp_path, forker, 0)
     yield made
     made.close()
 
 
-def test_of_two_that_start_at_once_one_supervises_and_the_other_is_refused(field):
+def test_of_two_that_start_at_once_one_supervises_and_the_other_is_refused(crashing):
     kinds = ("plain", "words", "asks", "gate", "dependent")
     for number in range(TIMES):
         if number % 5 == 0:
-            field.add(kinds[number // 5 % len(kinds)])
-        both = {field.start(), field.start()}
-        ended = until(lambda both=both: statuses(field, both), why=field.story)
-        assert [*ended.values()] == [1], field.story()
-        (field.pid,) = both - {*ended}
-        until(field.supervises, why=field.story)
-        assert field.yard.client.app.home.supervisor_pid() == field.pid
-        field.kill()
-        field.check()
-    assert field.yard.said().count("(already_running)") == TIMES
-    field.finish()
+            crashing.add(kinds[number // 5 % len(kinds)])
+        both = {crashing.start(), crashing.start()}
+        ended = until(lambda both=both: statuses(crashing, both), why=crashing.story)
+        assert [*ended.values()] == [1], crashing.story()
+        (crashing.pid,) = both - {*ended}
+        until(crashing.supervises, why=crashing.story)
+        assert crashing.supervised.client.app.home.supervisor_pid() == crashing.pid
+        crashing.kill()
+        crashing.check()
+    assert crashing.supervised.said().count("(already_running)") == TIMES
+    crashing.finish()
 
 
-def statuses(field: Field, pids: set[int]) -> dict[int, int]:
-    asked = {pid: field.nursery.status(pid) for pid in pids}
+def statuses(crashing: CrashingHome, pids: set[int]) -> dict[int, int]:
+    asked = {pid: crashing.forker.status(pid) for pid in pids}
     return {pid: status for pid, status in asked.items() if status is not None}
 
 
-def joined(place, nursery, url: str, repo=None) -> Field:
+def joined(place, forker, url: str, repo=None) -> CrashingHome:
     """A host with a home of its own, on the shared store."""
-    made = Field(place, nursery, 0, settings={"FLEET_STORE_URL": url})
-    yard = made.yard
-    yard.store.close()
-    yard.repo = repo or yard.repo
-    yard.client = Client(App(yard.repo, yard.env))
-    made.store = yard.store = yard.client.app.store
+    made = CrashingHome(place, forker, 0, settings={"FLEET_STORE_URL": url})
+    supervised = made.supervised
+    supervised.store.close()
+    supervised.repo = repo or supervised.repo
+    supervised.client = Client(App(supervised.repo, supervised.env))
+    made.store = supervised.store = supervised.client.app.store
     return made
 
 
 @pytest.fixture
-def hosts(tmp_path, nursery, postgres_url):
+def hosts(tmp_path, forker, postgres_url):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    one = joined(tmp_path / "one", nursery, postgres_url)
-    two = joined(tmp_path / "two", nursery, postgres_url, one.yard.repo)
+    one = joined(tmp_path / "one", forker, postgres_url)
+    two = joined(tmp_path / "two", forker, postgres_url, one.supervised.repo)
     yield one, two
     two.close()
     one.close()
 
 
-def begin(one: Field, two: Field, seconds: int = 60) -> list[str]:
+def begin(one: CrashingHome, two: CrashingHome, seconds: int = 60) -> list[str]:
     """Three tasks at work for so long on the one host, and the other looks on."""
     work = WORK.format(seconds=seconds)
     script = ("say begun", "write a.txt x", "commit a", work, "write b.txt x", "commit b")
-    tasks = [one.yard.add(*script) for _ in range(3)]
+    tasks = [one.supervised.add(*script) for _ in range(3)]
     one.start(lease=LEASE)
     for task in tasks:
-        until(lambda task=task: "begun" in one.yard.transcript(task), why=one.story)
-        until(lambda task=task: one.yard.run(task).started_at, why=one.story)
+        until(lambda task=task: "begun" in one.supervised.transcript(task), why=one.story)
+        until(lambda task=task: one.supervised.run(task).started_at, why=one.story)
     two.start(lease=LEASE)
     until(two.supervises, why=two.story)
     return tasks
 
 
-def keepers(field: Field) -> list[int]:
-    return [field.yard.keeper(f.parent.name) for f in field.yard.home.glob("runs/*/keeper.json")]
+def keepers(crashing: CrashingHome) -> list[int]:
+    return [
+        crashing.supervised.keeper(f.parent.name)
+        for f in crashing.supervised.home.glob("runs/*/keeper.json")
+    ]
 
 
-def never_two(one: Field, two: Field) -> None:
+def never_two(one: CrashingHome, two: CrashingHome) -> None:
     """No task is worked on in two runs at once."""
     seen = [working(one, two), working(one, two)]
     twice = [{task for task, count in found.items() if count > 1} for found in seen]
     assert not twice[0] & twice[1], seen
 
 
-def working(one: Field, two: Field) -> Counter:
+def working(one: CrashingHome, two: CrashingHome) -> Counter:
     marks = {}
-    for field in (one, two):
-        for file in field.yard.home.glob("runs/*/keeper.json"):
+    for crashing in (one, two):
+        for file in crashing.supervised.home.glob("runs/*/keeper.json"):
             with suppress(FileNotFoundError, ValueError):
                 marks[json.loads(file.read_text()).get("mark", "")] = file.parent.name
     runs = {marks[mark] for mark in living_marks() if mark in marks}
     return Counter(run.split(".")[0] for run in runs)
 
 
-def taken_over(one: Field, two: Field, tasks: list[str]) -> None:
+def taken_over(one: CrashingHome, two: CrashingHome, tasks: list[str]) -> None:
     """Every task is done, by the other host, and once."""
     end = time.monotonic() + 60
-    while not all(two.yard.state(t) == TaskState.DONE for t in tasks):
+    while not all(two.supervised.state(t) == TaskState.DONE for t in tasks):
         assert time.monotonic() < end, two.story()
         never_two(one, two)
         time.sleep(0.05)
     for task in tasks:
         first, second = two.store.runs(task)
-        assert two.yard.endings(task) == ["lost", "succeeded"], two.yard.story(task)
+        assert two.supervised.endings(task) == ["lost", "succeeded"], two.supervised.story(task)
         assert first.host != second.host
         assert second.workspace.branch != first.workspace.branch
-        found = Counter(two.yard.commits(second.workspace.branch))
+        found = Counter(two.supervised.commits(second.workspace.branch))
         assert (found["a"], found["b"]) == (1, 1), found
     ended = Counter(e.run for e in two.store.events(limit=10_000) if e.type == "run.ended")
     assert set(ended.values()) == {1}
     assert not [row for row in two.store.slots().values() if row.holders]
 
 
-def both_work(one: Field, two: Field) -> None:
+def both_work(one: CrashingHome, two: CrashingHome) -> None:
     """A host that is back takes tasks again, and nothing of before is left anywhere."""
     until(one.supervises, why=one.story)
     two.kill()
-    task = one.yard.add("say begun", "write c.txt x", "commit c")
-    until(lambda: one.yard.state(task) == TaskState.DONE, timeout=30, why=one.story)
-    assert one.yard.endings(task) == ["succeeded"]
-    assert "bug in fleet" not in one.yard.said() + two.yard.said()
-    until(lambda: not one.yard.strays() and not two.yard.strays(), why="no process is left")
+    task = one.supervised.add("say begun", "write c.txt x", "commit c")
+    until(lambda: one.supervised.state(task) == TaskState.DONE, timeout=30, why=one.story)
+    assert one.supervised.endings(task) == ["succeeded"]
+    assert "bug in fleet" not in one.supervised.said() + two.supervised.said()
+    until(
+        lambda: not one.supervised.strays() and not two.supervised.strays(),
+        why="no process is left",
+    )
 
 
 @pytest.mark.real
 def test_when_a_machine_dies_another_takes_its_tasks_over(hosts):
     one, two = hosts
     tasks = begin(one, two)
-    coders = one.yard.strays()
+    coders = one.supervised.strays()
     one.kill()
     for pid in (*keepers(one), *coders):
         with suppress(ProcessLookupError):
@@ -167,7 +173,7 @@ def test_keepers_end_their_coders_before_another_host_starts_their_tasks(hosts):
     one, two = hosts
     tasks = begin(one, two)
     one.kill()
-    coders = one.yard.strays()
+    coders = one.supervised.strays()
     until(lambda: len(two.store.runs(tasks[0])) == 2, timeout=30, why=two.story)
     assert not [pid for pid in coders if is_alive(pid)]
     taken_over(one, two, tasks)
@@ -179,7 +185,7 @@ def test_keepers_end_their_coders_before_another_host_starts_their_tasks(hosts):
 def test_a_host_that_wakes_up_after_its_lease_writes_nothing_about_its_runs(hosts):
     one, two = hosts
     tasks = begin(one, two)
-    coders = one.yard.strays()
+    coders = one.supervised.strays()
     os.kill(one.pid, signal.SIGSTOP)  # in a transaction, perhaps: the server ends that in 30 s
     until(lambda: len(two.store.runs(tasks[0])) == 2, timeout=75, why=two.story)
     assert not [pid for pid in coders if is_alive(pid)]
@@ -187,8 +193,8 @@ def test_a_host_that_wakes_up_after_its_lease_writes_nothing_about_its_runs(host
     os.kill(one.pid, signal.SIGCONT)
     taken_over(one, two, tasks)
     assert {task: two.store.runs(task)[0] for task in tasks} == before
-    assert one.nursery.status(one.pid) is None
-    assert not any(machine.marked(mark) for mark in one.yard.marks())
+    assert one.forker.status(one.pid) is None
+    assert not any(machine.marked(mark) for mark in one.supervised.marks())
     both_work(one, two)
 
 
@@ -200,7 +206,11 @@ def test_a_host_that_was_killed_and_came_back_in_time_keeps_its_runs(hosts):
     time.sleep(LEASE / 4)
     one.start(lease=LEASE)
     for task in tasks:
-        until(lambda task=task: one.yard.state(task) == TaskState.DONE, timeout=30, why=one.story)
-        assert one.yard.endings(task) == ["succeeded"]
+        until(
+            lambda task=task: one.supervised.state(task) == TaskState.DONE,
+            timeout=30,
+            why=one.story,
+        )
+        assert one.supervised.endings(task) == ["succeeded"]
         assert len(one.store.runs(task)) == 1
     both_work(one, two)

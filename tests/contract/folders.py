@@ -32,7 +32,7 @@ def known_coder(name: str) -> str:
     return name
 
 
-class Desk:
+class Scratch:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.clock = FakeClock()

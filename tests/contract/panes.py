@@ -8,12 +8,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from launching import ENV, Rig, until
-
 from fleet.adapters.processes.keepers import Keepers
 from fleet.adapters.tmux.terminals import Terminals
 from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import Launch, ScreenState
+from tests.contract.launching import ENV, Rig, until
 
 RUN = "t-1.1"
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from checkouts import checkout_in, git, make_repo, picture, prepared, site
 
 from fleet.domain.errors import Refused
 from fleet.domain.task import Spec
 from fleet.testing.fakes import FakeCheckout
+from tests.contract.checkouts import checkout_in, git, make_repo, picture, prepared, site
 
 
 class Real:

@@ -6,13 +6,13 @@ import threading
 import time
 
 import pytest
-from launching import until
 
 from fleet.adapters.home.bell import Bell
 from fleet.adapters.processes.clock import SystemClock
 from fleet.adapters.processes.threads import WIDTH, ThreadJobs
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import InlineJobs
+from tests.contract.launching import until
 
 
 @pytest.fixture(params=["real", "fake"])

@@ -6,14 +6,14 @@ import threading
 import time
 
 import pytest
-from launching import until
-from panes import RUN, Panes
 
 from fleet.adapters.tmux.terminals import LIMIT
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import ScreenState
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine, FakeTerminal
+from tests.contract.launching import until
+from tests.contract.panes import RUN, Panes
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
-from launching import is_alive
 
 from fleet.domain.errors import Refused
 from fleet.domain.task import Spec
 from fleet.ports import Merge
+from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
+from tests.contract.launching import is_alive
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 
 from fleet.adapters.git import commit as committing
 from fleet.adapters.git.land import open_pull_request, push
 from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.run import Workspace
+from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 
 # Not GitHub's program: it writes down what it is called with, and says where the request is.
 GH = """#!/bin/sh

@@ -6,15 +6,24 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from checkouts import WHO, checkout_in, commit, git, make_repo, picture, prepared, site
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from trees import files_of, raw, state_of
 
 from fleet.adapters.git.kept import drop, find_kept, keep, list_kept
 from fleet.adapters.git.repo import Repo
 from fleet.adapters.git.restore import restore
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
+from tests.contract.checkouts import (
+    WHO,
+    checkout_in,
+    commit,
+    git,
+    make_repo,
+    picture,
+    prepared,
+    site,
+)
+from tests.contract.trees import files_of, raw, state_of
 
 
 @pytest.fixture

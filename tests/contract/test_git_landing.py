@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 
 from fleet.adapters.git.land import diff, merge, open_pull_request, push
 from fleet.domain.errors import NotFound, Refused, Unavailable
+from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 
 
 @pytest.fixture

@@ -7,11 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from checkouts import WHO, checkout_in, commit, git, make_repo, picture, prepared, site
 
 from fleet.adapters.git.repo import is_name
 from fleet.domain.errors import BadInput, FleetError, Refused
 from fleet.domain.task import Spec
+from tests.contract.checkouts import (
+    WHO,
+    checkout_in,
+    commit,
+    git,
+    make_repo,
+    picture,
+    prepared,
+    site,
+)
 
 GOOD = [
     "a/b", "a-b", "v1.2", "fix/login_2", "läden/店", "🚢", "x" * 200, "a/" + "y" * 200, "A#1",

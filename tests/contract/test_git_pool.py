@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from checkouts import checkout_in, commit, git, make_repo, prepared, site
-from test_git_crashes import in_a_child, kill
 
 from fleet.domain.task import Spec
+from tests.contract.checkouts import checkout_in, commit, git, make_repo, prepared, site
+from tests.contract.test_git_crashes import in_a_child, kill
 
 ROUNDS = int(os.environ.get("ROUNDS", "8"))
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
-from test_git_crashes import in_a_child, kill
-from trees import files_of
 
 from fleet.adapters.git.kept import find_kept, list_kept
 from fleet.adapters.git.repo import Repo
 from fleet.adapters.git.restore import restore
 from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
+from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
+from tests.contract.test_git_crashes import in_a_child, kill
+from tests.contract.trees import files_of
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from checkouts import commit, git, make_repo, picture, prepared, site
 
 from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
 from fleet.adapters.git.ports import Ports
 from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
 from fleet.domain.task import Spec
+from tests.contract.checkouts import commit, git, make_repo, picture, prepared, site
 
 
 @pytest.fixture

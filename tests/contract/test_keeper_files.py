@@ -11,14 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from launching import ENV, Rig, is_alive, shell, until
 
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
+from tests.contract.launching import ENV, Rig, is_alive, shell, until
 
 RUN = "t-1.1"
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]  # what `tests` is imported from
 
 
 @pytest.fixture
@@ -162,12 +162,12 @@ def _python(script, **more):
 FULL = """
 set -e
 mount -t tmpfs -o size=128k tmpfs "$1"
-exec "$2" -c "import sys; sys.path.insert(0, '$3'); import test_keeper_files as t; t.full_disk('$1')"
+exec "$2" -c "import sys; sys.path.insert(0, '$3'); from tests.contract import test_keeper_files as t; t.full_disk('$1')"
 """
 
 
 def test_a_full_disk_swallows_no_ending_and_no_request_to_stop(tmp_path):
-    argv = ["unshare", "-m", "sh", "-c", FULL, "sh", tmp_path, sys.executable, HERE]
+    argv = ["unshare", "-m", "sh", "-c", FULL, "sh", tmp_path, sys.executable, ROOT]
     asked = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
     if asked.returncode:
         pytest.skip(f"a small disk cannot be mounted here: {asked.stderr.decode().strip()}")

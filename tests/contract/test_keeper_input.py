@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from launching import ENV, Rig, python, shell, until
 
 from fleet.ports import Launch, Presence
+from tests.contract.launching import ENV, Rig, python, shell, until
 
 RUN = "t-1.1"
 CAT = Launch(("cat",), "/", ENV)

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import Rig, is_alive, python, shell, until
 
 from fleet.base import machine
 from fleet.ports import Launch, Presence
+from tests.contract.launching import Rig, is_alive, python, shell, until
 
 RUN = "t-1.1"
 

@@ -4,13 +4,13 @@ import json
 import os
 
 import pytest
-from launching import Rig, is_alive, shell, until
 
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine
+from tests.contract.launching import Rig, is_alive, shell, until
 
 RUN = "t-1.1"
 

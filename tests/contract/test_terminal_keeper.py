@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from launching import is_alive, until
-from panes import RUN, Panes
 
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Presence, ScreenState
+from tests.contract.launching import is_alive, until
+from tests.contract.panes import RUN, Panes
 
 
 @pytest.fixture

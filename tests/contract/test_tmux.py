@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from launching import until
-from panes import Panes
 
 from fleet.adapters.tmux.tmux import RECORDED, Tmux
 from fleet.domain.errors import Unavailable
+from tests.contract.launching import until
+from tests.contract.panes import Panes
 
 BRANCHES = [
     "main", "feature/login", "v1.2", "a:b", "a.b", "-lead", "täglich/übung", "日本語", "x" * 200,

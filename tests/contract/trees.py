@@ -7,7 +7,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from checkouts import WHO
+from tests.contract.checkouts import WHO
 
 
 def files_of(root: Path) -> dict[bytes, tuple[str, bytes]]:

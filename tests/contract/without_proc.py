@@ -4,10 +4,10 @@ import os
 import signal
 
 import pytest
-from launching import Rig, shell, until
 
 from fleet.base import machine
 from fleet.ports import Presence
+from tests.contract.launching import Rig, shell, until
 
 RUN = "t-1.1"
 

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from tree import TOP, files
+
+from tests.docs.tree import TOP, files
 
 FRAGMENT = re.compile(r"[a-z0-9-]+\.(added|changed|fixed)\.md")
 

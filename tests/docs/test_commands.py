@@ -7,9 +7,9 @@ import shlex
 
 import click
 import pytest
-from tree import files, name
 
 from fleet.cli.root import root
+from tests.docs.tree import files, name
 
 PAGES = files("README.md", "CONTRIBUTING.md", "docs/*.md")
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)

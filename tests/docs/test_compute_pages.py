@@ -12,8 +12,9 @@ import subprocess
 
 import pytest
 import yaml
-from test_commands import complaint, typed
-from tree import TOP, files, name
+
+from tests.docs.test_commands import complaint, typed
+from tests.docs.tree import TOP, files, name
 
 PAGES = [
     TOP / "docs" / page

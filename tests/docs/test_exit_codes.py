@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from tree import TOP, files
-
 from fleet.cli.agents.calls import BUSY
 from fleet.domain import errors
+from tests.docs.tree import TOP, files
 
 PAGE = TOP / "docs" / "reference" / "exit-codes.md"
 KINDS = {kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type)}

@@ -3,7 +3,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tree import TOP, files, name
+
+from tests.docs.tree import TOP, files, name
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)

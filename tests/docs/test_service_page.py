@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_commands import complaint
+
+from tests.docs.test_commands import complaint
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/run-as-a-service.md").read_text("utf-8")
 

@@ -8,7 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tree import SOURCE, TOP, files, name
+
+from tests.docs.tree import SOURCE, TOP, files, name
 
 MODULES = [path for path in files("src/fleet/*.py") if path.stat().st_size]
 MAY_PRINT = {
@@ -53,14 +54,6 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             found.add("fleet" if node.level else (node.module or "").split(".")[0])
     return found
-
-
-def test_no_two_modules_of_the_tests_have_one_name():
-    """All of their directories are on one path: the second of a name would be the first."""
-    packages = {path.parent for path in files("tests/*__init__.py")}
-    modules = [p for p in files("tests/*.py") if p.parent not in packages]
-    found = Counter(p.stem for p in modules if p.stem not in {"conftest", "record"})
-    assert [stem for stem, count in found.items() if count > 1] == []
 
 
 def test_the_domain_needs_nothing_but_the_standard_library():

@@ -3,7 +3,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tree import files, name
+
+from tests.docs.tree import files, name
 
 # Written in pieces, so that this file does not contain what it looks for.
 FORBIDDEN = {

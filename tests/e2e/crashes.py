@@ -1,4 +1,4 @@
-"""A desk at which `fleet create` is killed, or interrupted, at a chosen effect that it has."""
+"""A scratch at which `fleet create` is killed, or interrupted, at a chosen effect that it has."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 
-from desk import Desk, until
-
 from fleet.adapters.tmux.tmux import Tmux
+from tests.e2e.scratch import Scratch, until
 
 HOOK = Path(__file__).parent / "crashing"
 PROMPT = "write note.txt new"
@@ -23,7 +22,7 @@ class Picture(tuple):
     __slots__ = ()
 
 
-class CrashDesk(Desk):
+class CrashDesk(Scratch):
     """With an agent at work, a branch and a worktree of the user's own, and unsaved changes."""
 
     def __init__(self, root: Path) -> None:

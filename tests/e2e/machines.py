@@ -1,4 +1,4 @@
-"""A desk with two machines that serve models, and a stand-in for LiteLLM between."""
+"""A scratch home with two machines that serve models, and a stand-in for LiteLLM between."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
-from desk import Desk
-
 from fleet.testing.fake_node.node import FakeNode
-from free_ports import free_ports
-from litellm_stand_in import litellm_stand_in
+from tests.e2e.scratch import Scratch
+from tests.free_ports import free_ports
+from tests.litellm_stand_in import litellm_stand_in
 
 FLEET = """\
 project:
@@ -40,41 +39,41 @@ agents:
 
 class Machines:
     def __init__(self, root) -> None:
-        self.desk = Desk(root)
+        self.scratch = Scratch(root)
         self.root = root
         self.litellm()
         self.laptop = FakeNode(["qwen2.5-coder:7b"], calls=True).start()
         self.mini = FakeNode(["qwen2.5-coder:32b"], calls=True).start()
         self.port = free_ports()
-        self.file = self.desk.repo / "fleet.yaml"
+        self.file = self.scratch.repo / "fleet.yaml"
         self.write()
 
     def litellm(self, version: str = "1.106.2") -> None:
-        self.desk.env["FLEET_GATEWAY_PYTHON"] = str(litellm_stand_in(self.root / "own", version))
+        self.scratch.env["FLEET_GATEWAY_PYTHON"] = str(litellm_stand_in(self.root / "own", version))
 
     def write(self, text: str = FLEET) -> None:
         nodes = {"laptop": self.laptop.url, "mini": self.mini.url}
         self.file.write_text(text.format(port=self.port, **nodes))
 
     def close(self) -> None:
-        self.desk.type("down", "--agents")
+        self.scratch.type("down", "--agents")
         self.laptop.stop()
         self.mini.stop()
 
     def shell(self, line: str) -> None:
         """As a person types what was printed."""
         subprocess.run(
-            ["bash", "-c", line], cwd=self.desk.repo, env=self.desk.env, check=True, timeout=60,
+            ["bash", "-c", line], cwd=self.scratch.repo, env=self.scratch.env, check=True, timeout=60,
             capture_output=True,
         )  # fmt: skip
 
     def services(self) -> dict:
-        held = self.desk.data("gateway", "status")["services"]
+        held = self.scratch.data("gateway", "status")["services"]
         return {each["name"]: each for each in held}
 
     def ask(self, model: str = "claude-haiku-local", session: str = "s-1") -> dict:
         """Through the gateway, as a coder would."""
-        key = (self.desk.home / "gateway.key").read_text().strip()
+        key = (self.scratch.home / "gateway.key").read_text().strip()
         body = {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/chat/completions",

@@ -1,4 +1,4 @@
-"""`fleet serve` over somebody's desk, and what one asks it over HTTP."""
+"""`fleet serve` over a scratch home, and what one asks it over HTTP."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import re
 import signal
 import subprocess
 
-from desk import FLEET, Desk, until
+from tests.e2e.scratch import FLEET, Scratch, until
 
 
 class Served:
-    def __init__(self, desk: Desk, *words: str, env=None) -> None:
-        self.desk, self.words = desk, words
-        self.env = desk.env | (env or {})
-        self.log = desk.root / "server.log"
+    def __init__(self, scratch: Scratch, *words: str, env=None) -> None:
+        self.scratch, self.words = scratch, words
+        self.env = scratch.env | (env or {})
+        self.log = scratch.root / "server.log"
         self.start()
 
     def start(self) -> None:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [FLEET, "serve", "--port", "0", *self.words],
-                cwd=self.desk.repo,
+                cwd=self.scratch.repo,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -40,7 +40,7 @@ class Served:
         return self.process.wait(30)
 
     def token(self, name: str = "ann", role: str = "coordinator", *words: str) -> str:
-        return self.desk("token", "create", name, "--role", role, *words).strip()
+        return self.scratch("token", "create", name, "--role", role, *words).strip()
 
     def raw(self, method: str, path: str, body=None, *, token: str = "", headers=None):
         """The status, the headers and the text."""
@@ -60,7 +60,7 @@ class Served:
 
     def close(self) -> None:
         """Nothing of it is left, agents included."""
-        for task in self.desk.data("tasks", "--status", "running"):
-            self.desk.type("cancel", task["id"])  # it may just have ended
+        for task in self.scratch.data("tasks", "--status", "running"):
+            self.scratch.type("cancel", task["id"])  # it may just have ended
         if self.process.poll() is None:
             self.end()

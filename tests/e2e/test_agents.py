@@ -8,241 +8,244 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from crashes import LONG
-from desk import Desk, until
 
 from fleet.adapters.tmux.tmux import Tmux
+from tests.e2e.crashes import LONG
+from tests.e2e.scratch import Scratch, until
 
 ODD = ["it's", "$(touch x)", "two\nlines", "C-c", "-x --help", "tab\there", "ünï 🚀", "end\\"]
 
 
 @pytest.fixture
-def desk(tmp_path):
-    made = Desk(tmp_path)
+def scratch(tmp_path):
+    made = Scratch(tmp_path)
     yield made
     for agent in made.data("list", "--everywhere"):
         made.type("kill", agent["task"], "--force")
 
 
-def agents(desk, *words: str) -> dict[str, dict]:
-    return {a["branch"]: a for a in desk.data("list", *words)}
+def agents(scratch, *words: str) -> dict[str, dict]:
+    return {a["branch"]: a for a in scratch.data("list", *words)}
 
 
-def rests(desk, branch: str) -> None:
+def rests(scratch, branch: str) -> None:
     """Its turn is over."""
-    until(lambda: agents(desk)[branch]["doing"] == "waiting", f"{branch} to have done its turn")
+    until(lambda: agents(scratch)[branch]["doing"] == "waiting", f"{branch} to have done its turn")
 
 
-def heard(desk, task: str) -> list[str]:
+def heard(scratch, task: str) -> list[str]:
     """What its program took as prompts, exactly."""
-    lines = (desk.home / "runs" / f"{task}.1" / "transcript").read_text().splitlines()
+    lines = (scratch.home / "runs" / f"{task}.1" / "transcript").read_text().splitlines()
     said = [json.loads(line) for line in lines]
     return [s["text"] for s in said if s["kind"] in {"turn", "heard"} and s.get("text")]
 
 
-def test_create_makes_a_branch_a_worktree_and_a_terminal_and_its_prompt_is_taken(desk):
-    said = desk("create", "fix-auth", "--prompt", "say Fix the login")
+def test_create_makes_a_branch_a_worktree_and_a_terminal_and_its_prompt_is_taken(scratch):
+    said = scratch("create", "fix-auth", "--prompt", "say Fix the login")
     assert said.startswith("Created fix-auth (t-1): scripted")
     assert "fleet attach fix-auth" in said
-    rests(desk, "fix-auth")
-    agent = agents(desk)["fix-auth"]
+    rests(scratch, "fix-auth")
+    agent = agents(scratch)["fix-auth"]
     assert (agent["doing"], agent["terminal"]) == ("waiting", True)
     assert agent["memory"] > 1_000_000
-    assert "fix-auth" in desk.git("branch", "--list", "fix-auth")
-    assert heard(desk, "t-1") == ["say Fix the login"]
-    assert "t-1" in desk("tasks")
+    assert "fix-auth" in scratch.git("branch", "--list", "fix-auth")
+    assert heard(scratch, "t-1") == ["say Fix the login"]
+    assert "t-1" in scratch("tasks")
 
 
-def test_a_branch_that_is_called_like_a_task_is_sat_down_at_by_its_own_task(desk):
-    said = desk("create", "t-7", "--prompt", "say Hi")
+def test_a_branch_that_is_called_like_a_task_is_sat_down_at_by_its_own_task(scratch):
+    said = scratch("create", "t-7", "--prompt", "say Hi")
     assert said.startswith("Created t-7 (t-1)")
     assert "fleet attach t-1\n" in said
 
 
-def test_without_a_prompt_it_waits_for_the_first_word(desk):
-    desk("create", "empty")
-    assert agents(desk)["empty"]["doing"] in {"idle", "starting"}
-    assert desk("prompt", "empty", "say Hello") == "t-1 has heard it (m-1).\n"
-    assert heard(desk, "t-1") == ["say Hello"]
+def test_without_a_prompt_it_waits_for_the_first_word(scratch):
+    scratch("create", "empty")
+    assert agents(scratch)["empty"]["doing"] in {"idle", "starting"}
+    assert scratch("prompt", "empty", "say Hello") == "t-1 has heard it (m-1).\n"
+    assert heard(scratch, "t-1") == ["say Hello"]
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_text_arrives_byte_for_byte_as_the_first_prompt_and_as_a_later_one(desk, text):
-    desk("create", "odd", "--prompt", text)
-    rests(desk, "odd")
-    assert desk("prompt", "odd", "--", text) == "t-1 has heard it (m-1).\n"
-    assert heard(desk, "t-1") == [text, text]
+def test_text_arrives_byte_for_byte_as_the_first_prompt_and_as_a_later_one(scratch, text):
+    scratch("create", "odd", "--prompt", text)
+    rests(scratch, "odd")
+    assert scratch("prompt", "odd", "--", text) == "t-1 has heard it (m-1).\n"
+    assert heard(scratch, "t-1") == [text, text]
 
 
-def test_so_does_a_first_prompt_that_is_too_long_for_an_argument(desk):
-    desk("create", "long", "--prompt", LONG)
-    assert heard(desk, "t-1") == [LONG]
+def test_so_does_a_first_prompt_that_is_too_long_for_an_argument(scratch):
+    scratch("create", "long", "--prompt", LONG)
+    assert heard(scratch, "t-1") == [LONG]
 
 
 def test_words_that_are_sent_while_it_starts_wait_for_its_first_prompt_and_are_not_taken_for_it(
-    desk,
+    scratch,
 ):
-    created = desk.start("create", "slow", "--prompt", "late 2\nsleep 1")
-    until((desk.home / "runs" / "t-1.1" / "transcript").exists, "its program", 20)
-    said = desk("prompt", "slow", "say Later", "--queue", "--wait", "30")
+    created = scratch.start("create", "slow", "--prompt", "late 2\nsleep 1")
+    until((scratch.home / "runs" / "t-1.1" / "transcript").exists, "its program", 20)
+    said = scratch("prompt", "slow", "say Later", "--queue", "--wait", "30")
     assert said == "t-1 has heard it (m-1).\n"
-    assert heard(desk, "t-1") == ["late 2\nsleep 1", "say Later"]
+    assert heard(scratch, "t-1") == ["late 2\nsleep 1", "say Later"]
     assert created.wait(30) == 0
     created.communicate()
 
 
-def test_a_first_prompt_that_begins_no_turn_is_not_waited_for_for_ever(desk):
-    desk.type("create", "never", "--prompt", "late 600", "--wait", "1")
-    said = desk("prompt", "never", "say Now", "--queue", "--wait", "60")
+def test_a_first_prompt_that_begins_no_turn_is_not_waited_for_for_ever(scratch):
+    scratch.type("create", "never", "--prompt", "late 600", "--wait", "1")
+    said = scratch("prompt", "never", "say Now", "--queue", "--wait", "60")
     assert said == "t-1 has heard it (m-1).\n"
-    assert heard(desk, "t-1") == ["say Now"]
+    assert heard(scratch, "t-1") == ["say Now"]
 
 
-def test_the_command_waits_for_the_last_of_several(desk):
+def test_the_command_waits_for_the_last_of_several(scratch):
     setup = 'case "$FLEET_BRANCH" in *-B) sleep 2;; esac'
-    desk("fanout", "3", "few", "--prompt", "say Hi", env={"FLEET_WORKSPACE_SETUP": setup})
-    assert [heard(desk, f"t-{n}") for n in (2, 3, 4)] == [["say Hi"]] * 3
+    scratch("fanout", "3", "few", "--prompt", "say Hi", env={"FLEET_WORKSPACE_SETUP": setup})
+    assert [heard(scratch, f"t-{n}") for n in (2, 3, 4)] == [["say Hi"]] * 3
 
 
-def test_a_prompt_is_confirmed_or_refused_with_the_reason(desk):
-    desk("create", "busy", "--prompt", "sleep 3")
-    refused = desk.fails("prompt", "busy", "say More", status=1)
+def test_a_prompt_is_confirmed_or_refused_with_the_reason(scratch):
+    scratch("create", "busy", "--prompt", "sleep 3")
+    refused = scratch.fails("prompt", "busy", "say More", status=1)
     assert "is busy with its turn" in refused
     assert "--queue" in refused
-    queued = desk("prompt", "busy", "say More", "--queue", "--wait", "20")
+    queued = scratch("prompt", "busy", "say More", "--queue", "--wait", "20")
     assert queued == "t-1 has heard it (m-1).\n"
-    assert heard(desk, "t-1") == ["sleep 3", "say More"]
+    assert heard(scratch, "t-1") == ["sleep 3", "say More"]
 
 
-def test_the_same_words_are_heard_as_often_as_they_are_sent(desk):
-    desk("create", "again", "--prompt", "say More")
+def test_the_same_words_are_heard_as_often_as_they_are_sent(scratch):
+    scratch("create", "again", "--prompt", "say More")
     for _ in range(2):
-        rests(desk, "again")
-        desk("prompt", "again", "say More")
-    assert heard(desk, "t-1") == ["say More"] * 3
+        rests(scratch, "again")
+        scratch("prompt", "again", "say More")
+    assert heard(scratch, "t-1") == ["say More"] * 3
 
 
-def test_an_agent_whose_program_ended_is_not_typed_into(desk):
-    desk("create", "short", "--prompt", "exit 3")
-    until(lambda: agents(desk)["short"]["doing"] == "exited", "its end", 20)
-    assert agents(desk)["short"]["exit"] == 3
-    assert "exited 3" in desk("list")
-    refused = desk.fails("prompt", "short", "rm -rf nothing", status=1)
+def test_an_agent_whose_program_ended_is_not_typed_into(scratch):
+    scratch("create", "short", "--prompt", "exit 3")
+    until(lambda: agents(scratch)["short"]["doing"] == "exited", "its end", 20)
+    assert agents(scratch)["short"]["exit"] == 3
+    assert "exited 3" in scratch("list")
+    refused = scratch.fails("prompt", "short", "rm -rf nothing", status=1)
     assert "has exited with status 3" in refused
-    desk("list", "--repair")
-    assert (desk.home / "runs" / "t-1.1" / "screen.txt").exists()
-    assert Tmux(desk.home).panes() == []  # its terminal is closed with its run
-    assert desk.data("show", "t-1")["task"]["status"] == "failed"
-    assert "has exited" in desk.fails("prompt", "short", "rm -rf nothing", status=1)
-    assert desk.data("show", "t-1")["task"]["status"] == "failed"
+    scratch("list", "--repair")
+    assert (scratch.home / "runs" / "t-1.1" / "screen.txt").exists()
+    assert Tmux(scratch.home).panes() == []  # its terminal is closed with its run
+    assert scratch.data("show", "t-1")["task"]["status"] == "failed"
+    assert "has exited" in scratch.fails("prompt", "short", "rm -rf nothing", status=1)
+    assert scratch.data("show", "t-1")["task"]["status"] == "failed"
 
 
-def press(desk, key: str) -> None:
+def press(scratch, key: str) -> None:
     """As somebody who sits at the terminal of the first agent."""
-    pane = json.loads((desk.home / "runs" / "t-1.1" / "keeper.json").read_text())["pane"]
-    argv = ["tmux", "-L", Tmux(desk.home).socket, "send-keys", "-t", pane, key]
+    pane = json.loads((scratch.home / "runs" / "t-1.1" / "keeper.json").read_text())["pane"]
+    argv = ["tmux", "-L", Tmux(scratch.home).socket, "send-keys", "-t", pane, key]
     subprocess.run(argv, check=True, timeout=20)
 
 
-def test_a_dialog_is_seen_never_typed_into_and_over_once_it_is_answered(desk):
-    desk("create", "asks", "--prompt", "errand 30 rm -rf build")
-    until(lambda: agents(desk)["asks"]["doing"] == "permission", "its dialog")
-    assert "asks for a permission" in desk.fails("prompt", "asks", "yes", status=1)
-    assert "permission" in desk("list")
-    assert "it said wants: rm -rf build" in desk("explain", "asks")
-    press(desk, "Enter")
-    until(lambda: agents(desk)["asks"]["doing"] == "working", "that it goes on")
-    assert "full_screen.spinner" in desk("explain", "asks")
-    press(desk, "Escape")
-    until(lambda: agents(desk)["asks"]["doing"] == "waiting", "that it was interrupted")
+def test_a_dialog_is_seen_never_typed_into_and_over_once_it_is_answered(scratch):
+    scratch("create", "asks", "--prompt", "errand 30 rm -rf build")
+    until(lambda: agents(scratch)["asks"]["doing"] == "permission", "its dialog")
+    assert "asks for a permission" in scratch.fails("prompt", "asks", "yes", status=1)
+    assert "permission" in scratch("list")
+    assert "it said wants: rm -rf build" in scratch("explain", "asks")
+    press(scratch, "Enter")
+    until(lambda: agents(scratch)["asks"]["doing"] == "working", "that it goes on")
+    assert "full_screen.spinner" in scratch("explain", "asks")
+    press(scratch, "Escape")
+    until(lambda: agents(scratch)["asks"]["doing"] == "waiting", "that it was interrupted")
 
 
-def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(desk):
-    desk("create", "mute", "--prompt", "forget")
-    until(lambda: agents(desk)["mute"]["doing"] == "waiting", "that its screen is looked at")
-    assert "full_screen.empty-box" in desk("explain", "mute")
-    assert desk("prompt", "mute", "say More") == "t-1 has heard it (m-1).\n"
-    assert heard(desk, "t-1") == ["forget", "say More"]
+def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(scratch):
+    scratch("create", "mute", "--prompt", "forget")
+    until(lambda: agents(scratch)["mute"]["doing"] == "waiting", "that its screen is looked at")
+    assert "full_screen.empty-box" in scratch("explain", "mute")
+    assert scratch("prompt", "mute", "say More") == "t-1 has heard it (m-1).\n"
+    assert heard(scratch, "t-1") == ["forget", "say More"]
 
 
-def test_a_name_that_no_branch_can_have_is_refused_before_anything_is_made(desk):
+def test_a_name_that_no_branch_can_have_is_refused_before_anything_is_made(scratch):
     for name in ("..", ".", "", "a..b", "a b", "-x", "a.lock"):
-        assert "name of a branch" in desk.fails("create", "--", name, status=2)
-    assert desk.data("tasks", "--all") == []
-    assert not list((desk.home / "worktrees").glob("*/*")) if desk.home.exists() else True
+        assert "name of a branch" in scratch.fails("create", "--", name, status=2)
+    assert scratch.data("tasks", "--all") == []
+    assert not list((scratch.home / "worktrees").glob("*/*")) if scratch.home.exists() else True
 
 
-def test_a_base_that_is_not_there_is_refused_before_anything_is_made(desk):
-    said = desk.fails("create", "x", "--base", "nope", "--prompt", "say Hi", status=2)
+def test_a_base_that_is_not_there_is_refused_before_anything_is_made(scratch):
+    said = scratch.fails("create", "x", "--base", "nope", "--prompt", "say Hi", status=2)
     assert "There is no commit 'nope'" in said
     assert "git branch" in said
-    desk.fails("fanout", "2", "x", "--base", "nope", "--prompt", "say Hi", status=2)
-    assert desk.data("tasks", "--all") == []
+    scratch.fails("fanout", "2", "x", "--base", "nope", "--prompt", "say Hi", status=2)
+    assert scratch.data("tasks", "--all") == []
 
 
 @pytest.mark.parametrize("name", ["a/b", "v1.2", "größe", "x" * 200])
-def test_any_valid_branch_will_do(desk, name):
-    desk("create", name, "--prompt", "say Hi")
-    assert desk.data("show", name)["task"]["id"] == "t-1"
-    rests(desk, name)
+def test_any_valid_branch_will_do(scratch, name):
+    scratch("create", name, "--prompt", "say Hi")
+    assert scratch.data("show", name)["task"]["id"] == "t-1"
+    rests(scratch, name)
 
 
-def test_a_fan_out_is_a_task_with_children_named_by_letters(desk):
-    said = desk("fanout", "3", "auth", "--prompt", "say Refactor")
+def test_a_fan_out_is_a_task_with_children_named_by_letters(scratch):
+    said = scratch("fanout", "3", "auth", "--prompt", "say Refactor")
     assert [line.split()[1] for line in said.splitlines()[:3]] == ["auth-A", "auth-B", "auth-C"]
-    found = agents(desk)
+    found = agents(scratch)
     assert {a["batch"] for a in found.values()} == {"t-1"}
-    assert "Batch t-1" in desk("list", "--grouped")
-    assert desk.data("show", "auth-A2")["task"]["id"] == desk.data("show", "auth-B")["task"]["id"]
+    assert "Batch t-1" in scratch("list", "--grouped")
+    assert (
+        scratch.data("show", "auth-A2")["task"]["id"]
+        == scratch.data("show", "auth-B")["task"]["id"]
+    )
 
 
-def test_multi_gives_each_its_own_prompt(desk):
-    desk("multi", "one:say First", "two:say Second: with a colon")
-    assert heard(desk, "t-2") == ["say First"]
-    assert heard(desk, "t-3") == ["say Second: with a colon"]
+def test_multi_gives_each_its_own_prompt(scratch):
+    scratch("multi", "one:say First", "two:say Second: with a colon")
+    assert heard(scratch, "t-2") == ["say First"]
+    assert heard(scratch, "t-3") == ["say Second: with a colon"]
 
 
-def test_multi_with_a_pair_that_is_none_starts_nothing(desk):
-    assert "has no prompt" in desk.fails("multi", "one:say First", "two", status=2)
-    assert "is there twice" in desk.fails("multi", "a:x", "a:y", status=2)
-    assert desk.data("tasks", "--all") == []
+def test_multi_with_a_pair_that_is_none_starts_nothing(scratch):
+    assert "has no prompt" in scratch.fails("multi", "one:say First", "two", status=2)
+    assert "is there twice" in scratch.fails("multi", "a:x", "a:y", status=2)
+    assert scratch.data("tasks", "--all") == []
 
 
-def test_kill_keeps_the_work_then_clears_everything_away(desk):
-    desk("create", "gone", "--prompt", "write note.txt precious")
-    path = agents(desk)["gone"]["path"]
-    said = desk("kill", "gone")
+def test_kill_keeps_the_work_then_clears_everything_away(scratch):
+    scratch("create", "gone", "--prompt", "write note.txt precious")
+    path = agents(scratch)["gone"]["path"]
+    said = scratch("kill", "gone")
     assert f"Removed {path}." in said
     assert "Kept what was not merged: t-1/1" in said
-    assert agents(desk) == {}
-    desk("kept", "restore", "t-1/1", "--branch", "back")
-    assert "precious" in desk.git("show", "back:note.txt")
+    assert agents(scratch) == {}
+    scratch("kept", "restore", "t-1/1", "--branch", "back")
+    assert "precious" in scratch.git("show", "back:note.txt")
 
 
-def test_a_name_that_was_killed_before_means_the_agent_that_has_it_now(desk):
-    desk("create", "twice", "--prompt", "say One")
-    desk("kill", "twice")
-    said = desk("create", "twice", "--prompt", "say Two")
+def test_a_name_that_was_killed_before_means_the_agent_that_has_it_now(scratch):
+    scratch("create", "twice", "--prompt", "say One")
+    scratch("kill", "twice")
+    said = scratch("create", "twice", "--prompt", "say Two")
     branch = said.split()[1]
     assert f"fleet attach {branch}" in said
-    desk("kill", "twice")
-    assert desk.data("show", "t-2")["task"]["status"] == "cancelled"
-    assert agents(desk) == {}
+    scratch("kill", "twice")
+    assert scratch.data("show", "t-2")["task"]["status"] == "cancelled"
+    assert agents(scratch) == {}
 
 
-def test_a_pattern_kills_all_that_are_like_it_and_no_other(desk):
-    desk("multi", "auth-a:say x", "auth-b:say x", "docs:say x")
-    desk("kill", "auth-*", "--force")
-    assert set(agents(desk)) == {"docs"}
+def test_a_pattern_kills_all_that_are_like_it_and_no_other(scratch):
+    scratch("multi", "auth-a:say x", "auth-b:say x", "docs:say x")
+    scratch("kill", "auth-*", "--force")
+    assert set(agents(scratch)) == {"docs"}
 
 
-def test_one_that_cannot_be_cleared_away_holds_up_none_of_the_others(desk):
-    desk("multi", "a:say x", "b:write note.txt x", "c:say x")
-    paths = {branch: Path(agent["path"]) for branch, agent in agents(desk).items()}
-    rests(desk, "b")
+def test_one_that_cannot_be_cleared_away_holds_up_none_of_the_others(scratch):
+    scratch("multi", "a:say x", "b:write note.txt x", "c:say x")
+    paths = {branch: Path(agent["path"]) for branch, agent in agents(scratch).items()}
+    rests(scratch, "b")
     with Path(f"{paths['b']}.removing").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        done = desk.type("kill", "*", "--force")
+        done = scratch.type("kill", "*", "--force")
         assert done.returncode == 1
         assert f"Somebody else is removing {paths['b']}." in done.stdout
     assert {branch: path.exists() for branch, path in paths.items()} == {
@@ -250,69 +253,69 @@ def test_one_that_cannot_be_cleared_away_holds_up_none_of_the_others(desk):
         "b": True,
         "c": False,
     }
-    assert agents(desk) == {}
-    assert "Kept what was not merged: t-3/1" in desk("kill", "b")
+    assert agents(scratch) == {}
+    assert "Kept what was not merged: t-3/1" in scratch("kill", "b")
 
 
-def test_explain_prints_the_evidence(desk):
-    desk("create", "why", "--prompt", "say Hi")
-    rests(desk, "why")
-    said = desk("explain", "why")
+def test_explain_prints_the_evidence(scratch):
+    scratch("create", "why", "--prompt", "say Hi")
+    rests(scratch, "why")
+    said = scratch("explain", "why")
     assert "waiting" in said
     assert "it said result" in said
 
 
-def test_headless_agents_start_at_once_too(desk):
-    desk("create", "quiet", "--headless", "--prompt", "say Hi\nsleep 1")
-    assert desk.data("list")[0]["terminal"] is False
+def test_headless_agents_start_at_once_too(scratch):
+    scratch("create", "quiet", "--headless", "--prompt", "say Hi\nsleep 1")
+    assert scratch.data("list")[0]["terminal"] is False
 
 
-def test_outside_a_repository_it_says_what_to_do(desk, tmp_path):
+def test_outside_a_repository_it_says_what_to_do(scratch, tmp_path):
     place = tmp_path / "plain"
     place.mkdir()
-    assert "not in a git repository" in desk.fails("create", "x", cwd=place, status=2)
+    assert "not in a git repository" in scratch.fails("create", "x", cwd=place, status=2)
 
 
-def test_a_supervisor_that_runs_starts_it_and_delivers(desk):
-    with desk.supervisor():
-        desk("create", "kept", "--prompt", "say Hi")
-        rests(desk, "kept")
-        assert desk("prompt", "kept", "say More") == "t-1 has heard it (m-1).\n"
-        assert heard(desk, "t-1") == ["say Hi", "say More"]
-        desk("cancel", "kept")
-        until(lambda: Tmux(desk.home).panes() == [], "its terminal to be closed")
+def test_a_supervisor_that_runs_starts_it_and_delivers(scratch):
+    with scratch.supervisor():
+        scratch("create", "kept", "--prompt", "say Hi")
+        rests(scratch, "kept")
+        assert scratch("prompt", "kept", "say More") == "t-1 has heard it (m-1).\n"
+        assert heard(scratch, "t-1") == ["say Hi", "say More"]
+        scratch("cancel", "kept")
+        until(lambda: Tmux(scratch.home).panes() == [], "its terminal to be closed")
 
 
-def test_attach_becomes_tmux_at_its_terminal(desk):
-    desk("create", "seat", "--prompt", "say Hi")
-    asked = desk.type("attach", "seat")  # there is no terminal here, and tmux says so itself
+def test_attach_becomes_tmux_at_its_terminal(scratch):
+    scratch("create", "seat", "--prompt", "say Hi")
+    asked = scratch.type("attach", "seat")  # there is no terminal here, and tmux says so itself
     assert "not a terminal" in asked.stderr
     assert asked.returncode == 1
 
 
-def test_workers_are_spawned_and_dismissed_by_their_handles(desk):
-    assert desk("spawn", "alice", "say", "Fix the login").startswith("Created alice (t-1)")
-    assert heard(desk, "t-1") == ["say Fix the login"]
-    assert [w["branch"] for w in desk.data("workers")] == ["alice"]
-    assert desk("send", "alice", "say More", "--wait", "30") == "t-1 has heard it (m-1).\n"
-    desk("spawn", "bob", "sleep 9", "--spawn-mode", "process")
-    assert {w["branch"]: w["terminal"] for w in desk.data("workers")} == {
+def test_workers_are_spawned_and_dismissed_by_their_handles(scratch):
+    assert scratch("spawn", "alice", "say", "Fix the login").startswith("Created alice (t-1)")
+    assert heard(scratch, "t-1") == ["say Fix the login"]
+    assert [w["branch"] for w in scratch.data("workers")] == ["alice"]
+    assert scratch("send", "alice", "say More", "--wait", "30") == "t-1 has heard it (m-1).\n"
+    scratch("spawn", "bob", "sleep 9", "--spawn-mode", "process")
+    assert {w["branch"]: w["terminal"] for w in scratch.data("workers")} == {
         "alice": True,
         "bob": False,
     }
-    assert "alice (t-1) is cancelled." in desk("dismiss", "alice")
-    assert [w["branch"] for w in desk.data("workers")] == ["bob"]
-    assert "no agent 'alice'" in desk.fails("dismiss", "alice", status=2)
+    assert "alice (t-1) is cancelled." in scratch("dismiss", "alice")
+    assert [w["branch"] for w in scratch.data("workers")] == ["bob"]
+    assert "no agent 'alice'" in scratch.fails("dismiss", "alice", status=2)
 
 
-def test_words_of_an_agent_and_its_last_screen_are_there_when_it_has_ended(desk):
-    desk("create", "over", "--prompt", "say Hello")
-    assert "Hello" in desk("logs", "over")
-    desk("kill", "over")
-    file = desk.home / "runs" / "t-1.1" / "screen.txt"
+def test_words_of_an_agent_and_its_last_screen_are_there_when_it_has_ended(scratch):
+    scratch("create", "over", "--prompt", "say Hello")
+    assert "Hello" in scratch("logs", "over")
+    scratch("kill", "over")
+    file = scratch.home / "runs" / "t-1.1" / "screen.txt"
     assert "say Hello" in file.read_text()
-    said = desk.type("logs", "t-1")
+    said = scratch.type("logs", "t-1")
     assert "Hello" in said.stdout
     assert str(file) in said.stderr
-    assert str(file) in desk.data("explain", "t-1")["screen"]
-    assert "where its last screen is" in desk.fails("attach", "t-1", status=1)
+    assert str(file) in scratch.data("explain", "t-1")["screen"]
+    assert "where its last screen is" in scratch.fails("attach", "t-1", status=1)

@@ -9,40 +9,41 @@ import socket
 import subprocess
 
 import pytest
-from desk import Desk
+
+from tests.e2e.scratch import Scratch
 
 OPEN, RUNNING, DONE, CANCELLED, ASKING, FAILED = "t-1", "t-2", "t-3", "t-4", "t-5", "t-6"
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
+def scratch(tmp_path_factory):
     """A home with a task in every state, a question or two, and some files that are no prompts."""
-    desk = Desk(tmp_path_factory.mktemp("bad"))
+    scratch = Scratch(tmp_path_factory.mktemp("bad"))
     for title in ("Open", "Running", "Done", "Cancelled", "Asking", "Failed"):
         script = {"Running": "sleep 600", "Failed": "exit 3"}.get(title, "say Hello.")
-        desk.add(title, "--attempts", "1", script=script)
-    desk("pause", OPEN)
-    desk("cancel", CANCELLED)
-    desk.ask(ASKING, "First?")
-    desk.ask(ASKING, "Second?")
-    supervisor = desk.start("run")
-    desk.wait_for(FAILED, "failed")
-    desk.wait_for(DONE, "done")
-    desk.wait_for(RUNNING, "running")
+        scratch.add(title, "--attempts", "1", script=script)
+    scratch("pause", OPEN)
+    scratch("cancel", CANCELLED)
+    scratch.ask(ASKING, "First?")
+    scratch.ask(ASKING, "Second?")
+    supervisor = scratch.start("run")
+    scratch.wait_for(FAILED, "failed")
+    scratch.wait_for(DONE, "done")
+    scratch.wait_for(RUNNING, "running")
     supervisor.send_signal(signal.SIGINT)
     supervisor.communicate(timeout=30)
-    desk("comment", OPEN, "A note.")
-    (desk.root / "nul").write_bytes(b"a\0b")
-    (desk.root / "latin").write_bytes(b"caf\xe9")
-    (desk.root / "long").write_text("x" * 1_000_001)
-    yield desk
-    desk("cancel", RUNNING)
+    scratch("comment", OPEN, "A note.")
+    (scratch.root / "nul").write_bytes(b"a\0b")
+    (scratch.root / "latin").write_bytes(b"caf\xe9")
+    (scratch.root / "long").write_text("x" * 1_000_001)
+    yield scratch
+    scratch("cancel", RUNNING)
 
 
-def refused(desk, words, status, said, **given) -> None:
-    before = desk.facts()
-    stderr = desk.fails(*words, status=status, **given)
-    assert desk.facts() == before
+def refused(scratch, words, status, said, **given) -> None:
+    before = scratch.facts()
+    stderr = scratch.fails(*words, status=status, **given)
+    assert scratch.facts() == before
     sentence, *fix = stderr.splitlines()
     assert sentence.startswith("fleet: "), stderr
     assert said in sentence, stderr
@@ -60,16 +61,16 @@ NAMES_A_TASK = [
 
 @pytest.mark.parametrize("line", NAMES_A_TASK)
 @pytest.mark.parametrize("name", ["t-99", "nonsense", b"t-\xff"])
-def test_a_task_that_is_not_there(desk, line, name):
+def test_a_task_that_is_not_there(scratch, line, name):
     words = (line if "{}" in line else f"{line} {{}}").split()
-    refused(desk, [name if word == "{}" else word for word in words], 2, "There is no task")
+    refused(scratch, [name if word == "{}" else word for word in words], 2, "There is no task")
 
 
 @pytest.mark.parametrize("line", NAMES_A_TASK)
-def test_a_task_without_a_name(desk, line):
+def test_a_task_without_a_name(scratch, line):
     words = (line if "{}" in line else f"{line} {{}}").split()
     said = "The question is about no task." if line.startswith("ask") else "Which task?"
-    refused(desk, ["" if word == "{}" else word for word in words], 2, said)
+    refused(scratch, ["" if word == "{}" else word for word in words], 2, said)
 
 
 ADD = {
@@ -116,9 +117,9 @@ ADD = {
 
 
 @pytest.mark.parametrize("what", ADD)
-def test_add_with(desk, what):
+def test_add_with(scratch, what):
     words, said = ADD[what]
-    refused(desk, ["add", *words], 1 if "cancelled" in what else 2, said)
+    refused(scratch, ["add", *words], 1 if "cancelled" in what else 2, said)
 
 
 CALLS = {
@@ -173,9 +174,9 @@ CALLS = {
 
 
 @pytest.mark.parametrize("line", CALLS)
-def test_the_line(desk, line):
+def test_the_line(scratch, line):
     status, said = CALLS[line]
-    refused(desk, line.split(), status, said)
+    refused(scratch, line.split(), status, said)
 
 
 EMPTY = {
@@ -198,14 +199,14 @@ NOT_TEXT = {
 
 
 @pytest.mark.parametrize("what", EMPTY)
-def test_there_is_nothing_in(desk, what):
+def test_there_is_nothing_in(scratch, what):
     words, said = EMPTY[what]
-    refused(desk, words, 2, said)
+    refused(scratch, words, 2, said)
 
 
 @pytest.mark.parametrize("what", NOT_TEXT)
-def test_there_are_bytes_that_are_no_text_in(desk, what):
-    refused(desk, NOT_TEXT[what], 2, "is not valid text.")
+def test_there_are_bytes_that_are_no_text_in(scratch, what):
+    refused(scratch, NOT_TEXT[what], 2, "is not valid text.")
 
 
 @pytest.mark.parametrize(
@@ -223,23 +224,23 @@ def test_there_are_bytes_that_are_no_text_in(desk, what):
         (["answer", ASKING, "yes"], "fleet answer m-1 TEXT"),
     ],
 )
-def test_the_fix_is_the_one_that_helps(desk, words, fix):
-    done = desk.type(*words)
+def test_the_fix_is_the_one_that_helps(scratch, words, fix):
+    done = scratch.type(*words)
     assert fix in done.stderr
 
 
 def test_a_second_answer(tmp_path):
-    desk = Desk(tmp_path)
-    question = desk.ask(desk.add())
-    desk("answer", question, "Left.")
-    refused(desk, ["answer", question, "Right."], 1, "m-1 has been answered already.")
-    refused(desk, ["answer", "t-1", "Right."], 1, "t-1 has no open question any more.")
+    scratch = Scratch(tmp_path)
+    question = scratch.ask(scratch.add())
+    scratch("answer", question, "Left.")
+    refused(scratch, ["answer", question, "Right."], 1, "m-1 has been answered already.")
+    refused(scratch, ["answer", "t-1", "Right."], 1, "t-1 has no open question any more.")
 
 
-def test_standard_input_that_is_no_text(desk):
+def test_standard_input_that_is_no_text(scratch):
     words = ["add", "x", "--prompt-file", "-"]
-    refused(desk, words, 2, "standard input is not UTF-8 text.", stdin=b"\xff")
-    refused(desk, words, 2, "The prompt is not valid text.", stdin=b"a\0b")
+    refused(scratch, words, 2, "standard input is not UTF-8 text.", stdin=b"\xff")
+    refused(scratch, words, 2, "The prompt is not valid text.", stdin=b"a\0b")
 
 
 def closed_port() -> int:
@@ -269,59 +270,59 @@ WORLDS = {
 
 @pytest.mark.parametrize("command", [["tasks"], ["add", "x"], ["show", "t-1"], ["run", "--once"]])
 @pytest.mark.parametrize("what", WORLDS)
-def test_in_a_world_with(desk, what, command):
+def test_in_a_world_with(scratch, what, command):
     env, status, said = WORLDS[what]
     if what.startswith(("a token", "a run")) and command[0] == "run":
         pytest.skip("the supervisor acts for nobody")
-    env = {key: value.format(root=desk.root) for key, value in env.items()}
-    before = desk.facts()
-    stderr = desk.fails(*command, status=status, env=env)
+    env = {key: value.format(root=scratch.root) for key, value in env.items()}
+    before = scratch.facts()
+    stderr = scratch.fails(*command, status=status, env=env)
     assert stderr.startswith("fleet: "), stderr
-    assert said.format(root=desk.root) in stderr, stderr
+    assert said.format(root=scratch.root) in stderr, stderr
     assert "secret" not in stderr
-    assert desk.facts() == before
+    assert scratch.facts() == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_home_that_may_not_be_written(tmp_path):
-    desk = Desk(tmp_path)
-    desk.home.mkdir(mode=0o500)
-    stderr = desk.fails("add", "x", status=3)
-    assert str(desk.home) in stderr
+    scratch = Scratch(tmp_path)
+    scratch.home.mkdir(mode=0o500)
+    stderr = scratch.fails("add", "x", status=3)
+    assert str(scratch.home) in stderr
 
 
 def test_a_damaged_database_is_copied_aside_and_left_as_it_is(tmp_path):
-    desk = Desk(tmp_path)
-    desk.add()
-    file = desk.home / "fleet.db"
-    for beside in desk.home.glob("fleet.db-*"):
+    scratch = Scratch(tmp_path)
+    scratch.add()
+    file = scratch.home / "fleet.db"
+    for beside in scratch.home.glob("fleet.db-*"):
         beside.unlink()
     file.write_bytes(b"This was a database." * 1000)
-    stderr = desk.fails("tasks", status=3)
+    stderr = scratch.fails("tasks", status=3)
     assert "damaged" in stderr
-    (copy,) = desk.home.glob("fleet.db.damaged-*")
+    (copy,) = scratch.home.glob("fleet.db.damaged-*")
     assert copy.read_bytes() == file.read_bytes() == b"This was a database." * 1000
 
 
 def test_a_run_that_is_over_is_refused(tmp_path):
-    desk = Desk(tmp_path)
-    task = desk.add(script="run env\nsay Done.")
-    desk.work()
-    raw = desk("logs", task, "--raw").splitlines()
+    scratch = Scratch(tmp_path)
+    task = scratch.add(script="run env\nsay Done.")
+    scratch.work()
+    raw = scratch("logs", task, "--raw").splitlines()
     line = next(line for line in raw if "FLEET_RUN_TOKEN" in line)
     said = dict(w.split("=", 1) for w in json.loads(line)["text"].splitlines() if "=" in w)
     inside = {key: said[key] for key in ("FLEET_RUN_ID", "FLEET_RUN_TOKEN")}
     for words in (["tasks"], ["comment", task, "x"], ["ask", "Why?", "--timeout", "0"]):
-        refused(desk, words, 1, f"{task}.1 is over, so it may not act any more.", env=inside)
+        refused(scratch, words, 1, f"{task}.1 is over, so it may not act any more.", env=inside)
 
 
 def test_a_directory_that_is_gone(tmp_path):
-    desk = Desk(tmp_path)
+    scratch = Scratch(tmp_path)
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"cd {gone} && rmdir {gone} && exec fleet add x"
     done = subprocess.run(
-        ["sh", "-c", script], env=desk.env, capture_output=True, text=True, check=False
+        ["sh", "-c", script], env=scratch.env, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fleet: The directory you are in is gone.\n  ")

@@ -11,9 +11,9 @@ import subprocess
 from contextlib import suppress
 
 import pytest
-from desk import FLEET, Desk
 
 from fleet.testing.fake_node.node import FakeNode
+from tests.e2e.scratch import FLEET, Scratch
 
 SMALL, HEAVY = "qwen2.5-coder:7b", "qwen2.5-coder:32b"
 FLEET_YAML = """\
@@ -31,17 +31,17 @@ QUICK = ("--repeat", "1", "--prompt-tokens", "200", "--output-tokens", "20")
 
 class Place:
     def __init__(self, root) -> None:
-        self.desk = Desk(root)
+        self.scratch = Scratch(root)
         self.laptop = FakeNode([SMALL], prefill=1000, decode=50, load=0.3, output=100).start()
         more = {"load": 0.6, "slots": 2, "output": 100}
         self.tower = FakeNode([SMALL, HEAVY], prefill=4000, decode=200, **more).start()
         self.box = FakeNode([SMALL], kind="llamacpp", prefill=2000, decode=100, output=100).start()
         urls = {name: getattr(self, name).url for name in ("laptop", "tower", "box")}
-        file = self.desk.repo / "fleet.yaml"
+        file = self.scratch.repo / "fleet.yaml"
         file.write_text(FLEET_YAML.format(small=SMALL, heavy=HEAVY, **urls))
 
     def measured(self, *words: str, status: int = 0) -> dict[tuple[str, str], dict]:
-        done = self.desk.type("benchmark", *QUICK, "--json", *words)
+        done = self.scratch.type("benchmark", *QUICK, "--json", *words)
         assert done.returncode == status, done.stderr
         rows = json.loads(done.stdout)["data"]["measured"]
         return {(row["model"], row["node"]): row for row in rows}
@@ -101,7 +101,7 @@ def test_a_model_that_is_there_already_is_not_loaded_and_what_it_took_once_is_re
     first = place.measured("--node", "tower", "--model", "heavy")["heavy", "tower"]
     again = place.measured("--node", "tower", "--model", "heavy")["heavy", "tower"]
     assert (first["load"], again["load"]) == (about(0.6), 0)
-    (kept,) = json.loads((place.desk.home / "benchmarks.json").read_text())["measured"]
+    (kept,) = json.loads((place.scratch.home / "benchmarks.json").read_text())["measured"]
     assert (kept["load"], kept["at"]) == (about(0.6), again["at"])
     cold = place.measured("--node", "tower", "--model", "heavy", "--cold")["heavy", "tower"]
     assert cold["load"] == about(0.6)
@@ -110,7 +110,7 @@ def test_a_model_that_is_there_already_is_not_loaded_and_what_it_took_once_is_re
 def test_what_was_found_is_kept_by_address_and_upstream_name_for_its_owner_alone(place):
     place.measured("--model", "small")
     place.measured("--model", "heavy")
-    file = place.desk.home / "benchmarks.json"
+    file = place.scratch.home / "benchmarks.json"
     rows = json.loads(file.read_text())["measured"]
     assert {(row["url"], row["upstream"]) for row in rows} == {
         (place.laptop.url, SMALL),
@@ -139,14 +139,14 @@ def test_a_node_that_fails_is_a_row_with_its_reason_and_spoils_no_other(place, f
     assert why in rows["small", "laptop"]["why"]
     assert rows["small", "laptop"]["rank"] is None
     assert rows["small", "tower"]["rank"] == 1
-    shown = place.desk.type("benchmark", *QUICK, "--model", "small")
+    shown = place.scratch.type("benchmark", *QUICK, "--model", "small")
     assert shown.returncode == 1
     (line,) = [line for line in shown.stdout.splitlines() if why in line]
     assert line.split()[:3] == ["small", "-", "laptop"]
 
 
 def test_a_node_that_hangs_is_given_up_when_the_time_of_its_model_is_over(place):
-    file = place.desk.repo / "fleet.yaml"
+    file = place.scratch.repo / "fleet.yaml"
     file.write_text(file.read_text().replace("timeout: 20", "timeout: 1"))
     place.tower.set(hang=True, only="/api/chat")
     row = place.measured("--model", "heavy", status=1)["heavy", "tower"]
@@ -172,7 +172,7 @@ def bars(text: str, heading: str) -> dict[tuple[str, str], str]:
 
 
 def test_the_plot_is_drawn_to_scale_and_without_colour_in_a_pipe(place):
-    said = place.desk("benchmark", *QUICK)
+    said = place.scratch("benchmark", *QUICK)
     assert "\x1b" not in said
     decode = bars(said, "Decode, tokens per second (longer is better):")
     assert len(decode) == 4
@@ -186,7 +186,7 @@ def test_the_plot_is_drawn_to_scale_and_without_colour_in_a_pipe(place):
 
 def test_where_there_are_no_blocks_the_plot_is_made_of_ascii(place):
     plain = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    said = place.desk("benchmark", *QUICK, "--model", "heavy", env=plain)
+    said = place.scratch("benchmark", *QUICK, "--model", "heavy", env=plain)
     assert said.isascii()
     assert set(bars(said, "Decode")["heavy", "tower"]) == {"#"}
 
@@ -195,11 +195,13 @@ def test_where_there_are_no_blocks_the_plot_is_made_of_ascii(place):
 def test_on_a_terminal_it_fits_the_width_and_obeys_no_color(place, colour):
     ours, theirs = pty.openpty()
     env = (
-        place.desk.env | {"TERM": "xterm", "COLUMNS": "100"} | ({} if colour else {"NO_COLOR": "1"})
+        place.scratch.env
+        | {"TERM": "xterm", "COLUMNS": "100"}
+        | ({} if colour else {"NO_COLOR": "1"})
     )
     words = [FLEET, "benchmark", *QUICK, "--model", "small"]
     with subprocess.Popen(
-        words, cwd=place.desk.repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        words, cwd=place.scratch.repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
         said = b""
@@ -217,21 +219,21 @@ def test_on_a_terminal_it_fits_the_width_and_obeys_no_color(place, colour):
 
 
 def test_it_refuses_names_that_are_not_there(place):
-    said = place.desk.fails("benchmark", "--node", "towr", status=2)
+    said = place.scratch.fails("benchmark", "--node", "towr", status=2)
     assert "There is no node 'towr'." in said
     assert "Did you mean 'tower'?" in said
-    assert "There is no model 'big'" in place.desk.fails("benchmark", "--model", "big", status=2)
-    said = place.desk.fails("benchmark", "--model", "heavy", "--node", "box", status=2)
+    assert "There is no model 'big'" in place.scratch.fails("benchmark", "--model", "big", status=2)
+    said = place.scratch.fails("benchmark", "--model", "heavy", "--node", "box", status=2)
     assert "No model heavy is served by box." in said
 
 
 def test_what_costs_money_is_left_out_unless_it_is_named(place):
-    file = place.desk.repo / "fleet.yaml"
+    file = place.scratch.repo / "fleet.yaml"
     dear = f"  dear: {{kind: openrouter, endpoint: '{place.box.url}'}}\n"
     dear += "  cloud: {kind: hosted, provider: bedrock}\n"
     text = file.read_text().replace("models:", f"{dear}models:")
     file.write_text(f"{text}  far: {{servings: {{dear: '{SMALL}', cloud: other}}}}\n")
-    done = place.desk.type("benchmark", *QUICK, "--model", "far")
+    done = place.scratch.type("benchmark", *QUICK, "--model", "far")
     assert (done.returncode, done.stdout) == (0, "Nothing was measured.\n")
     assert "dear costs money, so it is measured only when it is named: --node dear." in done.stderr
     assert "cloud is a hosted API, whose address only the gateway knows" in done.stderr

@@ -10,12 +10,12 @@ import urllib.request
 from contextlib import suppress
 
 import pytest
-from desk import Desk, until
 
 from fleet.adapters.relay.plan import relay_config
 from fleet.config import load
 from fleet.testing.fake_node.node import FakeNode
-from free_ports import free_ports
+from tests.e2e.scratch import Scratch, until
+from tests.free_ports import free_ports
 
 FLEET = """\
 # The machines at home.
@@ -48,11 +48,11 @@ FREE = 1  # no gateway listens there, and no relay beside it
 
 class Place:
     def __init__(self, root) -> None:
-        self.desk = Desk(root)
-        self.desk.env["LITELLM_MASTER_KEY"] = "sk-x"
+        self.scratch = Scratch(root)
+        self.scratch.env["LITELLM_MASTER_KEY"] = "sk-x"
         self.laptop = FakeNode(["qwen2.5-coder:7b"]).start()
         self.mini = FakeNode(["qwen2.5-coder:32b", "llama3.2:3b"], load=0.2).start()
-        self.file = self.desk.repo / "fleet.yaml"
+        self.file = self.scratch.repo / "fleet.yaml"
         self.write()
 
     def write(self, text: str = FLEET, *, port: int = FREE) -> None:
@@ -72,7 +72,7 @@ def table(text: str) -> list[list[str]]:
 
 
 def test_discover_shows_each_node_with_its_models(place):
-    said = place.desk("discover")
+    said = place.scratch("discover")
     assert table(said) == [
         ["Fleet:", "local-dev"],
         ["NODE", "STATUS", "MODELS"],
@@ -83,10 +83,10 @@ def test_discover_shows_each_node_with_its_models(place):
 
 def test_discover_shows_a_node_that_is_down_with_its_reason_and_succeeds(place):
     place.mini.set(refuse=True)
-    assert ["mini", "offline", "connection", "refused"] in table(place.desk("discover"))
+    assert ["mini", "offline", "connection", "refused"] in table(place.scratch("discover"))
     place.mini.set(refuse=False, html=True)
-    assert "a web page" in place.desk("discover")
-    verbose = place.desk("discover", "--verbose")
+    assert "a web page" in place.scratch("discover")
+    verbose = place.scratch("discover", "--verbose")
     assert verbose.splitlines()[1].split()[-2:] == ["MODELS", "ERROR"]
     assert place.mini.url in verbose
 
@@ -94,7 +94,7 @@ def test_discover_shows_a_node_that_is_down_with_its_reason_and_succeeds(place):
 def test_a_node_that_hangs_or_drips_ends_with_the_time_that_was_given(place):
     place.laptop.set(hang=True)
     place.mini.set(drip=0.2)
-    nodes = place.desk.data("discover", "--timeout", "0.5")["nodes"]
+    nodes = place.scratch.data("discover", "--timeout", "0.5")["nodes"]
     assert [node["status"] for node in nodes] == ["offline", "offline"]
     assert [node["error"] for node in nodes] == [
         "no answer within 0.5 s",
@@ -103,7 +103,7 @@ def test_a_node_that_hangs_or_drips_ends_with_the_time_that_was_given(place):
 
 
 def test_discover_json_has_the_names_that_older_scripts_read(place):
-    document = place.desk.document("discover")
+    document = place.scratch.document("discover")
     assert (document["kind"], document["data"]["fleet"]) == ("discovery", "local-dev")
     laptop = document["data"]["nodes"][0]
     older = {"name", "endpoint", "status", "models", "loaded_models", "latency_ms", "error"}
@@ -116,9 +116,9 @@ def test_discover_write_keeps_the_file_and_its_comments_and_writes_what_it_found
     other = FakeNode(["qwen2.5-coder:7b"], kind="llamacpp").start()
     try:
         place.file.write_text(before.replace(place.laptop.url, other.url))
-        asked = place.desk.type("discover")
+        asked = place.scratch.type("discover")
         assert "laptop answers as llamacpp does, and nothing says so" in asked.stderr
-        wrote = place.desk.type("discover", "--write")
+        wrote = place.scratch.type("discover", "--write")
     finally:
         other.stop()
     assert "Written to fleet.yaml: nodes.laptop.kind=llamacpp." in wrote.stderr
@@ -126,34 +126,34 @@ def test_discover_write_keeps_the_file_and_its_comments_and_writes_what_it_found
         "tags: [fast]\n", "tags: [fast]\n    kind: llamacpp\n"
     )
     assert place.file.read_text() == expected
-    kept = json.loads((place.desk.repo / ".subagent-fleet" / "discovery.json").read_text())
+    kept = json.loads((place.scratch.repo / ".subagent-fleet" / "discovery.json").read_text())
     assert [node["kind"] for node in kept["nodes"]] == ["llamacpp", "ollama"]
 
 
 def test_discover_write_leaves_a_file_alone_that_says_it_all(place):
     before = place.file.read_bytes()
-    place.desk("discover", "--write")
+    place.scratch("discover", "--write")
     assert place.file.read_bytes() == before
 
 
 def test_a_project_that_is_not_trusted_is_sent_no_key(place):
     place.write(FLEET.replace("tags: [fast]", "api_key: os.environ/LITELLM_MASTER_KEY"))
-    place.desk("discover")
+    place.scratch("discover")
     assert [seen.headers.get("authorization") for seen in place.laptop.seen] == [None] * 3
-    place.desk("trust")
-    place.desk("discover")
+    place.scratch("trust")
+    place.scratch("discover")
     assert place.laptop.seen[-1].headers["authorization"] == "Bearer sk-x"
 
 
 def test_without_nodes_each_command_says_what_to_do(place):
     place.file.unlink()
     for name in ("discover", "status", "warmup"):
-        assert "No nodes are declared here." in place.desk.fails(name, status=2)
+        assert "No nodes are declared here." in place.scratch.fails(name, status=2)
 
 
 def test_status_shows_nodes_what_is_resident_and_the_routes(place):
     place.mini.load("qwen2.5-coder:32b", 32_768)
-    said = place.desk("status")
+    said = place.scratch("status")
     assert "qwen2.5-coder:32b  6.6 GB    32768  for ever" in said
     routes = said.split("Agent routing:\n")[1].splitlines()
     assert routes == [
@@ -165,7 +165,7 @@ def test_status_shows_nodes_what_is_resident_and_the_routes(place):
 def test_status_json_tells_the_route_and_what_is_resident(place):
     place.mini.load("qwen2.5-coder:32b", 32_768)
     place.laptop.set(refuse=True)
-    data = place.desk.data("status")
+    data = place.scratch.data("status")
     planner, implementer = data["routes"]
     assert (planner["status"], planner["resident"]) == ("offline", None)
     assert (implementer["node"], implementer["resident"]) == ("mini", True)
@@ -176,7 +176,7 @@ def test_status_json_tells_the_route_and_what_is_resident(place):
 
 def test_status_names_a_model_that_is_not_on_its_node(place):
     place.write(FLEET.replace("qwen2.5-coder:32b", "mistral:7b"))
-    said = place.desk.type("status").stderr
+    said = place.scratch.type("status").stderr
     assert "The model heavy-coder is not on its node mini" in said
     assert "`ollama pull mistral:7b` there" in said
 
@@ -186,11 +186,11 @@ def relay(place):
     """The relay of this fleet, as a process; its address."""
     port = free_ports()
     place.write(port=port)
-    config = place.desk.root / "relay.json"
-    fleet = load(place.desk.repo, home=place.desk.home, env=place.desk.env).fleet
+    config = place.scratch.root / "relay.json"
+    fleet = load(place.scratch.repo, home=place.scratch.home, env=place.scratch.env).fleet
     config.write_text(json.dumps(relay_config(fleet)))
     argv = [sys.executable, "-m", "fleet.adapters.relay.process", str(config)]
-    process = subprocess.Popen(argv, env=place.desk.env, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(argv, env=place.scratch.env, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port + 1}"
     until(lambda: ask(f"{url}/relay/health"), "the relay")
     yield url
@@ -214,25 +214,25 @@ def test_status_shows_breakers_and_busy_slots_while_the_relay_runs(place, relay)
         lambda: ask(f"{relay}/relay/status")["nodes"]["laptop"]["breaker"] == "open",
         "an open breaker",
     )
-    said = place.desk("status")
+    said = place.scratch("status")
     rows = {row[0]: row for row in table(said) if len(row) > 6}
     assert rows["NODE"][4:] == ["BUSY", "BREAKER", "MODELS"]
     assert rows["laptop"][1:] == [
         *("offline", place.laptop.url, "-", "0/1", "open", "connection", "refused")
     ]
     assert rows["mini"][4:6] == ["0/1", "closed"]
-    laptop = place.desk.data("status")["nodes"][0]["relay"]
+    laptop = place.scratch.data("status")["nodes"][0]["relay"]
     assert (laptop["breaker"], laptop["busy"]) == ("open", 0)
 
 
 def test_status_passes_over_the_relay_of_another_fleet(place, relay):
     place.file.write_text(place.file.read_text().replace("127.0.0.1", "localhost"))
-    assert place.desk.data("status")["relay"] is None
-    assert "BREAKER" not in place.desk("status")
+    assert place.scratch.data("status")["relay"] is None
+    assert "BREAKER" not in place.scratch("status")
 
 
 def test_status_watch_goes_on_and_shows_what_changes(place):
-    watching = place.desk.start("status", "--watch", "--json")
+    watching = place.scratch.start("status", "--watch", "--json")
     try:
         first = json.loads(watching.stdout.readline())["data"]
         place.laptop.set(refuse=True)
@@ -251,7 +251,7 @@ def test_status_watch_goes_on_and_shows_what_changes(place):
 
 
 def test_warmup_loads_every_model_with_the_context_that_requests_will_use(place):
-    said = place.desk("warmup")
+    said = place.scratch("warmup")
     assert place.mini.resident == {"qwen2.5-coder:32b": 32_768}
     assert place.laptop.resident == {"qwen2.5-coder:7b": 24_576}
     assert [seen.body["keep_alive"] for seen in place.mini.asked("/api/chat")] == [-1]
@@ -265,7 +265,7 @@ def test_warmup_loads_every_model_with_the_context_that_requests_will_use(place)
     [("--model", "heavy-coder"), ("--model", "claude-sonnet-local"), ("--agent", "implementer")],
 )
 def test_warmup_of_one_model_or_agent_leaves_the_others(place, words):
-    (row,) = place.desk.data("warmup", *words)
+    (row,) = place.scratch.data("warmup", *words)
     assert (row["model"], row["node"], row["state"]) == ("heavy-coder", "mini", "ok")
     assert row["resident"]["context"] == 32_768
     assert place.laptop.resident == {}
@@ -273,7 +273,7 @@ def test_warmup_of_one_model_or_agent_leaves_the_others(place, words):
 
 def test_warmup_tells_what_failed_and_why_and_fails(place):
     place.laptop.set(status=500, message="out of memory", only="/api/chat")
-    done = place.desk.type("warmup")
+    done = place.scratch.type("warmup")
     assert done.returncode == 1
     rows = {row[0]: " ".join(row[3:]) for row in table(done.stdout) if len(row) > 4}
     assert rows["small-coder"] == "failed it answers with status 500: out of memory"
@@ -282,21 +282,23 @@ def test_warmup_tells_what_failed_and_why_and_fails(place):
 
 
 def test_warmup_refuses_what_it_does_not_know(place):
-    assert "Did you mean 'heavy-coder'?" in place.desk.fails(
+    assert "Did you mean 'heavy-coder'?" in place.scratch.fails(
         "warmup", "--model", "heavy-coded", status=2
     )
-    assert "There is no agent 'x'" in place.desk.fails("warmup", "--agent", "x", status=2)
-    both = place.desk.fails("warmup", "--model", "a", "--agent", "b", status=2)
+    assert "There is no agent 'x'" in place.scratch.fails("warmup", "--agent", "x", status=2)
+    both = place.scratch.fails("warmup", "--model", "a", "--agent", "b", status=2)
     assert "--model and --agent are given together." in both
-    assert "has no model of this fleet" in place.desk.fails("warmup", "--agent", "codex", status=2)
+    assert "has no model of this fleet" in place.scratch.fails(
+        "warmup", "--agent", "codex", status=2
+    )
 
 
 def test_validate_online_names_what_is_not_there_and_validate_asks_nobody(place):
     place.write(FLEET.replace("qwen2.5-coder:32b", "mistral:7b"))
     place.laptop.set(refuse=True)
-    assert place.desk("validate") == "fleet.yaml is valid.\n"
+    assert place.scratch("validate") == "fleet.yaml is valid.\n"
     assert place.mini.seen == []
-    warnings = place.desk.data("validate", "--online")["warnings"]
+    warnings = place.scratch.data("validate", "--online")["warnings"]
     assert warnings[0] == "laptop is offline: connection refused."
     assert warnings[1].startswith("The model heavy-coder is not on its node mini")
 
@@ -306,7 +308,7 @@ def test_validate_warns_of_a_small_context_and_of_tools_that_are_gone(place):
         "implementer: {{", "implementer: {{tools: [Read, MultiEdit], "
     )
     place.write(text)
-    said = place.desk("validate", env={"FLEET_CODER": "claude"})
+    said = place.scratch("validate", env={"FLEET_CODER": "claude"})
     assert said.startswith("fleet.yaml is valid.\n")
     assert "models.small-coder.context: 8192 tokens are too few for Claude Code" in said
     assert "agents.implementer.tools: claude has no MultiEdit" in said

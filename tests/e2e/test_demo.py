@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from desk import FLEET, until
 
 from fleet.app import App
 from fleet.cli.demo.scratch import Scratch, stop
@@ -21,6 +20,7 @@ from fleet.client import Client
 from fleet.domain.task import Spec
 from fleet.operations.tasks.change import AddTask
 from fleet.operations.tasks.show import ShowTask
+from tests.e2e.scratch import FLEET, until
 
 STORY = [
     "A scratch repository: ",

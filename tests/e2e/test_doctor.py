@@ -12,16 +12,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import until
-from machines import FLEET, Machines, typed
 
 from fleet.testing.fake_node.node import FakeModel
+from tests.e2e.machines import FLEET, Machines, typed
+from tests.e2e.scratch import until
 
 
 class Patient(Machines):
     def findings(self, *words: str, **given) -> tuple[int, list[dict]]:
         """The exit status, and what was found."""
-        done = self.desk.type("doctor", "--json", *words, **given)
+        done = self.scratch.type("doctor", "--json", *words, **given)
         held = json_of(done)["data"]
         assert held["ok"] == (done.returncode == 0), done.stdout
         return done.returncode, held["findings"]
@@ -57,18 +57,18 @@ def patient(tmp_path):
 
 @pytest.fixture
 def running(patient):
-    patient.desk("gateway", "start")
+    patient.scratch("gateway", "start")
     return patient
 
 
 def test_a_healthy_fleet_that_is_not_up_is_not_ill(patient):
-    done = patient.desk.type("doctor")
+    done = patient.scratch.type("doctor")
     assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("Nothing is wrong.\n")
     assert "round trip: The models are not asked: the gateway does not run.\n    fleet up" in (
         done.stdout
     )
-    assert not (patient.desk.home / "fleet.db").exists()
+    assert not (patient.scratch.home / "fleet.db").exists()
 
 
 def test_outside_a_project_the_machine_is_still_looked_at(patient):
@@ -94,7 +94,7 @@ def test_programs(patient, name, says):
     older.mkdir()
     (older / name).write_text(f"#!/bin/sh\necho '{says}'\n")
     (older / name).chmod(0o755)
-    path = {"PATH": f"{older}:{patient.desk.env['PATH']}"}
+    path = {"PATH": f"{older}:{patient.scratch.env['PATH']}"}
     found = patient.bad("programs", env=path)
     assert f"{says.split()[-1]} is too old" in found["said"]
     assert found["fix"].startswith(f"Install {name} ")
@@ -117,8 +117,8 @@ def test_programs_python_itself(patient):
 
     def asked(*more: str) -> list[dict]:
         ran = subprocess.run(
-            [sys.executable, "-c", OLDER, "doctor", "--json", *more], cwd=patient.desk.repo,
-            env=patient.desk.env, capture_output=True, check=False, timeout=60,
+            [sys.executable, "-c", OLDER, "doctor", "--json", *more], cwd=patient.scratch.repo,
+            env=patient.scratch.env, capture_output=True, check=False, timeout=60,
         )  # fmt: skip
         return [f for f in json.loads(ran.stdout)["data"]["findings"] if f["check"] == "programs"]
 
@@ -137,22 +137,22 @@ def test_programs_that_are_not_there(patient):
 
 
 def test_coders(patient):
-    patient.desk("config", "set", "coder=codex")
+    patient.scratch("config", "set", "coder=codex")
     env = {"FLEET_CODER": ""}
     found = patient.bad("coders", env=env)
     assert "There is no codex on PATH." in found["said"]
     codex = patient.root / "own" / "bin" / "codex"
     codex.write_text("#!/bin/sh\necho codex-cli 0.166.0\n")
     codex.chmod(0o755)
-    installed = {"PATH": f"{codex.parent}:{patient.desk.env['PATH']}"}
+    installed = {"PATH": f"{codex.parent}:{patient.scratch.env['PATH']}"}
     assert patient.whole("coders", env=env | installed)[0]["said"] == "codex 0.166.0"
-    patient.desk(*typed(found["fix"].partition(": ")[2].replace("NAME", "scripted")))
+    patient.scratch(*typed(found["fix"].partition(": ")[2].replace("NAME", "scripted")))
     patient.whole("coders", env=env)
 
 
 def test_files(patient):
-    home = patient.desk.home
-    patient.desk("add", "Fix the login")
+    home = patient.scratch.home
+    patient.scratch("add", "Fix the login")
     (home / "gateway.key").write_text("sk-x\n")
     for path in (home, home / "gateway.key", home / "fleet.db"):
         (home / "gateway.key").chmod(0o600)
@@ -167,22 +167,22 @@ def test_keys(patient):
     patient.write(FLEET.replace('{{endpoint: "{mini}"}}', "{{endpoint: '{mini}', api_key: KEY}}"))
     text = patient.file.read_text()
     patient.file.write_text(text.replace("KEY", "os.environ/MINI_KEY"))
-    patient.desk("trust")
+    patient.scratch("trust")
     bad = [each for each in patient.findings()[1] if each["state"] == "bad"]
     assert [each["check"] for each in bad] == ["keys", "nodes"]
     assert "the variable MINI_KEY, which holds its key, is not set" in bad[0]["said"]
     assert bad[0]["fix"] == "export MINI_KEY=THE-KEY"
-    patient.desk.env["MINI_KEY"] = "sk-mini"
+    patient.scratch.env["MINI_KEY"] = "sk-mini"
     assert patient.whole("keys")[0]["said"] == "The key of mini is there."
 
 
 def test_exposure(patient):
-    patient.desk("config", "set", "project.gateway.host=0.0.0.0")
-    patient.desk.env["LITELLM_MASTER_KEY"] = "sk-local-dev"
+    patient.scratch("config", "set", "project.gateway.host=0.0.0.0")
+    patient.scratch.env["LITELLM_MASTER_KEY"] = "sk-local-dev"
     found = patient.bad("exposure")
     assert "listens on everywhere" in found["said"]
     assert found["fix"] == "unset LITELLM_MASTER_KEY"
-    del patient.desk.env["LITELLM_MASTER_KEY"]
+    del patient.scratch.env["LITELLM_MASTER_KEY"]
     patient.whole("exposure")
 
 
@@ -202,8 +202,8 @@ def test_exposure_of_a_node(patient, way):
     if way == "api_key":
         setting = bad["fix"].rpartition(": ")[2].rstrip(".")
         assert setting == "nodes.mini.api_key=os.environ/NAME"
-        patient.desk("config", "set", "--project", setting)
-        patient.desk("trust")
+        patient.scratch("config", "set", "--project", setting)
+        patient.scratch("trust")
     else:
         patient.file.write_text(own)
     assert exposure() == []
@@ -222,7 +222,7 @@ def test_ports(patient):
     with socket.create_server(("127.0.0.1", patient.port + 1)):
         found = patient.bad("ports")
         assert f"Another program listens on port {patient.port + 1}" in found["said"]
-        patient.desk(*typed(found["fix"]))
+        patient.scratch(*typed(found["fix"]))
         patient.whole("ports")
 
 
@@ -231,7 +231,7 @@ def test_gateway(running):
     until(lambda: not running.services()["gateway"]["running"], "the gateway to be gone")
     found = running.bad("gateway")
     assert found["said"].startswith("Not answering: gateway")
-    running.desk(*typed(found["fix"]))
+    running.scratch(*typed(found["fix"]))
     running.whole("gateway")
 
 
@@ -240,7 +240,7 @@ def test_gateway_without_its_relay(running):
     until(lambda: not running.services()["relay"]["running"], "the relay to be gone")
     found = running.bad("gateway")  # and not each model besides
     assert found["said"].startswith("Not answering: relay")
-    running.desk(*typed(found["fix"]))
+    running.scratch(*typed(found["fix"]))
     running.whole("gateway")
 
 
@@ -249,7 +249,7 @@ def test_gateway_that_was_told_of_another_fleet(running):
     status, found = running.findings()
     [said] = [each for each in found if each["check"] == "gateway"]
     assert (status, said["state"]) == (1, "bad")
-    running.desk(*typed(said["fix"]))
+    running.scratch(*typed(said["fix"]))
     running.whole("gateway")
 
 
@@ -272,7 +272,7 @@ def test_context(patient):
     patient.mini.load("qwen2.5-coder:32b", 4096)
     found = patient.bad("context")
     assert "resident with a context of 4096" in found["said"]
-    patient.desk(*typed(found["fix"]))
+    patient.scratch(*typed(found["fix"]))
     assert patient.mini.resident == {"qwen2.5-coder:32b": 32_768}
     patient.whole("context")
 
@@ -294,10 +294,10 @@ def test_round_trips_through_a_model_that_fails(running):
     assert found["said"].startswith("claude-sonnet-local failed at mini: ")
     assert "out of memory" in found["said"]
     assert "fleet trace --agent doctor --explain" in found["fix"]
-    traced = running.desk("trace", "--agent", "doctor", "--explain")
+    traced = running.scratch("trace", "--agent", "doctor", "--explain")
     assert "out of memory" in traced
     running.mini.heal()
-    until(lambda: running.desk.type("doctor").returncode == 0, "the node to be used again")
+    until(lambda: running.scratch.type("doctor").returncode == 0, "the node to be used again")
 
 
 def test_round_trips_with_another_key(running):
@@ -307,7 +307,7 @@ def test_round_trips_with_another_key(running):
     fix = found[0]["fix"]
     assert fix.startswith("The gateway was started with another key: ")
     for line in fix.partition(": ")[2].split("; "):
-        running.desk(*typed(line), env=other)
+        running.scratch(*typed(line), env=other)
     running.whole("round trip", env=other)
 
 
@@ -325,13 +325,13 @@ def test_round_trips_end_with_the_time_that_was_given(running):
     assert found["fix"] == "fleet warmup, then fleet doctor --timeout 300"
     running.mini.set(refuse=True)  # the request that hangs is over, too
     running.mini.heal()
-    until(lambda: running.desk.type("doctor").returncode == 0, "the node to be used again")
+    until(lambda: running.scratch.type("doctor").returncode == 0, "the node to be used again")
 
 
 def test_orphans(patient):
-    patient.desk("add", "Fix the login")
-    lost = patient.desk.home / "worktrees" / "shop-1" / "t-99"
-    patient.desk.git("worktree", "add", "-q", "--detach", str(lost))
+    patient.scratch("add", "Fix the login")
+    lost = patient.scratch.home / "worktrees" / "shop-1" / "t-99"
+    patient.scratch.git("worktree", "add", "-q", "--detach", str(lost))
     found = patient.bad("orphans")
     assert found["said"] == f"No task has the directory {lost}."
     patient.shell(found["fix"].partition("then: ")[2])
@@ -339,17 +339,17 @@ def test_orphans(patient):
 
 
 def test_orphans_that_count_as_running(patient):
-    patient.desk("create", "lost", "--headless", "--prompt", "sleep 600")
-    (task,) = patient.desk.data("tasks")
-    run = patient.desk.data("show", task["id"])["runs"][-1]["id"]
-    folder = patient.desk.home / "runs" / run
+    patient.scratch("create", "lost", "--headless", "--prompt", "sleep 600")
+    (task,) = patient.scratch.data("tasks")
+    run = patient.scratch.data("show", task["id"])["runs"][-1]["id"]
+    folder = patient.scratch.home / "runs" / run
     until(lambda: (folder / "keeper.json").exists() or any(folder.iterdir()), "its keeper")
-    for pid in family(patient.desk.home, run):
+    for pid in family(patient.scratch.home, run):
         os.kill(pid, signal.SIGKILL)
-    until(lambda: patient.desk.type("doctor").returncode == 1, "the doctor to see it")
+    until(lambda: patient.scratch.type("doctor").returncode == 1, "the doctor to see it")
     found = patient.bad("orphans")
     assert found["said"] == f"{run} counts as running, but is gone."
-    patient.desk(*typed(found["fix"]))
+    patient.scratch(*typed(found["fix"]))
     patient.whole("orphans")
 
 
@@ -368,7 +368,7 @@ def family(home, run: str) -> list[int]:
 
 def test_people_see_each_check_and_below_it_what_to_do(patient):
     patient.mini.set(refuse=True)
-    done = patient.desk.type("doctor")
+    done = patient.scratch.type("doctor")
     assert done.returncode == 1
     assert ["nodes", "bad"] in [line.split()[:2] for line in done.stdout.splitlines()]
     todo = done.stdout.split("What to do:\n")[1]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from desk import Desk
+
+from tests.e2e.scratch import Scratch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ONLY = {"litellm-proxy": ["--litellm-only"], "claude-agents": ["--claude-only"]}
@@ -15,8 +16,8 @@ NAMES = ["ollama-laptop-only", "multi-node-cluster", "litellm-proxy", "claude-ag
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def scratch(tmp_path):
+    return Scratch(tmp_path)
 
 
 def texts(top: Path) -> dict[str, str]:
@@ -30,16 +31,16 @@ def test_these_are_all_examples():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_valid_without_a_warning(desk, name):
-    shutil.copy(EXAMPLES / name / "fleet.yaml", desk.repo)
-    assert desk("validate") == "fleet.yaml is valid.\n"
+def test_it_is_valid_without_a_warning(scratch, name):
+    shutil.copy(EXAMPLES / name / "fleet.yaml", scratch.repo)
+    assert scratch("validate") == "fleet.yaml is valid.\n"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_lies_beside_it_is_what_is_generated(desk, name):
-    there = desk.root / "there"
+def test_what_lies_beside_it_is_what_is_generated(scratch, name):
+    there = scratch.root / "there"
     file = EXAMPLES / name / "fleet.yaml"
-    done = desk.type("generate", "--config", str(file), "--out", str(there), *ONLY.get(name, []))
+    done = scratch.type("generate", "--config", str(file), "--out", str(there), *ONLY.get(name, []))
     assert (done.returncode, done.stderr) == (0, "")
     made, held = texts(there), texts(EXAMPLES / name)
     assert made.keys() == held.keys()

@@ -7,9 +7,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from desk import Desk
 
 import fleet
+from tests.e2e.scratch import Scratch
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 NAMED = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -20,10 +20,10 @@ BY_THE_CODER = "scripted.json"  # the scripted coder's own, as any program leave
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    desk = Desk(tmp_path_factory.mktemp("page"))
-    desk.add(script="say Done.")
-    desk.work()
-    return desk.home
+    scratch = Scratch(tmp_path_factory.mktemp("page"))
+    scratch.add(script="say Done.")
+    scratch.work()
+    return scratch.home
 
 
 def test_every_file_that_the_page_names_is_there_or_is_one_that_the_code_makes(home):

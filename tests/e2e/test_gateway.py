@@ -10,8 +10,9 @@ import socket
 import stat
 
 import pytest
-from desk import until
-from machines import FLEET, Machines, alive, typed
+
+from tests.e2e.machines import FLEET, Machines, alive, typed
+from tests.e2e.scratch import until
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def machines(tmp_path):
 
 
 def test_start_waits_until_both_answer_and_a_request_goes_through(machines):
-    done = machines.desk.type("gateway", "start")
+    done = machines.scratch.type("gateway", "start")
     assert done.returncode == 0, done.stderr
     assert f"Starting the relay on port {machines.port + 1}" in done.stderr
     assert f"Starting LiteLLM 1.106.2 on port {machines.port}" in done.stderr
@@ -33,25 +34,25 @@ def test_start_waits_until_both_answer_and_a_request_goes_through(machines):
 
 
 def test_what_start_makes_is_for_its_owner_alone(machines):
-    machines.desk("gateway", "start")
-    home = machines.desk.home
+    machines.scratch("gateway", "start")
+    home = machines.scratch.home
     for path in (home, home / "gateway.key", home / "logs" / f"gateway-{machines.port}.log"):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
 def test_a_second_start_changes_nothing(machines):
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     before = machines.services()
-    again = machines.desk.type("gateway", "start")
+    again = machines.scratch.type("gateway", "start")
     assert again.stderr == ""
     assert machines.services() == before
 
 
 def test_a_new_model_is_told_to_both(machines):
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     before = machines.services()
     machines.write(FLEET.replace("claude-haiku-local", "tiny"))
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     held = machines.services()
     assert held["gateway"]["pid"] != before["gateway"]["pid"]
     assert held["relay"]["pid"] == before["relay"]["pid"]
@@ -59,59 +60,59 @@ def test_a_new_model_is_told_to_both(machines):
 
 
 def test_a_fleet_that_has_changed_meanwhile_is_noticed_and_start_tells_it(machines):
-    machines.desk("gateway", "start")
-    assert machines.desk.document("gateway", "status")["data"]["stale"] is False
+    machines.scratch("gateway", "start")
+    assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
     machines.write(FLEET.replace("context: 32768", "context: 32768\n    max_parallel: 2"))
-    done = machines.desk.type("gateway", "status")
+    done = machines.scratch.type("gateway", "status")
     assert "told of another fleet.yaml than this one: fleet gateway start" in done.stderr
-    machines.desk("gateway", "start")
-    assert machines.desk.document("gateway", "status")["data"]["stale"] is False
+    machines.scratch("gateway", "start")
+    assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
 
 
 def test_the_gateway_of_another_project_is_not_taken_over(machines):
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     other = machines.root / "other"
     other.mkdir()
     shutil.copy(machines.file, other / "fleet.yaml")
-    done = machines.desk.type("gateway", "start", cwd=other)
+    done = machines.scratch.type("gateway", "start", cwd=other)
     assert done.returncode == 1
     assert f"serves the fleet of {machines.file.parent}." in done.stderr
     [fix] = [line for line in done.stderr.splitlines() if "config set --project" in line]
-    machines.desk(*typed(fix.rpartition(": ")[2]), cwd=other)
-    machines.desk("gateway", "start", cwd=other)
-    machines.desk("gateway", "stop", cwd=other)
+    machines.scratch(*typed(fix.rpartition(": ")[2]), cwd=other)
+    machines.scratch("gateway", "start", cwd=other)
+    machines.scratch("gateway", "stop", cwd=other)
     assert machines.services()["gateway"]["answers"]
 
 
 @pytest.mark.parametrize("beside", [0, 1], ids=["the gateway's", "the relay's"])
 def test_a_taken_port_is_refused_and_its_fix_works(machines, beside):
     with socket.create_server(("127.0.0.1", machines.port + beside)):
-        said = machines.desk.fails("gateway", "start", status=1)
+        said = machines.scratch.fails("gateway", "start", status=1)
         assert f"Port {machines.port + beside}" in said
         assert "is taken by another program" in said
         assert not any(each["running"] for each in machines.services().values())
         fix = said[said.index("fleet config set") :].strip()
-        machines.desk(*typed(fix))
+        machines.scratch(*typed(fix))
         machines.port = int(fix.rpartition("=")[2])
-        machines.desk("gateway", "start")
+        machines.scratch("gateway", "start")
     assert machines.ask()["choices"]
 
 
 def test_stop_ends_both_and_a_second_stop_says_that_none_runs(machines):
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     pids = [each["pid"] for each in machines.services().values()]
-    assert machines.desk.data("gateway", "stop") == {"stopped": ["gateway", "relay"]}
+    assert machines.scratch.data("gateway", "stop") == {"stopped": ["gateway", "relay"]}
     assert not any(map(alive, pids))
-    assert machines.desk("gateway", "stop") == "Neither of them runs.\n"
+    assert machines.scratch("gateway", "stop") == "Neither of them runs.\n"
 
 
 @pytest.mark.parametrize("name", ["gateway", "relay"])
 def test_one_that_was_killed_is_seen_and_started_again(machines, name):
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     before = machines.services()
     os.kill(before[name]["pid"], signal.SIGKILL)
     until(lambda: not machines.services()[name]["running"], f"the {name} to be gone")
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     held = machines.services()
     other = "relay" if name == "gateway" else "gateway"
     assert held[name]["pid"] != before[name]["pid"]
@@ -120,12 +121,12 @@ def test_one_that_was_killed_is_seen_and_started_again(machines, name):
 
 
 def test_status_says_what_runs_for_people_and_programs(machines):
-    assert [row.split()[1] for row in machines.desk("gateway", "status").splitlines()[1:]] == [
+    assert [row.split()[1] for row in machines.scratch("gateway", "status").splitlines()[1:]] == [
         "stopped",
         "stopped",
     ]
-    machines.desk("gateway", "start")
-    data = machines.desk.data("gateway", "status")
+    machines.scratch("gateway", "start")
+    data = machines.scratch.data("gateway", "status")
     assert data["url"] == f"http://127.0.0.1:{machines.port}"
     assert data["version"] == "1.106.2"
     assert [(each["running"], each["port"]) for each in data["services"]] == [
@@ -135,10 +136,10 @@ def test_status_says_what_runs_for_people_and_programs(machines):
 
 
 def test_logs_shows_what_it_printed(machines):
-    assert "It has not been started yet." in machines.desk.fails("gateway", "logs", status=2)
-    machines.desk("gateway", "start")
+    assert "It has not been started yet." in machines.scratch.fails("gateway", "logs", status=2)
+    machines.scratch("gateway", "start")
     machines.ask()
-    said = machines.desk("gateway", "logs").splitlines()
+    said = machines.scratch("gateway", "logs").splitlines()
     assert any("POST /v1/chat/completions" in json.loads(line)["message"] for line in said)
 
 
@@ -149,26 +150,26 @@ def test_logs_shows_what_it_printed(machines):
 def test_a_release_that_must_not_run_is_refused(machines, version, said):
     machines.litellm(version)
     for words in (("gateway", "install"), ("gateway", "start"), ("up",)):
-        assert said in machines.desk.fails(*words, status=1).replace("\n", " ")
+        assert said in machines.scratch.fails(*words, status=1).replace("\n", " ")
     assert not any(each["running"] for each in machines.services().values())
 
 
 def test_an_own_python_without_litellm_is_refused_with_the_way_out(machines):
     (machines.root / "own" / "packages" / "litellm-1.106.2.dist-info" / "METADATA").unlink()
-    said = machines.desk.fails("gateway", "start", status=1)
+    said = machines.scratch.fails("gateway", "start", status=1)
     assert "which has no LiteLLM" in said
     assert "unset FLEET_GATEWAY_PYTHON" in said
 
 
 def test_without_litellm_start_says_how_to_install_it(machines):
-    del machines.desk.env["FLEET_GATEWAY_PYTHON"]
-    assert "fleet gateway install" in machines.desk.fails("gateway", "start", status=1)
+    del machines.scratch.env["FLEET_GATEWAY_PYTHON"]
+    assert "fleet gateway install" in machines.scratch.fails("gateway", "start", status=1)
 
 
 def test_one_that_does_not_come_up_is_told_with_its_last_words(machines):
     package = machines.root / "own" / "packages" / "litellm" / "__init__.py"
     package.write_text("def run_server():\n    raise SystemExit('no such table')\n")
-    said = machines.desk.fails("gateway", "start", status=3)
+    said = machines.scratch.fails("gateway", "start", status=3)
     assert "The gateway did not come up: no such table" in said
     assert not any(each["running"] for each in machines.services().values())
     assert "fleet gateway logs" in said
@@ -177,7 +178,7 @@ def test_one_that_does_not_come_up_is_told_with_its_last_words(machines):
 def test_whoever_has_no_patience_is_left_with_nothing_half_started(machines):
     package = machines.root / "own" / "packages" / "litellm" / "__init__.py"
     package.write_text("import time\n\ndef run_server():\n    time.sleep(60)\n")
-    starting = machines.desk.start("gateway", "start")
+    starting = machines.scratch.start("gateway", "start")
     until(lambda: machines.services()["gateway"]["running"], "LiteLLM to be started")
     pids = [each["pid"] for each in machines.services().values()]
     starting.send_signal(signal.SIGINT)
@@ -188,30 +189,32 @@ def test_whoever_has_no_patience_is_left_with_nothing_half_started(machines):
 
 def test_what_the_gateway_was_not_told_before_an_interruption_it_is_told_next(machines):
     """Here by a relay that cannot start, so that the command ends between the two."""
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     before = machines.services()
     os.kill(before["relay"]["pid"], signal.SIGKILL)
     until(lambda: not machines.services()["relay"]["running"], "the relay to be gone")
     machines.write(FLEET.replace("claude-haiku-local", "tiny"))
     (machines.root / "aiohttp.py").write_text("raise SystemExit('no aiohttp')\n")
-    said = machines.desk.fails("gateway", "start", status=3, env={"PYTHONPATH": str(machines.root)})
+    said = machines.scratch.fails(
+        "gateway", "start", status=3, env={"PYTHONPATH": str(machines.root)}
+    )
     assert "The relay did not come up" in said
     assert "no aiohttp" in said
-    machines.desk("gateway", "start")
+    machines.scratch("gateway", "start")
     assert machines.services()["gateway"]["pid"] != before["gateway"]["pid"]
     assert machines.ask("tiny")["choices"]
 
 
 def test_beyond_this_machine_a_weak_key_is_refused(machines):
-    machines.desk("config", "set", "project.gateway.host=0.0.0.0")
-    machines.desk.env["LITELLM_MASTER_KEY"] = "sk-1234"
-    said = machines.desk.fails("gateway", "start", status=1)
+    machines.scratch("config", "set", "project.gateway.host=0.0.0.0")
+    machines.scratch.env["LITELLM_MASTER_KEY"] = "sk-1234"
+    said = machines.scratch.fails("gateway", "start", status=1)
     assert "its key in $LITELLM_MASTER_KEY is weak" in said
     assert "unset LITELLM_MASTER_KEY" in said
 
 
 def test_it_is_found_where_it_was_told_to_listen(machines):
-    machines.desk("config", "set", "project.gateway.host=127.0.0.2")
-    machines.desk("gateway", "start")
-    assert machines.desk.data("gateway", "status")["url"] == f"http://127.0.0.2:{machines.port}"
+    machines.scratch("config", "set", "project.gateway.host=127.0.0.2")
+    machines.scratch("gateway", "start")
+    assert machines.scratch.data("gateway", "status")["url"] == f"http://127.0.0.2:{machines.port}"
     assert machines.services()["gateway"]["answers"] is True

@@ -7,8 +7,9 @@ import subprocess
 import threading
 
 import pytest
-from desk import BIN, Desk, until
-from served import Served
+
+from tests.e2e.scratch import BIN, Scratch, until
+from tests.e2e.served import Served
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 HELLO = {
@@ -37,7 +38,7 @@ print(ask("tools/call", name="ask_human", arguments={"question": "Which?"}))
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    made = Served(Desk(tmp_path_factory.mktemp("mcp")))
+    made = Served(Scratch(tmp_path_factory.mktemp("mcp")))
     yield made
     made.close()
 
@@ -128,12 +129,12 @@ def test_an_agent_is_started_seen_spoken_to_and_ended(served):
     lead = served.token("ann", "team-lead")
     failed, task = call(served, lead, "team_spawn", handle="fix/a", prompt="hear 60\nsleep 600")
     assert not failed, task
-    served.desk.wait_for(task["id"], "running")
+    served.scratch.wait_for(task["id"], "running")
     assert task["id"] in [row["task"] for row in call(served, lead, "team_workers")[1]]
     assert not call(served, lead, "team_send", handle="fix/a", message="Go on")[0]
-    until(lambda: "Go on" in served.desk("logs", task["id"]), "the words to be heard")
+    until(lambda: "Go on" in served.scratch("logs", task["id"]), "the words to be heard")
     assert not call(served, lead, "team_dismiss", handle="fix/a")[0]
-    assert served.desk.status(task["id"]) == "cancelled"
+    assert served.scratch.status(task["id"]) == "cancelled"
 
 
 def test_a_team_works_together(served):
@@ -170,14 +171,14 @@ def test_a_team_works_together(served):
 
 def test_a_queued_agent_waits_for_what_it_needs(served):
     lead = served.token("ann", "team-lead")
-    first = served.desk.add("First", script="sleep 600")
+    first = served.scratch.add("First", script="sleep 600")
     asked = {"agent_type": "scout", "task": "say Second.", "priority": "high"}
     second = call(served, lead, "spawn_request", depends_on=[first], **asked)[1]
     assert second["priority"] == 1
     status = call(served, lead, "spawn_status", request_id=second["id"])[1]["task"]["status"]
     assert status == "waiting"
     assert not call(served, lead, "spawn_cancel", request_id=second["id"])[0]
-    served.desk("cancel", first)
+    served.scratch("cancel", first)
 
 
 class Pipes:
@@ -186,8 +187,8 @@ class Pipes:
     def __init__(self, served, **env):
         self.process = subprocess.Popen(
             [str(BIN / "claude-fleet-mcp")],
-            cwd=served.desk.repo,
-            env=served.desk.env | env,
+            cwd=served.scratch.repo,
+            env=served.scratch.env | env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -217,25 +218,25 @@ def test_a_program_with_pipes_alone_needs_no_token_here(served):
 
 
 def test_a_run_has_tools_for_its_own_task(served):
-    desk = served.desk
-    (desk.root / "tool.py").write_text(TOOL)
-    task = desk.add("Tools", script=f"run python3 {desk.root}/tool.py")
-    until(lambda: desk.data("questions"), "the question")
-    (question,) = desk.data("questions")
+    scratch = served.scratch
+    (scratch.root / "tool.py").write_text(TOOL)
+    task = scratch.add("Tools", script=f"run python3 {scratch.root}/tool.py")
+    until(lambda: scratch.data("questions"), "the question")
+    (question,) = scratch.data("questions")
     assert (question["task"], question["text"]) == (task, "Which?")
-    detail = desk.data("show", task)
+    detail = scratch.data("show", task)
     assert "Half way" in json.dumps(detail)
     for name in ("ask_human", "task_done", "note", *WORKER):
-        assert f"'{name}'" in desk("logs", task)
-    desk("answer", question["id"], "This")
-    desk.wait_for(task, "done")
+        assert f"'{name}'" in scratch("logs", task)
+    scratch("answer", question["id"], "This")
+    scratch.wait_for(task, "done")
 
 
 class Nobody:
     """Whom no server serves."""
 
     def __init__(self, root) -> None:
-        self.desk = Desk(root)
+        self.scratch = Scratch(root)
 
 
 def test_where_no_server_runs_the_tools_work_on_the_store(tmp_path):
@@ -245,7 +246,7 @@ def test_where_no_server_runs_the_tools_work_on_the_store(tmp_path):
     assert {t["name"] for t in pipes.ask("tools/list")["result"]["tools"]} == WORKER
     said = {"name": "memory_store", "arguments": {"key": "who", "value": "me"}}
     assert pipes.ask("tools/call", said)["result"]["isError"] is False
-    assert [m["agent"] for m in nobody.desk.data("memory", "search", "me")] == ["rose"]
+    assert [m["agent"] for m in nobody.scratch.data("memory", "search", "me")] == ["rose"]
     refused = pipes.ask("tools/call", {"name": "team_spawn", "arguments": {"handle": "x"}})
     assert "may not" in refused["result"]["content"][0]["text"]
     assert pipes.ask("no/such")["error"]["code"] == -32601

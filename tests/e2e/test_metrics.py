@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
-from desk import Desk, until
-from served import Served
 
 from fleet.testing.fake_node.node import FakeNode
+from tests.e2e.scratch import Scratch, until
+from tests.e2e.served import Served
 
 WORLD = """\
 nodes:
@@ -27,10 +27,10 @@ agents:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    desk = Desk(tmp_path_factory.mktemp("metrics"))
+    scratch = Scratch(tmp_path_factory.mktemp("metrics"))
     with FakeNode(["tiny:1b"]) as node:
-        (desk.repo / "fleet.yaml").write_text(WORLD.format(url=node.url))
-        made = Served(desk)
+        (scratch.repo / "fleet.yaml").write_text(WORLD.format(url=node.url))
+        made = Served(scratch)
         yield made
         made.close()
 
@@ -45,11 +45,11 @@ def figures(served) -> dict[str, float]:
 
 def test_what_runs_do_moves_the_figures(served):
     before = figures(served)
-    desk = served.desk
-    good = desk.add("Good", script="usage 1200 34 0.25\nsay Done.")
-    bad = desk.add("Bad", "--attempts", "1", script="exit 3")
-    desk.wait_for(good, "done")
-    desk.wait_for(bad, "failed")
+    scratch = served.scratch
+    good = scratch.add("Good", script="usage 1200 34 0.25\nsay Done.")
+    bad = scratch.add("Bad", "--attempts", "1", script="exit 3")
+    scratch.wait_for(good, "done")
+    scratch.wait_for(bad, "failed")
     name = 'fleet_runs_total{ending="failed",coder="scripted"}'
     until(lambda: figures(served).get(name), "the run to be counted")
     after = figures(served)
@@ -79,12 +79,12 @@ def test_a_request_is_timed_by_how_it_was_answered(served):
 
 def test_slots_are_those_of_the_declared_models(served):
     held, free = (f'fleet_slots{{node="box",model="small",state="{s}"}}' for s in ("held", "free"))
-    before, desk = figures(served), served.desk
+    before, scratch = figures(served), served.scratch
     assert (before[held], before[free]) == (0, 1)
-    task = desk("add", "Hold", "--agent", "greeter", "--prompt", "sleep 600", "--json")
+    task = scratch("add", "Hold", "--agent", "greeter", "--prompt", "sleep 600", "--json")
     until(lambda: figures(served)[held] == 1, "the slot to be held")
     assert figures(served)[free] == 0
-    desk("cancel", json.loads(task)["data"]["id"])
+    scratch("cancel", json.loads(task)["data"]["id"])
     until(lambda: figures(served)[held] == 0, "the slot to be free")
 
 
@@ -101,18 +101,18 @@ def test_every_line_is_as_prometheus_reads_it(served):
 
 
 def test_the_person_who_started_it_needs_no_token(served):
-    desk = served.desk
-    assert desk.data("health")["status"] == "ok"
-    assert served.url in desk("health")
-    rows = desk.data("metrics")
+    scratch = served.scratch
+    assert scratch.data("health")["status"] == "ok"
+    assert served.url in scratch("health")
+    rows = scratch.data("metrics")
     assert {"fleet_tasks", "fleet_spawn_seconds_sum"} <= {row["name"] for row in rows}
-    assert "# TYPE fleet_tasks gauge" in desk("metrics", "--prometheus")
+    assert "# TYPE fleet_tasks gauge" in scratch("metrics", "--prometheus")
     assert served.ask("GET", "/metrics/json")[0] == 401
 
 
 def test_where_no_server_runs_they_say_how_to_start_one(tmp_path):
-    desk = Desk(tmp_path)
+    scratch = Scratch(tmp_path)
     for command in ("health", "metrics"):
-        assert "fleet serve --background" in desk.fails(command, status=3)
+        assert "fleet serve --background" in scratch.fails(command, status=3)
     away = {"FLEET_URL": "http://127.0.0.1:9"}
-    assert "No server of ours answers" in desk.fails("health", status=3, env=away)
+    assert "No server of ours answers" in scratch.fails("health", status=3, env=away)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk
 
 from fleet.testing.fake_node.node import FakeModel, FakeNode
+from tests.e2e.scratch import Scratch
 
 SMALL = FakeModel("qwen2.5-coder:7b", size=4_700_000_000)
 HEAVY = FakeModel("qwen2.5-coder:32b", size=20_000_000_000, parameters=32_000_000_000)
@@ -39,10 +39,10 @@ agents:
 
 class Place:
     def __init__(self, root) -> None:
-        self.desk = Desk(root)
+        self.scratch = Scratch(root)
         self.laptop = FakeNode([SMALL], prefill=8000, decode=400, output=100).start()
         self.tower = FakeNode([SMALL, HEAVY], prefill=4000, decode=200, output=100).start()
-        self.file = self.desk.repo / "fleet.yaml"
+        self.file = self.scratch.repo / "fleet.yaml"
         self.write()
 
     def write(self, text: str = FLEET_YAML, laptop: str = "8GB", tower: str = "48GB") -> None:
@@ -56,10 +56,12 @@ class Place:
         )
 
     def measure(self) -> None:
-        self.desk("benchmark", "--repeat", "1", "--prompt-tokens", "200", "--output-tokens", "20")
+        self.scratch(
+            "benchmark", "--repeat", "1", "--prompt-tokens", "200", "--output-tokens", "20"
+        )
 
     def changes(self) -> dict[str, object]:
-        found = self.desk.data("recommend")["changes"]
+        found = self.scratch.data("recommend")["changes"]
         assert all(change["why"].endswith(".") for change in found)
         return {change["setting"]: change["value"] for change in found}
 
@@ -75,7 +77,7 @@ def place(tmp_path):
 def test_it_is_shown_as_a_change_with_reasons_and_writes_nothing(place):
     place.measure()
     before = place.file.read_bytes()
-    done = place.desk.type("recommend")
+    done = place.scratch.type("recommend")
     assert done.returncode == 0
     assert "-    model: heavy   # to be tried\n+    model: small   # to be tried\n" in done.stdout
     assert "A planner gains most by a quick answer: a turn takes 1." in done.stdout
@@ -96,14 +98,14 @@ def test_apply_writes_it_keeps_every_comment_and_then_there_is_nothing_left(plac
         "models.small-tower.context": 32768,
         "models.heavy.fallbacks": ["small"],
     }
-    place.desk("recommend", "--apply")
+    place.scratch("recommend", "--apply")
     text = place.file.read_text()
     for comment in ("# The machines", "# under the desk", "# for what must", "# to be tried"):
         assert comment in text
-    said = place.desk.type("validate")
+    said = place.scratch.type("validate")
     assert (said.returncode, "small-tower" in said.stderr) == (0, False)
-    assert "Nothing would be better otherwise." in place.desk("recommend")
-    routes = place.desk.data("status")["routes"]
+    assert "Nothing would be better otherwise." in place.scratch("recommend")
+    routes = place.scratch.data("status")["routes"]
     served = {(route["agent"], route["node"]) for route in routes}
     assert {("planner", "laptop"), ("planner", "tower"), ("implementer", "tower")} <= served
 
@@ -111,11 +113,13 @@ def test_apply_writes_it_keeps_every_comment_and_then_there_is_nothing_left(plac
 def test_a_copy_of_a_model_without_an_alias_is_one_model_with_it_and_warns_of_nothing(place):
     text = FLEET_YAML.replace("    litellm_alias: claude-haiku-local\n", "")
     place.write(text, laptop="10GB")
-    place.desk("recommend", "--apply")
-    done = place.desk.type("validate")
+    place.scratch("recommend", "--apply")
+    done = place.scratch.type("validate")
     assert done.returncode == 0
     assert "alias" not in done.stderr
-    nodes = [r["node"] for r in place.desk.data("status")["routes"] if r["agent"] == "implementer"]
+    nodes = [
+        r["node"] for r in place.scratch.data("status")["routes"] if r["agent"] == "implementer"
+    ]
     assert nodes == ["laptop", "tower"]
 
 
@@ -124,7 +128,7 @@ def test_a_model_that_does_not_fit_with_its_context_is_moved_or_gets_less(place)
     changes = place.changes()
     assert changes["models.small.node"] == "tower"
     place.write(laptop="6.5GB", tower="28GB")  # which holds heavy, and nothing beside it
-    found = place.desk.document("recommend")
+    found = place.scratch.document("recommend")
     needs = [note for note in found["notes"] if "The models of laptop need" in note]
     assert len(needs) == 1
     alone = FLEET_YAML.replace("node: tower\n", "node: laptop\n")
@@ -138,7 +142,7 @@ def test_without_memory_and_without_figures_it_says_so_and_guesses_nothing(place
             ", memory: {tower_memory}", ""
         )
     )
-    document = place.desk.document("recommend")
+    document = place.scratch.document("recommend")
     settings = [change["setting"] for change in document["data"]["changes"]]
     assert not any(name.startswith("agents.") or name == "models.small.node" for name in settings)
     notes = " ".join(document["notes"])
@@ -149,7 +153,7 @@ def test_without_memory_and_without_figures_it_says_so_and_guesses_nothing(place
 def test_a_node_that_is_down_is_named_and_nothing_is_moved_there(place):
     place.measure()
     place.tower.set(refuse=True)
-    document = place.desk.document("recommend")
+    document = place.scratch.document("recommend")
     assert "tower did not answer, so nothing is moved there." in document["notes"]
     moved = [c for c in document["data"]["changes"] if c["value"] == "tower"]
     assert moved == []
@@ -157,7 +161,7 @@ def test_a_node_that_is_down_is_named_and_nothing_is_moved_there(place):
 
 def test_each_agent_and_node_is_shown_with_what_it_will_have(place):
     place.measure()
-    data = place.desk.data("recommend")
+    data = place.scratch.data("recommend")
     planner = next(seat for seat in data["agents"] if seat["agent"] == "planner")
     assert (planner["model"], planner["nodes"]) == ("small", ["laptop", "tower"])
     assert planner["seconds"] == pytest.approx(4000 / 8000 + 400 / 400, rel=0.1)
@@ -168,4 +172,4 @@ def test_each_agent_and_node_is_shown_with_what_it_will_have(place):
 
 def test_outside_a_fleet_it_says_what_is_missing(place):
     place.file.unlink()
-    assert "No nodes are declared here." in place.desk.fails("recommend", status=2)
+    assert "No nodes are declared here." in place.scratch.fails("recommend", status=2)

@@ -7,13 +7,14 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from desk import Desk, until
-from served import Served
+
+from tests.e2e.scratch import Scratch, until
+from tests.e2e.served import Served
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    made = Served(Desk(tmp_path_factory.mktemp("there")))
+    made = Served(Scratch(tmp_path_factory.mktemp("there")))
     yield made
     made.close()
 
@@ -21,15 +22,15 @@ def served(tmp_path_factory):
 @pytest.fixture(scope="module")
 def away(served, tmp_path_factory):
     """Somebody with a home of their own, which stays empty."""
-    desk = Desk(tmp_path_factory.mktemp("here"))
-    desk.env |= {"FLEET_URL": served.url, "FLEET_TOKEN": served.token("bob", "coordinator")}
-    return desk
+    scratch = Scratch(tmp_path_factory.mktemp("here"))
+    scratch.env |= {"FLEET_URL": served.url, "FLEET_TOKEN": served.token("bob", "coordinator")}
+    return scratch
 
 
 def test_a_task_is_queued_there_done_there_and_shown_here(served, away):
     task = away.add("Greet", script="say Hello from there.")
     until(lambda: away.status(task) == "done", "the task to be done there")
-    assert served.desk.status(task) == "done"
+    assert served.scratch.status(task) == "done"
     assert task in away("tasks", "--all")
     assert "Hello from there." in away("logs", task)
     assert not (away.home / "fleet.db").exists()
@@ -40,8 +41,8 @@ def test_an_agent_is_spoken_to_and_cancelled_from_here(served, away):
     until(lambda: away.status(task) == "running", "it to run")
     assert "has heard it" in away("send", task, "Go on", "--wait", "30")
     away("cancel", task)
-    assert served.desk.status(task) == "cancelled"
-    assert served.desk.data("show", task)["runs"][-1]["state"] == "ended"
+    assert served.scratch.status(task) == "cancelled"
+    assert served.scratch.data("show", task)["runs"][-1]["state"] == "ended"
 
 
 def test_a_question_is_answered_from_here(served, away):
@@ -62,10 +63,10 @@ def test_a_question_is_answered_from_here(served, away):
     ],
 )
 def test_an_error_is_the_same_as_it_is_there(served, away, words, status, code):
-    done = served.desk.add("Done")
-    served.desk.wait_for(done, "done")
+    done = served.scratch.add("Done")
+    served.scratch.wait_for(done, "done")
     typed = [word.format(done=done) for word in words]
-    here, there = (desk.type(*typed, "--json") for desk in (away, served.desk))
+    here, there = (scratch.type(*typed, "--json") for scratch in (away, served.scratch))
     assert here.returncode == there.returncode == status
     assert here.stderr == there.stderr
     assert f'"{code}"' in here.stderr
@@ -79,9 +80,9 @@ def test_a_command_of_this_machine_says_so_and_stays_here(away):
 
 
 def test_what_needs_this_machine_is_refused_and_nothing_of_it_done_there(served, away):
-    before = served.desk.data("tasks", "--all")
+    before = served.scratch.data("tasks", "--all")
     assert "Unset FLEET_URL" in away.fails("create", "fix/login", "--prompt", "x", status=1)
-    assert [row["id"] for row in served.desk.data("tasks", "--all")] == [
+    assert [row["id"] for row in served.scratch.data("tasks", "--all")] == [
         row["id"] for row in before
     ]
     task = away.add("Listen", script="sleep 600")
@@ -94,32 +95,34 @@ def test_what_needs_this_machine_is_refused_and_nothing_of_it_done_there(served,
 @pytest.mark.parametrize("where", ["here", "there"])
 def test_the_commands_of_a_team_work_at_once_here_and_for_a_server_elsewhere(served, away, where):
     """Whoever started the server pastes nothing; somebody else has its address and a token."""
-    desk = served.desk if where == "here" else away
-    assert "ok" in desk("health")
-    assert "fleet_tasks" in desk("metrics")
-    desk("spawn", f"fix/{where}", "hear 60\nsleep 600", "--spawn-mode", "process", "--wait", "30")
-    assert f"fix/{where}" in desk("workers")
-    assert "has heard it" in desk("send", f"fix/{where}", "Go on", "--wait", "30")
-    assert desk.data("worktree", "status", f"fix/{where}")["branch"] == f"fix/{where}"
-    swarm = desk.data("swarm-create", where, "3")["id"]
-    assert where in desk("swarms")
-    desk("blackboard-post", swarm, "Tests are green")
-    assert "Tests are green" in desk("blackboard", swarm)
-    desk("swarm-kill", swarm)
-    assert where not in desk("swarms")
-    assert ("ada" if where == "here" else "bob") in desk("teams", "local")
-    assert "hear 60" in desk("tasks", "local")
-    assert "No checkpoints." in desk("checkpoints")
-    desk("dismiss", f"fix/{where}")
-    assert f"fix/{where}" not in desk("workers")
+    scratch = served.scratch if where == "here" else away
+    assert "ok" in scratch("health")
+    assert "fleet_tasks" in scratch("metrics")
+    scratch(
+        "spawn", f"fix/{where}", "hear 60\nsleep 600", "--spawn-mode", "process", "--wait", "30"
+    )
+    assert f"fix/{where}" in scratch("workers")
+    assert "has heard it" in scratch("send", f"fix/{where}", "Go on", "--wait", "30")
+    assert scratch.data("worktree", "status", f"fix/{where}")["branch"] == f"fix/{where}"
+    swarm = scratch.data("swarm-create", where, "3")["id"]
+    assert where in scratch("swarms")
+    scratch("blackboard-post", swarm, "Tests are green")
+    assert "Tests are green" in scratch("blackboard", swarm)
+    scratch("swarm-kill", swarm)
+    assert where not in scratch("swarms")
+    assert ("ada" if where == "here" else "bob") in scratch("teams", "local")
+    assert "hear 60" in scratch("tasks", "local")
+    assert "No checkpoints." in scratch("checkpoints")
+    scratch("dismiss", f"fix/{where}")
+    assert f"fix/{where}" not in scratch("workers")
 
 
 def test_a_token_and_a_secret_are_made_by_who_may(served, away):
-    assert served.desk("token", "create", "zoe").count(".") == 2
-    assert served.desk("token", "enrol", "--role", "worker").startswith("enrol-")
-    (made,) = served.desk.data("token", "enrolments")
+    assert served.scratch("token", "create", "zoe").count(".") == 2
+    assert served.scratch("token", "enrol", "--role", "worker").startswith("enrol-")
+    (made,) = served.scratch.data("token", "enrolments")
     assert (made["role"], made["secret"]) == ("worker", "")
-    assert f"Revoked {made['id']}" in served.desk("token", "revoke", made["id"])
+    assert f"Revoked {made['id']}" in served.scratch("token", "revoke", made["id"])
     assert away("token", "create", "zoe").count(".") == 2
     lead = {"FLEET_TOKEN": served.token("tim", "team-lead")}
     assert "may not admin" in away.fails("token", "create", "zoe", status=1, env=lead)
@@ -132,24 +135,24 @@ def test_without_a_token_another_machine_is_not_asked(served, away):
 
 
 def test_whoever_started_the_server_pastes_nothing(served):
-    desk = served.desk
+    scratch = served.scratch
     for name in ("FLEET_URL", "CLAUDE_FLEET_URL"):
-        here, there = (desk.data("tasks", "--all", env=env) for env in ({}, {name: served.url}))
+        here, there = (scratch.data("tasks", "--all", env=env) for env in ({}, {name: served.url}))
         assert [row["id"] for row in there] == [row["id"] for row in here]
 
 
 def test_the_environment_names_a_team_and_a_name_and_may_only_lower_the_role(served):
-    desk = served.desk
+    scratch = served.scratch
     url = {"FLEET_URL": served.url}
     red = {"CLAUDE_FLEET_TEAM": "red", "CLAUDE_CODE_AGENT_NAME": "rose"}
     for more in (url, {}):
-        assert desk.data("add", "Red", env=red | more)["team"] == "red"
+        assert scratch.data("add", "Red", env=red | more)["team"] == "red"
         worker = {"CLAUDE_CODE_AGENT_TYPE": "worker", **more}
-        task = desk.data("add", "By a worker", "--prompt", "sleep 600", env=worker)["id"]
-        assert "may not assign" in desk.fails("cancel", task, status=1, env=worker)
+        task = scratch.data("add", "By a worker", "--prompt", "sleep 600", env=worker)["id"]
+        assert "may not assign" in scratch.fails("cancel", task, status=1, env=worker)
         unknown = {"CLAUDE_CODE_AGENT_TYPE": "kraken", **more}
-        assert "may not assign" in desk.fails("cancel", task, status=1, env=unknown)
-        desk("cancel", task)
+        assert "may not assign" in scratch.fails("cancel", task, status=1, env=unknown)
+        scratch("cancel", task)
 
 
 def test_the_environment_may_lower_the_role_of_a_token_as_well(away):
@@ -167,8 +170,8 @@ def test_an_address_that_is_none_is_refused(away, url):
 
 def test_a_server_of_somebody_else_is_given_no_token_of_ours(served, tmp_path):
     """It could use it with our own server."""
-    desk = Desk(tmp_path)
-    other = Served(desk, "--no-run")
+    scratch = Scratch(tmp_path)
+    other = Served(scratch, "--no-run")
     seen = []
 
     class Listener(BaseHTTPRequestHandler):
@@ -184,7 +187,7 @@ def test_a_server_of_somebody_else_is_given_no_token_of_ours(served, tmp_path):
         thread = threading.Thread(target=theirs.handle_request)
         thread.start()
         url = f"http://127.0.0.1:{theirs.server_address[1]}"
-        assert "No server of ours" in desk.fails("tasks", status=3, env={"FLEET_URL": url})
+        assert "No server of ours" in scratch.fails("tasks", status=3, env={"FLEET_URL": url})
         thread.join()
     assert seen == [None]
     other.close()
@@ -192,7 +195,7 @@ def test_a_server_of_somebody_else_is_given_no_token_of_ours(served, tmp_path):
 
 def test_a_task_is_about_the_servers_directory_unless_another_is_named(served, away, tmp_path):
     lead = {"FLEET_TOKEN": served.token("ann", "team-lead")}
-    there = str(served.desk.repo)
+    there = str(served.scratch.repo)
     added = away("add", "Greet", "--coder", "scripted", "--prompt", "say Hi", env=lead)
     assert there in added
     named = away("add", "Greet", "--coder", "scripted", "--cwd", there, "--json", env=lead)

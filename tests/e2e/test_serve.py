@@ -7,23 +7,23 @@ import signal
 import threading
 
 import pytest
-from desk import Desk, until
-from served import Served
 
-from free_ports import free_ports
-
-
-@pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+from tests.e2e.scratch import Scratch, until
+from tests.e2e.served import Served
+from tests.free_ports import free_ports
 
 
 @pytest.fixture
-def serve(desk):
+def scratch(tmp_path):
+    return Scratch(tmp_path)
+
+
+@pytest.fixture
+def serve(scratch):
     made = []
 
     def begin(*words, **given):
-        made.append(Served(desk, *words, **given))
+        made.append(Served(scratch, *words, **given))
         return made[-1]
 
     yield begin
@@ -31,44 +31,44 @@ def serve(desk):
         served.close()
 
 
-def test_the_server_does_the_tasks_too(desk, serve):
+def test_the_server_does_the_tasks_too(scratch, serve):
     served = serve()
     task = served.ask(
         "POST",
         "/v1/task/add",
-        {"title": "Greet", "prompt": "say Hello.", "spec": {"cwd": str(desk.repo)}},
+        {"title": "Greet", "prompt": "say Hello.", "spec": {"cwd": str(scratch.repo)}},
         token=served.token(),
     )[1]["data"]["id"]
-    desk.wait_for(task, "done")
-    assert desk.data("run", "status")["pid"] == served.process.pid
+    scratch.wait_for(task, "done")
+    assert scratch.data("run", "status")["pid"] == served.process.pid
     assert served.end() == 0
-    assert desk.type("run", "status").returncode == 1
+    assert scratch.type("run", "status").returncode == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stopping_the_server_ends_no_agent_and_the_next_one_takes_it_up(desk, serve, number):
+def test_stopping_the_server_ends_no_agent_and_the_next_one_takes_it_up(scratch, serve, number):
     served = serve()
-    task = desk.add("Long", script="hear 60\nsay Done.")
-    desk.wait_for(task, "running")
+    task = scratch.add("Long", script="hear 60\nsay Done.")
+    scratch.wait_for(task, "running")
     assert served.end(number) == 0
     assert "1 still run" in served.said()
-    assert desk.data("show", task)["task"]["status"] == "running"
+    assert scratch.data("show", task)["task"]["status"] == "running"
     served.start()
-    desk("send", task, "Go on")
-    desk.wait_for(task, "done")
-    assert [run["id"] for run in desk.data("show", task)["runs"]] == [f"{task}.1"]
+    scratch("send", task, "Go on")
+    scratch.wait_for(task, "done")
+    assert [run["id"] for run in scratch.data("show", task)["runs"]] == [f"{task}.1"]
 
 
-def test_without_the_supervisor_nothing_starts(desk, serve):
+def test_without_the_supervisor_nothing_starts(scratch, serve):
     serve("--no-run")
-    task = desk.add("Waits")
-    assert desk.type("run", "status").returncode == 1
-    assert desk.status(task) == "ready"
+    task = scratch.add("Waits")
+    assert scratch.type("run", "status").returncode == 1
+    assert scratch.status(task) == "ready"
 
 
-def test_where_a_supervisor_runs_already_the_server_only_serves(desk, serve):
-    with desk.supervisor() as process:
-        until(lambda: desk.type("run", "status").returncode == 0, "the supervisor")
+def test_where_a_supervisor_runs_already_the_server_only_serves(scratch, serve):
+    with scratch.supervisor() as process:
+        until(lambda: scratch.type("run", "status").returncode == 0, "the supervisor")
         served = serve()
         until(lambda: "only serves" in served.said(), "the server to say so")
         assert f"(pid {process.pid})" in served.said()
@@ -77,35 +77,35 @@ def test_where_a_supervisor_runs_already_the_server_only_serves(desk, serve):
         assert process.poll() is None
 
 
-def begun(desk, task):
-    until(lambda: "deaf" in desk("logs", task), "its first words")
+def begun(scratch, task):
+    until(lambda: "deaf" in scratch("logs", task), "its first words")
 
 
-def test_a_supervisor_inside_the_server_is_not_stopped_without_it(desk, serve):
+def test_a_supervisor_inside_the_server_is_not_stopped_without_it(scratch, serve):
     served = serve()
     until(lambda: "Supervising" in served.said(), "it to supervise")
     for words in (("stop",), ("restart",)):
-        refused = desk.type("run", *words)
+        refused = scratch.type("run", *words)
         assert refused.returncode == 1
         assert f"runs inside the server (pid {served.process.pid})" in refused.stderr
         assert "ends both" in refused.stderr
-    assert f"{served.process.pid}, inside the server" in desk("run", "status")
-    assert "It goes on" in desk("down")
+    assert f"{served.process.pid}, inside the server" in scratch("run", "status")
+    assert "It goes on" in scratch("down")
     assert served.ask("GET", "/health")[0] == 200
-    assert desk.type("run", "status").returncode == 0
+    assert scratch.type("run", "status").returncode == 0
 
 
-def test_a_cancel_is_answered_when_the_run_is_over_and_holds_up_nobody(desk, serve):
+def test_a_cancel_is_answered_when_the_run_is_over_and_holds_up_nobody(scratch, serve):
     served = serve(env={"FLEET_RUN_GRACE": "0.5"})
     token = served.token()
-    task = desk.add("Deaf", script="ignore-term\nsay deaf\nsleep 600")
-    desk.wait_for(task, "running")
-    begun(desk, task)
+    task = scratch.add("Deaf", script="ignore-term\nsay deaf\nsleep 600")
+    scratch.wait_for(task, "running")
+    begun(scratch, task)
     seen = []
 
     def cancel():
         answer = served.ask("POST", "/v1/task/cancel", {"task": task}, token=token)
-        seen.append((*answer, desk.data("show", task)["runs"][-1]["state"]))
+        seen.append((*answer, scratch.data("show", task)["runs"][-1]["state"]))
 
     thread = threading.Thread(target=cancel)
     thread.start()
@@ -121,20 +121,20 @@ def test_a_cancel_is_answered_when_the_run_is_over_and_holds_up_nobody(desk, ser
     assert between > 2
 
 
-def test_with_no_supervisor_here_the_server_ends_the_run_itself(desk, serve):
-    task = desk.add("Deaf", script="say deaf\nsleep 600")
-    process = desk.start("run")
-    desk.wait_for(task, "running")
-    begun(desk, task)
+def test_with_no_supervisor_here_the_server_ends_the_run_itself(scratch, serve):
+    task = scratch.add("Deaf", script="say deaf\nsleep 600")
+    process = scratch.start("run")
+    scratch.wait_for(task, "running")
+    begun(scratch, task)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     served = serve("--no-run")
     status, _ = served.ask("POST", "/v1/task/cancel", {"task": task}, token=served.token())
-    assert (status, desk.status(task)) == (200, "cancelled")
+    assert (status, scratch.status(task)) == (200, "cancelled")
 
 
 @pytest.mark.parametrize("words", [(), ("--no-run",)], ids=["inside", "no supervisor"])
-def test_what_a_command_writes_is_streamed_at_once(desk, serve, words):
+def test_what_a_command_writes_is_streamed_at_once(scratch, serve, words):
     """Within less than the 15 s after which a stream looks by itself."""
     served = serve(*words)
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
@@ -142,7 +142,7 @@ def test_what_a_command_writes_is_streamed_at_once(desk, serve, words):
     answer = connection.getresponse()
     while b"ready" not in answer.readline():
         pass
-    task = desk.add("Seen")
+    task = scratch.add("Seen")
     while (line := answer.readline()) and b"task.added" not in line:
         pass
     assert task.encode() in answer.readline()
@@ -160,40 +160,40 @@ def test_whoever_reads_events_is_let_go_when_the_server_stops(serve):
     connection.close()
 
 
-def test_a_server_in_the_background_works_where_it_was_started(desk):
+def test_a_server_in_the_background_works_where_it_was_started(scratch):
     port = str(free_ports())
-    (desk.repo / "click.py").write_text("raise SystemExit('not this one')\n")
-    desk("serve", "--background", "--port", port)
+    (scratch.repo / "click.py").write_text("raise SystemExit('not this one')\n")
+    scratch("serve", "--background", "--port", port)
     try:
         there = Served.__new__(Served)
-        there.desk, there.port = desk, int(port)
+        there.scratch, there.port = scratch, int(port)
         asked = {"handle": "hi", "initialPrompt": "say Hello."}
         status, made = there.ask("POST", "/orchestrate/spawn", asked, token=there.token())
-        assert (status, made["workingDir"]) == (200, str(desk.repo))
-        desk.wait_for(made["id"], "done")
-        assert "runs already" in desk.fails("serve", "--background", "--port", port, status=1)
+        assert (status, made["workingDir"]) == (200, str(scratch.repo))
+        scratch.wait_for(made["id"], "done")
+        assert "runs already" in scratch.fails("serve", "--background", "--port", port, status=1)
     finally:
-        assert "Stopped." in desk("serve", "--stop")
-    assert "None runs" in desk("serve", "--stop")
-    assert desk.data("serve", "--status")["running"] is False
+        assert "Stopped." in scratch("serve", "--stop")
+    assert "None runs" in scratch("serve", "--stop")
+    assert scratch.data("serve", "--status")["running"] is False
 
 
-def test_a_home_has_one_server_and_commands_do_not_lose_it(desk, serve):
+def test_a_home_has_one_server_and_commands_do_not_lose_it(scratch, serve):
     served = serve("--no-run")
     for words in (("--port", "0"), ("--background", "--port", str(free_ports()))):
-        assert f"runs already at {served.url}" in desk.fails("serve", *words, status=1).replace(
+        assert f"runs already at {served.url}" in scratch.fails("serve", *words, status=1).replace(
             ", at", " at"
         )
-    found = desk.data("serve", "--status")
+    found = scratch.data("serve", "--status")
     assert (found["pid"], found["background"]) == (served.process.pid, False)
-    assert f"pid {served.process.pid}" in desk("serve", "--stop")
-    assert served.url in desk("health")
+    assert f"pid {served.process.pid}" in scratch("serve", "--stop")
+    assert served.url in scratch("health")
     served.process.kill()  # nobody has waited for it yet, so its number is still there
-    assert desk.data("serve", "--status")["running"] is False
+    assert scratch.data("serve", "--status")["running"] is False
 
 
 @pytest.mark.parametrize("kind", ["dynamodb", "s3", "firestore", "postgresql"])
-def test_a_server_keeps_nothing_in_another_store_than_it_was_told_to(desk, kind):
-    done = desk.type("serve", "--port", "0", env={"STORAGE_BACKEND": kind})
+def test_a_server_keeps_nothing_in_another_store_than_it_was_told_to(scratch, kind):
+    done = scratch.type("serve", "--port", "0", env={"STORAGE_BACKEND": kind})
     assert done.returncode == 2
     assert "STORAGE_BACKEND" in done.stderr

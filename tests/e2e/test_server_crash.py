@@ -9,10 +9,10 @@ import time
 from contextlib import suppress
 
 import pytest
-from desk import Desk, until
-from served import Served
 
-from integration.listeners import Sse, Ws
+from tests.e2e.scratch import Scratch, until
+from tests.e2e.served import Served
+from tests.integration.listeners import Sse, Ws
 
 KILLS = 2
 BROKEN = (OSError, http.client.HTTPException, ValueError, AssertionError, TypeError)
@@ -20,7 +20,7 @@ BROKEN = (OSError, http.client.HTTPException, ValueError, AssertionError, TypeEr
 
 @pytest.fixture
 def served(tmp_path):
-    made = Served(Desk(tmp_path), "--no-run")
+    made = Served(Scratch(tmp_path), "--no-run")
     yield made
     made.close()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from desk import Desk
-from served import Served
 
-from integration.listeners import Ws
+from tests.e2e.scratch import Scratch
+from tests.e2e.served import Served
+from tests.integration.listeners import Ws
 
 
 @pytest.fixture
 def served(tmp_path):
-    made = Served(Desk(tmp_path))
+    made = Served(Scratch(tmp_path))
     yield made
     made.close()
 
@@ -23,11 +23,11 @@ def test_a_socket_hears_an_agent_come_speak_and_go(served):
     token = served.token()
     socket.auth(token)
     other.auth(token)
-    task = served.desk.add("Talk", script="hear 60\nsay Here I am.")
+    task = served.scratch.add("Talk", script="hear 60\nsay Here I am.")
     socket.until("worker_spawned")
     socket.send({"type": "subscribe", "chatId": task})
     assert socket.until("subscribed")[-1]["chatId"] == task
-    served.desk("send", task, "Go on")
+    served.scratch("send", task, "Go on")
     said = socket.until("worker_dismissed")
     while not any("Here I am." in line for s in said for line in s.get("lines", ())):
         said += socket.until("worker_output")  # what it said last may come after its end

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from desk import Desk
 
 import fleet
 from fleet.cli.root import root
 from fleet.testing.fake_node.node import FakeNode
+from tests.e2e.scratch import Scratch
 
 TOP = Path(__file__).parents[2]
 SHIPPED = Path(fleet.__file__).parent / "skills"
@@ -39,8 +39,8 @@ NOT_HERE = {"fleet up", "fleet doctor"}  # they need LiteLLM
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def scratch(tmp_path):
+    return Scratch(tmp_path)
 
 
 def text_of(name: str) -> str:
@@ -66,109 +66,109 @@ def every(folders=FOLDERS, names=NAMES) -> list[str]:
     return sorted(f"{f}/{name}/SKILL.md" for f in dict(folders).values() for name in names)
 
 
-def test_the_list_names_the_skills_the_assistants_and_what_is_installed(desk):
-    said = desk("skills", "list")
+def test_the_list_names_the_skills_the_assistants_and_what_is_installed(scratch):
+    said = scratch("skills", "list")
     assert all(word in said for word in (*NAMES, *FOLDERS, *FOLDERS.values()))
-    listed = desk.data("skills", "list")
+    listed = scratch.data("skills", "list")
     assert [skill["name"] for skill in listed["skills"]] == NAMES
     assert listed["skills"][0]["installed"] == dict.fromkeys(FOLDERS)
-    desk("skills", "install", "--target", "codex")
-    listed = desk.data("skills", "list")
+    scratch("skills", "install", "--target", "codex")
+    listed = scratch.data("skills", "list")
     assert listed["skills"][0]["installed"] == dict.fromkeys(FOLDERS) | {"codex": "installed"}
 
 
-def test_all_skills_are_installed_for_all_assistants_at_the_top_of_the_checkout(desk):
-    below = desk.repo / "src"
+def test_all_skills_are_installed_for_all_assistants_at_the_top_of_the_checkout(scratch):
+    below = scratch.repo / "src"
     below.mkdir()
-    said = desk("skills", "install", cwd=below)
-    assert files_of(desk.repo) == every()
+    said = scratch("skills", "install", cwd=below)
+    assert files_of(scratch.repo) == every()
     assert all(f"  {path}" in said for path in every())
     for path in every():
-        assert (desk.repo / path).read_text() == text_of(Path(path).parent.name)
-    assert "Unchanged: 9 files." in desk("skills", "install")
+        assert (scratch.repo / path).read_text() == text_of(Path(path).parent.name)
+    assert "Unchanged: 9 files." in scratch("skills", "install")
 
 
 @pytest.mark.parametrize("target", FOLDERS)
-def test_one_assistant(desk, target):
-    desk("skills", "install", "--target", target)
-    assert files_of(desk.repo) == every({target: FOLDERS[target]})
+def test_one_assistant(scratch, target):
+    scratch("skills", "install", "--target", target)
+    assert files_of(scratch.repo) == every({target: FOLDERS[target]})
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_skill_and_the_others_stay(desk, name):
-    desk("skills", "install", "-t", "codex")
-    desk("skills", "install", "--skill", name)
-    assert files_of(desk.repo) == sorted({*every({"": ".codex/skills"}), *every(names=[name])})
+def test_one_skill_and_the_others_stay(scratch, name):
+    scratch("skills", "install", "-t", "codex")
+    scratch("skills", "install", "--skill", name)
+    assert files_of(scratch.repo) == sorted({*every({"": ".codex/skills"}), *every(names=[name])})
 
 
-def test_somewhere_else_and_outside_of_git(desk, tmp_path):
-    desk("skills", "install", "--out", str(tmp_path / "there"), "-t", "opencode")
+def test_somewhere_else_and_outside_of_git(scratch, tmp_path):
+    scratch("skills", "install", "--out", str(tmp_path / "there"), "-t", "opencode")
     assert files_of(tmp_path / "there") == every({"": ".opencode/skills"})
     (tmp_path / "plain").mkdir()
-    desk("skills", "install", "-t", "codex", cwd=tmp_path / "plain")
+    scratch("skills", "install", "-t", "codex", cwd=tmp_path / "plain")
     assert files_of(tmp_path / "plain") == every({"": ".codex/skills"})
 
 
-def test_an_assistant_or_a_skill_that_is_not_there_is_named(desk):
-    assert "claude-code" in desk.fails("skills", "install", "--target", "claud", status=2)
-    assert SETUP in desk.fails("skills", "install", "--skill", "setup", status=2)
+def test_an_assistant_or_a_skill_that_is_not_there_is_named(scratch):
+    assert "claude-code" in scratch.fails("skills", "install", "--target", "claud", status=2)
+    assert SETUP in scratch.fails("skills", "install", "--skill", "setup", status=2)
 
 
-def test_an_edited_skill_stops_it_and_then_nothing_is_written(desk):
-    desk("skills", "install", "-t", "codex")
-    mine = desk.repo / ".codex/skills" / SETUP / "SKILL.md"
+def test_an_edited_skill_stops_it_and_then_nothing_is_written(scratch):
+    scratch("skills", "install", "-t", "codex")
+    mine = scratch.repo / ".codex/skills" / SETUP / "SKILL.md"
     mine.write_text("mine")
-    said = desk.fails("skills", "install", status=1)
+    said = scratch.fails("skills", "install", status=1)
     assert f"Edited since they were installed: .codex/skills/{SETUP}/SKILL.md." in said
     assert "--force" in said
     assert mine.read_text() == "mine"
-    assert not (desk.repo / ".claude").exists()
-    installed = desk.data("skills", "list")["skills"][1]["installed"]
+    assert not (scratch.repo / ".claude").exists()
+    installed = scratch.data("skills", "list")["skills"][1]["installed"]
     assert installed == {"claude-code": None, "codex": "edited", "opencode": None}
-    desk("skills", "install", "--force")
+    scratch("skills", "install", "--force")
     assert mine.read_text() == text_of(SETUP)
 
 
-def test_a_skill_of_somebody_else_stops_it(desk):
-    mine = desk.repo / ".claude/skills" / SETUP / "SKILL.md"
+def test_a_skill_of_somebody_else_stops_it(scratch):
+    mine = scratch.repo / ".claude/skills" / SETUP / "SKILL.md"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    said = desk.fails("skills", "install", status=1)
+    said = scratch.fails("skills", "install", status=1)
     assert f"not written by us: .claude/skills/{SETUP}/SKILL.md." in said
-    assert files_of(desk.repo) == [f".claude/skills/{SETUP}/SKILL.md"]
+    assert files_of(scratch.repo) == [f".claude/skills/{SETUP}/SKILL.md"]
 
 
-def test_a_skill_as_an_older_fleet_wrote_it_is_brought_up_to_date(desk):
-    desk("skills", "install", "-t", "codex")
-    older = desk.repo / ".codex/skills" / SETUP / "SKILL.md"
-    record = desk.repo / ".fleet/generated.json"
+def test_a_skill_as_an_older_fleet_wrote_it_is_brought_up_to_date(scratch):
+    scratch("skills", "install", "-t", "codex")
+    older = scratch.repo / ".codex/skills" / SETUP / "SKILL.md"
+    record = scratch.repo / ".fleet/generated.json"
     older.write_text("older")
     held = json.loads(record.read_text())
     digest = hashlib.sha256(b"older").hexdigest()
     held["files"][f".codex/skills/{SETUP}/SKILL.md"]["hashes"] = [digest]
     record.write_text(json.dumps(held))
-    assert desk.data("skills", "list")["skills"][1]["installed"]["codex"] == "older"
-    desk("skills", "install", "-t", "codex")
+    assert scratch.data("skills", "list")["skills"][1]["installed"]["codex"] == "older"
+    scratch("skills", "install", "-t", "codex")
     assert older.read_text() == text_of(SETUP)
 
 
-def test_clean_takes_away_what_was_installed_and_nobody_edited(desk):
-    desk("skills", "install", "-t", "codex")
-    mine = desk.repo / ".codex/skills" / SETUP / "SKILL.md"
+def test_clean_takes_away_what_was_installed_and_nobody_edited(scratch):
+    scratch("skills", "install", "-t", "codex")
+    mine = scratch.repo / ".codex/skills" / SETUP / "SKILL.md"
     mine.write_text("mine")
-    desk("clean", "--yes")
-    assert files_of(desk.repo) == [f".codex/skills/{SETUP}/SKILL.md"]
+    scratch("clean", "--yes")
+    assert files_of(scratch.repo) == [f".codex/skills/{SETUP}/SKILL.md"]
 
 
-def test_generating_leaves_the_skills_alone(desk):
-    desk("skills", "install")
-    desk("init")
-    desk("generate", "-t", "codex", "-t", "opencode", "-t", "claude")
-    assert set(every()) < set(files_of(desk.repo))
+def test_generating_leaves_the_skills_alone(scratch):
+    scratch("skills", "install")
+    scratch("init")
+    scratch("generate", "-t", "codex", "-t", "opencode", "-t", "claude")
+    assert set(every()) < set(files_of(scratch.repo))
 
 
-def test_a_marketplace_for_claude_code_and_codex(desk, tmp_path):
-    said = desk("plugins", "install", "--out", str(tmp_path / "market"))
+def test_a_marketplace_for_claude_code_and_codex(scratch, tmp_path):
+    said = scratch("plugins", "install", "--out", str(tmp_path / "market"))
     assert files_of(tmp_path / "market") == sorted(BUNDLE)
     assert "claude plugin marketplace add" in said
     assert "codex plugin add subagent-fleet@subagent-fleet" in said
@@ -178,26 +178,26 @@ def test_a_marketplace_for_claude_code_and_codex(desk, tmp_path):
         assert held.get("version", fleet.__version__) == fleet.__version__
 
 
-def test_one_after_the_other_is_both(desk):
-    desk("plugins", "install", "--target", "codex")
-    assert files_of(desk.repo) == sorted(BUNDLE[2:])
-    desk("plugins", "install", "--target", "claude-code")
-    assert files_of(desk.repo) == sorted(BUNDLE)
-    assert "Unchanged: 7 files." in desk("plugins", "install")
+def test_one_after_the_other_is_both(scratch):
+    scratch("plugins", "install", "--target", "codex")
+    assert files_of(scratch.repo) == sorted(BUNDLE[2:])
+    scratch("plugins", "install", "--target", "claude-code")
+    assert files_of(scratch.repo) == sorted(BUNDLE)
+    assert "Unchanged: 7 files." in scratch("plugins", "install")
 
 
-def test_an_edited_plugin_is_not_written_over(desk):
-    desk("plugins", "install", "-t", "claude-code")
-    mine = desk.repo / BUNDLE[0]
+def test_an_edited_plugin_is_not_written_over(scratch):
+    scratch("plugins", "install", "-t", "claude-code")
+    mine = scratch.repo / BUNDLE[0]
     mine.write_text("{}")
-    assert BUNDLE[0] in desk.fails("plugins", "install", status=1)
-    assert not (desk.repo / ".agents").exists()
-    desk("plugins", "install", "--force")
+    assert BUNDLE[0] in scratch.fails("plugins", "install", status=1)
+    assert not (scratch.repo / ".agents").exists()
+    scratch("plugins", "install", "--force")
     assert json.loads(mine.read_text())["name"] == "subagent-fleet"
 
 
-def test_this_repository_has_the_plugin_as_it_is_made(desk, tmp_path):
-    desk("plugins", "install", "--out", str(tmp_path / "market"))
+def test_this_repository_has_the_plugin_as_it_is_made(scratch, tmp_path):
+    scratch("plugins", "install", "--out", str(tmp_path / "market"))
     for path in BUNDLE:
         made = (tmp_path / "market" / path).read_text()
         assert (TOP / path).read_text() == made, f"{path}: `fleet plugins install --out . --force`"
@@ -280,15 +280,15 @@ def test_a_command_that_a_sentence_names_is_there(name):
     assert complaint(["frobnicate"]) == "there is no command frobnicate"
 
 
-def test_the_fleet_of_the_setup_skill_works_line_by_line(desk):
+def test_the_fleet_of_the_setup_skill_works_line_by_line(scratch):
     (example,) = blocks(SETUP, "yaml")
     nodes = [FakeNode(["qwen2.5-coder:32b", "qwen2.5-coder:7b"]).start() for _ in range(2)]
     try:
         for node, address in zip(nodes, re.findall(r'"(http://[^"]+)"', example), strict=True):
             example = example.replace(address, node.url)
-        desk("init")
-        (desk.repo / "fleet.yaml").write_text(example)
-        said = {line: desk(*line.split()[1:]) for line in typed(SETUP) if line not in NOT_HERE}
+        scratch("init")
+        (scratch.repo / "fleet.yaml").write_text(example)
+        said = {line: scratch(*line.split()[1:]) for line in typed(SETUP) if line not in NOT_HERE}
     finally:
         for node in nodes:
             node.stop()
@@ -298,13 +298,13 @@ def test_the_fleet_of_the_setup_skill_works_line_by_line(desk):
     assert "implementer" in said["fleet status"]
 
 
-def test_the_queue_of_the_operations_skill_works_line_by_line(desk):
+def test_the_queue_of_the_operations_skill_works_line_by_line(scratch):
     lines = typed("subagent-fleet-operations")
     adding = [shlex.split(line)[1:] for line in lines if line.startswith("fleet add ")]
-    desk("init")
+    scratch("init")
     assert len(adding) == 3
     for words in adding:
-        desk(*words, "--config", str(desk.repo / "fleet.yaml"))
+        scratch(*words, "--config", str(scratch.repo / "fleet.yaml"))
     asking = {
         "fleet tasks",
         "fleet show t-1",
@@ -315,5 +315,5 @@ def test_the_queue_of_the_operations_skill_works_line_by_line(desk):
     asking |= {"fleet kept list", "fleet gc --dry-run", "fleet cancel t-2", "fleet list --repair"}
     assert asking <= set(lines)
     for line in asking:
-        desk(*line.split()[1:])
-    assert desk.status("t-2") == "cancelled"
+        scratch(*line.split()[1:])
+    assert scratch.status("t-2") == "cancelled"

@@ -5,24 +5,24 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from desk import Desk
-from served import Served
 
 from fleet.app import App
+from tests.e2e.scratch import Scratch
+from tests.e2e.served import Served
 
 MOST = 3
 WORDS = ("low", "normal", "high", "critical")
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    return Desk(tmp_path_factory.mktemp("queue"))
+def scratch(tmp_path_factory):
+    return Scratch(tmp_path_factory.mktemp("queue"))
 
 
 @pytest.fixture(scope="module")
-def queued(desk):
+def queued(scratch):
     """Twenty who ask at once, each of them twice: what each got, by its number."""
-    served = Served(desk, "--no-run")
+    served = Served(scratch, "--no-run")
     token = served.token()
     swarm = served.ask("POST", "/swarms", {"name": "Builders", "maxAgents": MOST}, token=token)[1]
     first = served.ask("POST", "/spawn-queue", {"task": "say first"}, token=token)[1]["id"]
@@ -46,10 +46,10 @@ def queued(desk):
 
 
 @pytest.fixture(scope="module")
-def story(desk, queued):
+def story(scratch, queued):
     """What happened, in order, once there is a supervisor with room for more than the swarm may."""
-    desk("run", "--once", "--max", str(2 * MOST))
-    store = App(desk.repo, desk.env).store
+    scratch("run", "--once", "--max", str(2 * MOST))
+    store = App(scratch.repo, scratch.env).store
     seen = [(e.type, e.task) for e in store.events(limit=10_000)]
     store.close()
     return seen

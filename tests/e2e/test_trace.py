@@ -8,8 +8,9 @@ import signal
 import time
 
 import pytest
-from desk import Desk, until
-from machines import Machines
+
+from tests.e2e.machines import Machines
+from tests.e2e.scratch import Scratch, until
 
 SECOND = 1_000_000
 
@@ -30,7 +31,7 @@ def record(**given) -> dict:
     return made | given
 
 
-class Place(Desk):
+class Place(Scratch):
     @property
     def traces(self):
         path = self.home / "logs" / "traces.jsonl"
@@ -44,18 +45,18 @@ class Place(Desk):
 
 
 @pytest.fixture
-def desk(tmp_path):
+def scratch(tmp_path):
     return Place(tmp_path)
 
 
-def test_without_a_request_it_says_so_and_what_to_do(desk):
-    assert desk("trace").startswith("No requests yet. `fleet up` starts")
-    assert desk.data("trace") == []
+def test_without_a_request_it_says_so_and_what_to_do(scratch):
+    assert scratch("trace").startswith("No requests yet. `fleet up` starts")
+    assert scratch.data("trace") == []
 
 
-def test_each_request_is_one_line(desk):
-    desk.record(record(), record(agent="", node="", outcome="refused", status=503, retries=2))
-    head, first, second = desk("trace").splitlines()
+def test_each_request_is_one_line(scratch):
+    scratch.record(record(), record(agent="", node="", outcome="refused", status=503, retries=2))
+    head, first, second = scratch("trace").splitlines()
     assert head.split() == [
         *("WHEN", "AGENT", "SESSION", "MODEL", "NODE", "IN/OUT/CACHED"),
         *("WAIT", "FIRST", "TOTAL", "COST", "RETRIES", "OUTCOME"),
@@ -68,9 +69,9 @@ def test_each_request_is_one_line(desk):
     assert second.split()[-3:] == ["2", "refused", "(503)"]
 
 
-def test_json_has_whole_numbers_of_microseconds_and_the_estimates(desk):
-    desk.record(record(cost=0.0042))
-    (found,) = desk.data("trace")
+def test_json_has_whole_numbers_of_microseconds_and_the_estimates(scratch):
+    scratch.record(record(cost=0.0042))
+    (found,) = scratch.data("trace")
     assert (found["wait"], found["first"], found["total"]) == (250_000, 1_500_000, 4_000_000)
     assert found["cost"] == 4200
     assert [(each["node"], each["total"]) for each in found["estimates"]] == [
@@ -79,10 +80,10 @@ def test_json_has_whole_numbers_of_microseconds_and_the_estimates(desk):
     ]
 
 
-def test_explain_says_why_that_node_term_by_term(desk):
-    desk.record(record(retries=1), record(node="", outcome="failed", why={"error": "no slot"}))
-    desk.record(record(why={"failed": ["mini: connection refused"]}))
-    said = [line.strip() for line in desk("trace", "--explain").splitlines()]
+def test_explain_says_why_that_node_term_by_term(scratch):
+    scratch.record(record(retries=1), record(node="", outcome="failed", why={"error": "no slot"}))
+    scratch.record(record(why={"failed": ["mini: connection refused"]}))
+    said = [line.strip() for line in scratch("trace", "--explain").splitlines()]
     chosen = "chosen laptop: 4.00 s = wait 0.00 + load 0.00 + prefill 1.00 + decode 3.00"
     assert f"{chosen}; it held 11000 tokens" in said
     assert "else   mini: 12.00 s = wait 9.00 + load 0.00 + prefill 1.00 + decode 2.00" in said
@@ -90,9 +91,9 @@ def test_explain_says_why_that_node_term_by_term(desk):
     assert "failed before: mini: connection refused" in said
 
 
-def test_it_is_asked_for_by_agent_node_and_time(desk):
+def test_it_is_asked_for_by_agent_node_and_time(scratch):
     now = time.time_ns() // 1000
-    desk.record(
+    scratch.record(
         record(session="old", at=now - 3 * 3600 * SECOND),
         record(session="other", agent="reviewer", at=now - 60 * SECOND),
         record(session="there", node="mini", at=now - 60 * SECOND),
@@ -100,37 +101,37 @@ def test_it_is_asked_for_by_agent_node_and_time(desk):
     )
 
     def sessions(*words: str) -> list[str]:
-        return [each["session"] for each in desk.data("trace", *words)]
+        return [each["session"] for each in scratch.data("trace", *words)]
 
     assert sessions("--agent", "planner") == ["old", "there", "new"]
     assert sessions("--node", "mini") == ["there"]
     assert sessions("--since", "1h") == ["other", "there", "new"]
     assert sessions("--since", "2h", "--agent", "planner", "--node", "laptop") == ["new"]
     assert sessions("-n", "1") == ["new"]
-    assert desk("trace", "--agent", "nobody") == "No such request.\n"
-    assert "'soon' is no moment." in desk.fails("trace", "--since", "soon", status=2)
+    assert scratch("trace", "--agent", "nobody") == "No such request.\n"
+    assert "'soon' is no moment." in scratch.fails("trace", "--since", "soon", status=2)
 
 
-def test_those_that_were_rotated_away_are_there_too_and_torn_lines_are_passed_over(desk):
-    desk.record(record(session="oldest"), into=".2")
-    desk.record(record(session="older"), into=".1")
-    desk.record(record(session="newest"))
-    with desk.traces.open("ab") as file:
+def test_those_that_were_rotated_away_are_there_too_and_torn_lines_are_passed_over(scratch):
+    scratch.record(record(session="oldest"), into=".2")
+    scratch.record(record(session="older"), into=".1")
+    scratch.record(record(session="newest"))
+    with scratch.traces.open("ab") as file:
         file.write(b'\xff\xfe not json\n[1, 2]\n{"at": "x"}\n{"at": 5, "age')
-    assert [each["session"] for each in desk.data("trace")] == ["oldest", "older", "newest"]
+    assert [each["session"] for each in scratch.data("trace")] == ["oldest", "older", "newest"]
 
 
-def test_what_a_trace_says_is_never_obeyed_by_the_terminal(desk):
-    desk.record(record(session="\x1b]0;owned\x07\x1b[2J", agent="[/v1/chat]"))
-    said = desk("trace", env={"FORCE_COLOR": "1"})
+def test_what_a_trace_says_is_never_obeyed_by_the_terminal(scratch):
+    scratch.record(record(session="\x1b]0;owned\x07\x1b[2J", agent="[/v1/chat]"))
+    said = scratch("trace", env={"FORCE_COLOR": "1"})
     assert "\x1b]0" not in said
     assert "\x1b[2J" not in said
     assert "[/v1/chat]" in said
 
 
-def test_follow_shows_what_comes_through_a_rotation(desk):
-    desk.record(record(session="before"))
-    following = desk.start("trace", "--follow", "--json", "--agent", "planner")
+def test_follow_shows_what_comes_through_a_rotation(scratch):
+    scratch.record(record(session="before"))
+    following = scratch.start("trace", "--follow", "--json", "--agent", "planner")
     seen: list[str] = []
 
     def next_session() -> str:
@@ -139,14 +140,14 @@ def test_follow_shows_what_comes_through_a_rotation(desk):
 
     try:
         assert next_session() == "before"
-        desk.record(record(session="not asked for", agent="reviewer"), record(session="after"))
+        scratch.record(record(session="not asked for", agent="reviewer"), record(session="after"))
         assert next_session() == "after"
-        with desk.traces.open("a") as file:
+        with scratch.traces.open("a") as file:
             file.write(json.dumps(record(session="last of the old"))[:40])
-            desk.traces.replace(desk.traces.with_name("traces.jsonl.1"))
+            scratch.traces.replace(scratch.traces.with_name("traces.jsonl.1"))
             file.write(json.dumps(record(session="last of the old"))[40:] + "\n")
         assert next_session() == "last of the old"
-        desk.record(record(session="first of the new"))
+        scratch.record(record(session="first of the new"))
         assert next_session() == "first of the new"
     finally:
         following.send_signal(signal.SIGINT)
@@ -157,15 +158,15 @@ def test_follow_shows_what_comes_through_a_rotation(desk):
 def test_the_relay_records_what_the_gateway_was_asked(tmp_path):
     machines = Machines(tmp_path)
     try:
-        machines.desk("gateway", "start")
+        machines.scratch("gateway", "start")
         machines.ask("claude-haiku-local", "s-1")
         machines.ask("fleet-implementer", "s-2")
-        until(lambda: len(machines.desk.data("trace")) == 2, "two traces")
-        first, second = machines.desk.data("trace")
+        until(lambda: len(machines.scratch.data("trace")) == 2, "two traces")
+        first, second = machines.scratch.data("trace")
         assert (first["node"], first["session"], first["outcome"]) == ("laptop", "s-1", "ok")
         assert (second["node"], second["agent"]) == ("mini", "implementer")
         assert second["estimates"][0]["node"] == "mini"
-        assert machines.desk.data("trace", "--agent", "implementer") == [second]
+        assert machines.scratch.data("trace", "--agent", "implementer") == [second]
     finally:
         machines.close()
 
@@ -181,10 +182,10 @@ LOG = [
 ]
 
 
-def test_a_log_is_shown_coloured_by_severity_and_no_escape_of_it_is_obeyed(desk):
-    log = desk.root / "litellm.log"
+def test_a_log_is_shown_coloured_by_severity_and_no_escape_of_it_is_obeyed(scratch):
+    log = scratch.root / "litellm.log"
     log.write_bytes("\n".join(LOG).encode() + b"\nbad \xff byte\n")
-    said = desk("trace", "--log-file", str(log), env={"FORCE_COLOR": "1"}).splitlines()
+    said = scratch("trace", "--log-file", str(log), env={"FORCE_COLOR": "1"}).splitlines()
     assert said == [
         "14:57:08 INFO Started.",
         '\x1b[32mINFO 1 - "POST /v1/messages HTTP/1.1" 200\x1b[0m',
@@ -197,16 +198,16 @@ def test_a_log_is_shown_coloured_by_severity_and_no_escape_of_it_is_obeyed(desk)
         "plain words",
         "bad \N{REPLACEMENT CHARACTER} byte",
     ]
-    plain = desk("trace", "--log-file", str(log), env={"FORCE_COLOR": "1", "NO_COLOR": "1"})
+    plain = scratch("trace", "--log-file", str(log), env={"FORCE_COLOR": "1", "NO_COLOR": "1"})
     assert "\x1b" not in plain
-    levels = [each["grave"] for each in desk.data("trace", "--log-file", str(log))]
+    levels = [each["grave"] for each in scratch.data("trace", "--log-file", str(log))]
     assert levels == [*("plain", "good", "error", "error", "warning", "error", "plain", "plain")]
 
 
-def test_a_log_is_followed_through_rotation_and_truncation(desk):
-    log = desk.root / "litellm.log"
+def test_a_log_is_followed_through_rotation_and_truncation(scratch):
+    log = scratch.root / "litellm.log"
     log.write_text("one\ntwo\n")
-    following = desk.start("trace", "--log-file", str(log), "-f", "-n", "1")
+    following = scratch.start("trace", "--log-file", str(log), "-f", "-n", "1")
     try:
         assert following.stdout.readline() == "two\n"
         with log.open("a") as file:
@@ -215,7 +216,7 @@ def test_a_log_is_followed_through_rotation_and_truncation(desk):
             time.sleep(0.5)
             file.write("ee\n")
         assert following.stdout.readline() == "three\n"
-        log.replace(desk.root / "litellm.log.1")
+        log.replace(scratch.root / "litellm.log.1")
         log.write_text("four, in a new file\n")
         assert following.stdout.readline() == "four, in a new file\n"
         os.truncate(log, 0)
@@ -229,7 +230,7 @@ def test_a_log_is_followed_through_rotation_and_truncation(desk):
     assert following.returncode == 130
 
 
-def test_a_log_that_is_not_there_or_is_filtered_is_refused(desk):
-    assert "There is no file" in desk.fails("trace", "--log-file", "litellm.log", status=2)
-    said = desk.fails("trace", "--log-file", "x.log", "--agent", "planner", status=2)
+def test_a_log_that_is_not_there_or_is_filtered_is_refused(scratch):
+    assert "There is no file" in scratch.fails("trace", "--log-file", "litellm.log", status=2)
+    said = scratch.fails("trace", "--log-file", "x.log", "--agent", "planner", status=2)
     assert "A log has no traces in it." in said

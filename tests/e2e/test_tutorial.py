@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from desk import Desk
+
+from tests.e2e.scratch import Scratch
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorial"
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -36,7 +37,7 @@ def pattern(printed: str) -> str:
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
 def test_what_is_typed_prints_what_the_page_shows(page, tmp_path):
-    desk = Desk(tmp_path)
+    scratch = Scratch(tmp_path)
     typed = steps(page)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -46,7 +47,7 @@ def test_what_is_typed_prints_what_the_page_shows(page, tmp_path):
         for who in ("AUTHOR", "COMMITTER")
         for what in ("NAME", "EMAIL")
     }
-    env = {k: v for k, v in desk.env.items() if k != "FLEET_CODER"} | who
+    env = {k: v for k, v in scratch.env.items() if k != "FLEET_CODER"} | who
     done = subprocess.run(
         ["bash"],
         input=script,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from machines import FLEET, Machines, alive
+
+from tests.e2e.machines import FLEET, Machines, alive
 
 
 @pytest.fixture
@@ -18,12 +19,12 @@ def machines(tmp_path):
 def standing(machines) -> dict:
     """The process ids of all that `up` starts; None for what does not run."""
     held = {name: each["pid"] for name, each in machines.services().items()}
-    done = machines.desk.type("run", "status", "--json")
+    done = machines.scratch.type("run", "status", "--json")
     return held | {"supervisor": json.loads(done.stdout)["data"]["pid"]}
 
 
 def test_up_starts_all_of_it_and_says_what_is_ready(machines):
-    done = machines.desk.type("up")
+    done = machines.scratch.type("up")
     assert done.returncode == 0, done.stderr
     first = done.stdout.split("\n\n")[0].splitlines()
     assert first == [
@@ -43,20 +44,20 @@ def test_up_starts_all_of_it_and_says_what_is_ready(machines):
 
 
 def test_up_again_changes_nothing_and_down_ends_all_and_again_nothing(machines):
-    machines.desk("up")
+    machines.scratch("up")
     before = standing(machines)
-    machines.desk("up")
+    machines.scratch("up")
     assert standing(machines) == before
-    data = machines.desk.data("down")
+    data = machines.scratch.data("down")
     assert (data["pid"], data["stopped"]) == (before["supervisor"], ["gateway", "relay"])
     assert not any(map(alive, before.values()))
-    assert machines.desk("down") == "No supervisor runs here.\nThe gateway does not run.\n"
-    machines.desk("up", "--no-warm")
+    assert machines.scratch("down") == "No supervisor runs here.\nThe gateway does not run.\n"
+    machines.scratch("up", "--no-warm")
     assert None not in standing(machines).values()
 
 
 def test_up_tells_what_it_did_to_programs(machines):
-    data = machines.desk.data("up")
+    data = machines.scratch.data("up")
     assert data["ready"] is True
     assert data["url"] == f"http://127.0.0.1:{machines.port}"
     assert [(each["agent"], each["node"], each["to"]) for each in data["agents"]] == [
@@ -68,20 +69,20 @@ def test_up_tells_what_it_did_to_programs(machines):
 
 def test_up_with_a_node_that_is_off_starts_the_rest_and_says_so(machines):
     machines.mini.set(refuse=True)
-    done = machines.desk.type("up")
+    done = machines.scratch.type("up")
     assert done.returncode == 1
     assert done.stdout.startswith("Your fleet is up, but not all of it.\n")
     assert "heavy-coder could not be loaded on mini: connection refused" in done.stdout
     assert None not in standing(machines).values()
     machines.mini.heal()
-    assert machines.desk("up").startswith("Your fleet is ready.\n")
+    assert machines.scratch("up").startswith("Your fleet is ready.\n")
 
 
 def test_up_says_that_it_installs_litellm_before_it_does(machines):
     """pip finds nothing here: what was not installed is told, and nothing was started."""
-    del machines.desk.env["FLEET_GATEWAY_PYTHON"]
+    del machines.scratch.env["FLEET_GATEWAY_PYTHON"]
     nowhere = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null"}
-    done = machines.desk.type("up", env=nowhere, timeout=110)
+    done = machines.scratch.type("up", env=nowhere, timeout=110)
     assert done.returncode == 3, done.stderr
     said = done.stderr.splitlines()
     assert said[0] == "LiteLLM, which is the gateway, is not installed yet."
@@ -92,25 +93,25 @@ def test_up_says_that_it_installs_litellm_before_it_does(machines):
 
 
 def test_agents_go_on_after_down_unless_they_are_to_end(machines):
-    machines.desk("up", "--no-warm")
-    task = machines.desk.add(script="sleep 600")
-    machines.desk.wait_for(task, "running")
-    assert "1 agent goes on" in machines.desk("down")
-    assert machines.desk.status(task) == "running"
-    said = machines.desk("down", "--agents")
+    machines.scratch("up", "--no-warm")
+    task = machines.scratch.add(script="sleep 600")
+    machines.scratch.wait_for(task, "running")
+    assert "1 agent goes on" in machines.scratch("down")
+    assert machines.scratch.status(task) == "running"
+    said = machines.scratch("down", "--agents")
     assert "Ended 1 agent" in said
-    assert machines.desk.status(task) != "running"
+    assert machines.scratch.status(task) != "running"
 
 
 def test_without_a_fleet_it_says_what_to_do(machines):
     machines.file.unlink()
-    assert "There is no fleet.yaml here." in machines.desk.fails("up", status=2)
-    assert machines.desk("down") == "No supervisor runs here.\nThe gateway does not run.\n"
+    assert "There is no fleet.yaml here." in machines.scratch.fails("up", status=2)
+    assert machines.scratch("down") == "No supervisor runs here.\nThe gateway does not run.\n"
 
 
 def test_agents_of_one_model_or_of_none_are_told_plainly(machines):
     text = FLEET.replace("model: heavy-coder", "coder: codex, model: gpt-5-codex")
     machines.write(text)
-    lines = machines.desk("up", "--no-warm").splitlines()
+    lines = machines.scratch("up", "--no-warm").splitlines()
     assert lines[1] == "Planner goes to your model small-coder."
     assert lines[2] == "Implementer goes to gpt-5-codex of codex itself."

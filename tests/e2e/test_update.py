@@ -7,9 +7,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from desk import Desk
 
 from fleet import __version__
+from tests.e2e.scratch import Scratch
 
 
 class Index:
@@ -44,8 +44,8 @@ class Index:
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def scratch(tmp_path):
+    return Scratch(tmp_path)
 
 
 @pytest.fixture
@@ -62,45 +62,45 @@ def index():
 
 
 @pytest.mark.parametrize("page", [False, True])
-def test_a_newer_release_is_named_with_the_way_to_get_it(desk, index, page):
+def test_a_newer_release_is_named_with_the_way_to_get_it(scratch, index, page):
     there = index("0.0.1", "99.1.0", "99.0.5", "100.0.0rc1", page=page)
-    said = desk("update", "--check", env={"FLEET_INDEX": there.url})
+    said = scratch("update", "--check", env={"FLEET_INDEX": there.url})
     assert said.startswith(
         f"fleet 99.1.0 is out; {__version__} is installed (by source).\nGet it: "
     )
 
 
-def test_the_same_release_is_the_newest(desk, index):
+def test_the_same_release_is_the_newest(scratch, index):
     there = index(__version__)
-    said = desk("update", "--check", env={"FLEET_INDEX": there.url})
+    said = scratch("update", "--check", env={"FLEET_INDEX": there.url})
     assert said == f"fleet {__version__} is the newest release.\n"
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/simple", "http://127.0.0.1:1"])
-def test_an_index_that_cannot_be_asked_is_never_up_to_date(desk, url):
-    said = desk.fails("update", "--check", env={"FLEET_INDEX": url}, status=3)
+def test_an_index_that_cannot_be_asked_is_never_up_to_date(scratch, url):
+    said = scratch.fails("update", "--check", env={"FLEET_INDEX": url}, status=3)
     assert "could not be asked" in said
     assert "newest release" not in said
 
 
-def test_an_index_without_the_package_is_not_an_answer(desk, index):
+def test_an_index_without_the_package_is_not_an_answer(scratch, index):
     there = index("1.0")
     elsewhere = there.url.replace("/simple", "/other")
-    assert "could not be asked" in desk.fails("update", env={"FLEET_INDEX": elsewhere}, status=3)
+    assert "could not be asked" in scratch.fails("update", env={"FLEET_INDEX": elsewhere}, status=3)
 
 
-def test_an_answer_is_good_for_a_day_unless_it_is_forced(desk, index):
+def test_an_answer_is_good_for_a_day_unless_it_is_forced(scratch, index):
     there = index("99.1.0")
     env = {"FLEET_INDEX": there.url}
-    desk("update", "--check", env=env)
-    desk("update", "--check", env=env)
+    scratch("update", "--check", env=env)
+    scratch("update", "--check", env=env)
     assert there.asked == 1
-    desk("update", "--check", "--force", env=env)
+    scratch("update", "--check", "--force", env=env)
     assert there.asked == 2
 
 
-def test_a_checkout_is_told_what_to_do_and_nothing_is_installed(desk, index):
+def test_a_checkout_is_told_what_to_do_and_nothing_is_installed(scratch, index):
     there = index("99.1.0")
-    said = desk("update", env={"FLEET_INDEX": there.url})
+    said = scratch("update", env={"FLEET_INDEX": there.url})
     assert "git pull" in said
     assert "installed now" not in said

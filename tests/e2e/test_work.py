@@ -12,33 +12,34 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from desk import FLEET, Desk, until
+
+from tests.e2e.scratch import FLEET, Scratch, until
 
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run\n"
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def scratch(tmp_path):
+    return Scratch(tmp_path)
 
 
-def test_a_task_is_queued_and_the_answer_says_what_became_of_it(desk):
-    done = desk.type("add", "Fix the login")
-    assert done.stdout == f"Added t-1: Fix the login  [scripted, ready, {desk.repo}]\n"
+def test_a_task_is_queued_and_the_answer_says_what_became_of_it(scratch):
+    done = scratch.type("add", "Fix the login")
+    assert done.stdout == f"Added t-1: Fix the login  [scripted, ready, {scratch.repo}]\n"
     assert done.stderr == OFF
 
 
-def test_every_option_of_add_is_kept(desk):
-    first = desk.add("First")
-    below = desk.repo / "app"
+def test_every_option_of_add_is_kept(scratch):
+    first = scratch.add("First")
+    below = scratch.repo / "app"
     below.mkdir()
     words = ["--after", first, "--label", "ui", "--label", "bug", "--priority", "0", "--cwd", "app"]
     words += ["--base", "main", "--branch", "fix/login", "--review", "--attempts", "3"]
     words += ["--time-limit", "90", "--coder", "scripted", "--model", "small", "--team", "red"]
     words += ["--gate", "make test", "--budget", "$2.50", "--budget", "200k tokens"]
     words += ["--budget", "1.5h"]
-    task = desk.add("Fix the login", *words)
-    found = desk.data("show", task)
+    task = scratch.add("Fix the login", *words)
+    found = scratch.data("show", task)
     assert found["after"] == [first]
     assert found["spec"] == {
         "agent": "",
@@ -62,84 +63,84 @@ def test_every_option_of_add_is_kept(desk):
         "mode": "",
         "quick": False,
     }
-    assert (found["task"]["team"], found["task"]["project"]) == ("red", str(desk.repo))
-    shown = desk("show", task)
+    assert (found["task"]["team"], found["task"]["project"]) == ("red", str(scratch.repo))
+    shown = scratch("show", task)
     for words in ("labels       ui, bug", "branch       fix/login", "time limit   1m30s", "red"):
         assert re.sub(r" +", " ", words) in re.sub(r" +", " ", shown)
 
 
-def test_a_prompt_comes_from_an_option_a_file_or_standard_input(desk, tmp_path):
+def test_a_prompt_comes_from_an_option_a_file_or_standard_input(scratch, tmp_path):
     file = tmp_path / "prompt.md"
     file.write_text("Größe\nändern\n", encoding="utf-8")
     tasks = [
-        desk.data("add", "a", "--prompt", "Do it.")["id"],
-        desk.data("add", "b", "-d", "Do it.")["id"],
-        desk.data("add", "c", "--prompt-file", str(file))["id"],
-        desk.data("add", "d", "--prompt-file", "-", stdin="Größe\n".encode())["id"],
-        desk.data("add", "e")["id"],
+        scratch.data("add", "a", "--prompt", "Do it.")["id"],
+        scratch.data("add", "b", "-d", "Do it.")["id"],
+        scratch.data("add", "c", "--prompt-file", str(file))["id"],
+        scratch.data("add", "d", "--prompt-file", "-", stdin="Größe\n".encode())["id"],
+        scratch.data("add", "e")["id"],
     ]
-    prompts = [desk.data("show", task)["prompt"] for task in tasks]
+    prompts = [scratch.data("show", task)["prompt"] for task in tasks]
     assert prompts == ["Do it.", "Do it.", "Größe\nändern\n", "Größe\n", ""]
 
 
-def test_an_agent_of_fleet_yaml_does_the_task(desk):
-    (desk.repo / "fleet.yaml").write_text(
+def test_an_agent_of_fleet_yaml_does_the_task(scratch):
+    (scratch.repo / "fleet.yaml").write_text(
         "agents:\n"
         "  tidier: {coder: command, command: [sh, -c, 'echo tidied >it; echo I tidied.']}\n"
     )
-    desk("trust")
-    task = desk.data("add", "Tidy up", "--agent", "tidier")["id"]
-    assert "agent tidier" in re.sub(r" +", " ", desk("show", task))
-    desk.work()
-    assert desk.status(task) == "done"
-    assert desk("logs", task) == "I tidied.\n"
+    scratch("trust")
+    task = scratch.data("add", "Tidy up", "--agent", "tidier")["id"]
+    assert "agent tidier" in re.sub(r" +", " ", scratch("show", task))
+    scratch.work()
+    assert scratch.status(task) == "done"
+    assert scratch("logs", task) == "I tidied.\n"
 
 
-def test_outside_git_a_task_works_in_place(desk, tmp_path):
+def test_outside_git_a_task_works_in_place(scratch, tmp_path):
     plain = tmp_path / "plain"
     plain.mkdir()
-    task = desk.data("add", "Note it", "--prompt", "write note.txt Done.", cwd=plain)["id"]
-    assert f"cwd {plain} (in place)" in re.sub(r" +", " ", desk("show", task))
-    desk.work()
+    task = scratch.data("add", "Note it", "--prompt", "write note.txt Done.", cwd=plain)["id"]
+    assert f"cwd {plain} (in place)" in re.sub(r" +", " ", scratch("show", task))
+    scratch.work()
     assert (plain / "note.txt").read_text() == "Done.\n"
 
 
-def test_in_place_works_in_the_checkout_and_a_worktree_does_not(desk):
-    desk.add("Here", "--in-place", script="write here.txt x")
-    task = desk.add("There", "--branch", "there", script="write there.txt x\ncommit There")
-    desk.work()
-    assert (desk.repo / "here.txt").exists()
-    assert not (desk.repo / "there.txt").exists()
-    assert desk.git("ls-tree", "--name-only", "there") == "there.txt\n"
-    assert desk.data("show", task)["runs"][0]["branch"] == "there"
+def test_in_place_works_in_the_checkout_and_a_worktree_does_not(scratch):
+    scratch.add("Here", "--in-place", script="write here.txt x")
+    task = scratch.add("There", "--branch", "there", script="write there.txt x\ncommit There")
+    scratch.work()
+    assert (scratch.repo / "here.txt").exists()
+    assert not (scratch.repo / "there.txt").exists()
+    assert scratch.git("ls-tree", "--name-only", "there") == "there.txt\n"
+    assert scratch.data("show", task)["runs"][0]["branch"] == "there"
 
 
-def test_the_project_is_found_from_a_subdirectory_and_from_inside_a_worktree(desk):
-    (desk.repo / "fleet.yaml").write_text("agents:\n  tidier: {coder: scripted}\n")
-    (desk.repo / "deep" / "down").mkdir(parents=True)
-    (desk.repo / "deep" / "down" / "file").touch()
-    desk.git("add", ".")
-    desk.git("commit", "-qm", "All")
-    below = desk.data("add", "a", "-a", "tidier", cwd=desk.repo / "deep" / "down")
-    desk.work()
-    place = Path(desk.data("show", below["id"])["runs"][0]["path"])
+def test_the_project_is_found_from_a_subdirectory_and_from_inside_a_worktree(scratch):
+    (scratch.repo / "fleet.yaml").write_text("agents:\n  tidier: {coder: scripted}\n")
+    (scratch.repo / "deep" / "down").mkdir(parents=True)
+    (scratch.repo / "deep" / "down" / "file").touch()
+    scratch.git("add", ".")
+    scratch.git("commit", "-qm", "All")
+    below = scratch.data("add", "a", "-a", "tidier", cwd=scratch.repo / "deep" / "down")
+    scratch.work()
+    place = Path(scratch.data("show", below["id"])["runs"][0]["path"])
     assert place.parts[-2:] == ("deep", "down")
-    inside = desk.data("add", "b", "-a", "tidier", cwd=place)
-    assert below["project"] == inside["project"] == str(desk.repo)
-    desk.data("add", "c", cwd=desk.root)
-    assert [t["id"] for t in desk.data("tasks", "--here", "--all", cwd=place)] == ["t-2", "t-1"]
-    assert [t["id"] for t in desk.data("tasks", "--here", "--all", cwd=desk.root)] == ["t-3"]
+    inside = scratch.data("add", "b", "-a", "tidier", cwd=place)
+    assert below["project"] == inside["project"] == str(scratch.repo)
+    scratch.data("add", "c", cwd=scratch.root)
+    assert [t["id"] for t in scratch.data("tasks", "--here", "--all", cwd=place)] == ["t-2", "t-1"]
+    assert [t["id"] for t in scratch.data("tasks", "--here", "--all", cwd=scratch.root)] == ["t-3"]
 
 
-def test_a_list_is_narrowed_by_state_team_and_number(desk):
-    done = desk.add("Done")
-    desk("close", done)
-    paused = desk.add("Paused")
-    desk("pause", paused)
-    red = desk.add("Red", "--team", "red")
+def test_a_list_is_narrowed_by_state_team_and_number(scratch):
+    done = scratch.add("Done")
+    scratch("close", done)
+    paused = scratch.add("Paused")
+    scratch("pause", paused)
+    red = scratch.add("Red", "--team", "red")
 
     def ids(*words):
-        return [t["id"] for t in desk.data("tasks", *words)]
+        return [t["id"] for t in scratch.data("tasks", *words)]
 
     assert ids() == [red, paused]
     assert ids("--all") == [red, paused, done]
@@ -147,35 +148,35 @@ def test_a_list_is_narrowed_by_state_team_and_number(desk):
     assert ids("--status", "done", "--status", "open") == [red, paused, done]
     assert ids("red") == [red]
     assert ids("--all", "-n", "2") == [red, paused]
-    assert desk("tasks", "blue") == "No tasks.\n"
+    assert scratch("tasks", "blue") == "No tasks.\n"
 
 
-def test_a_pipe_gets_every_column_whole(desk):
+def test_a_pipe_gets_every_column_whole(scratch):
     title = "A title that is far longer than any terminal is wide, " * 3
-    desk.add(title)
-    head, row = desk("tasks", env={"COLUMNS": "40"}).splitlines()
+    scratch.add(title)
+    head, row = scratch("tasks", env={"COLUMNS": "40"}).splitlines()
     columns = "TASK STATUS STARTED ELAPSED IDLE CONTEXT LINES CODER MODEL COST TITLE CWD"
     assert head.split() == columns.split()
     assert title.strip() in row
-    assert row.endswith(str(desk.repo))
+    assert row.endswith(str(scratch.repo))
 
 
-def test_ready_lists_what_could_start(desk):
-    first = desk.add("First")
-    desk.add("Second", "--after", first)
-    lines = desk("ready").splitlines()
+def test_ready_lists_what_could_start(scratch):
+    first = scratch.add("First")
+    scratch.add("Second", "--after", first)
+    lines = scratch("ready").splitlines()
     assert [line.split()[0] for line in lines] == ["TASK", first]
-    desk("pause", first)
-    assert desk("ready") == "No ready tasks.\n"
+    scratch("pause", first)
+    assert scratch("ready") == "No ready tasks.\n"
 
 
-def test_show_says_why_a_task_is_not_running(desk):
-    first = desk.add("First")
-    second = desk.add("Second", "--after", first, "--coder", "scripted")
-    desk.ask(second, "Which way?", "--option", "left", "--option", "right")
-    desk("pause", second)
-    desk("comment", second, "Take care.")
-    shown = desk("show", second)
+def test_show_says_why_a_task_is_not_running(scratch):
+    first = scratch.add("First")
+    second = scratch.add("Second", "--after", first, "--coder", "scripted")
+    scratch.ask(second, "Which way?", "--option", "left", "--option", "right")
+    scratch("pause", second)
+    scratch("comment", second, "Take care.")
+    shown = scratch("show", second)
     assert f"It waits for {first}, which is open." in shown
     assert f"It asks (m-1): Which way?  → fleet answer {second} TEXT" in shown
     assert f"It is paused.  → fleet resume {second}" in shown
@@ -187,65 +188,65 @@ def test_show_says_why_a_task_is_not_running(desk):
     assert "agent scripted (default)\n" in plain
 
 
-def test_show_tells_of_every_run(desk):
-    task = desk.add("Flaky", script="fail 1 the disk was full\nsay I am back.\nusage 100 20")
-    desk.work()
-    shown = desk("show", task)
+def test_show_tells_of_every_run(scratch):
+    task = scratch.add("Flaky", script="fail 1 the disk was full\nsay I am back.\nusage 100 20")
+    scratch.work()
+    shown = scratch("show", task)
     assert re.search(rf"{task}.1 +failed +scripted +\w+ +fleet/{task} +Exit status 1", shown)
     assert re.search(rf"{task}.2 +succeeded +scripted +\w+ +fleet/{task} +Done\.", shown)
     assert "the disk was full" in shown
     assert "Why it is not running" not in shown
-    assert desk.data("show", task)["runs"][1]["usage"]["input"] == 100
+    assert scratch.data("show", task)["runs"][1]["usage"]["input"] == 100
 
 
-def test_show_says_that_there_is_no_room(desk):
-    first = desk.add("First", script="sleep 60")
-    second = desk.add("Second")
-    (desk.home / "config.yaml").write_text("max_concurrent: 1\n")
-    with desk.supervisor():
-        desk.wait_for(first, "running")
-        assert re.search(r"No free slot: host \S+ is full \(1/1\)\.", desk("show", second))
+def test_show_says_that_there_is_no_room(scratch):
+    first = scratch.add("First", script="sleep 60")
+    second = scratch.add("Second")
+    (scratch.home / "config.yaml").write_text("max_concurrent: 1\n")
+    with scratch.supervisor():
+        scratch.wait_for(first, "running")
+        assert re.search(r"No free slot: host \S+ is full \(1/1\)\.", scratch("show", second))
 
 
-def test_tasks_are_paused_resumed_closed_and_retried(desk):
-    task = desk.add()
-    assert desk("pause", task) == f"{task} does not start until you resume it.\n"
-    assert desk.status(task) == "paused"
-    assert desk("resume", task) == f"{task} may start.\n"
-    assert desk("close", task, "--reason", "Did it myself.") == f"{task} is done.\n"
-    assert "Did it myself." in desk("show", task)
-    assert desk("retry", task) == f"{task} is open again.\n"
-    assert desk("cancel", task) == f"{task} is cancelled.\n"
-    assert desk("retry", "1") == f"{task} is open again.\n"
+def test_tasks_are_paused_resumed_closed_and_retried(scratch):
+    task = scratch.add()
+    assert scratch("pause", task) == f"{task} does not start until you resume it.\n"
+    assert scratch.status(task) == "paused"
+    assert scratch("resume", task) == f"{task} may start.\n"
+    assert scratch("close", task, "--reason", "Did it myself.") == f"{task} is done.\n"
+    assert "Did it myself." in scratch("show", task)
+    assert scratch("retry", task) == f"{task} is open again.\n"
+    assert scratch("cancel", task) == f"{task} is cancelled.\n"
+    assert scratch("retry", "1") == f"{task} is open again.\n"
 
 
-def test_dependencies_are_added_and_taken_away_and_a_circle_is_refused(desk):
-    first, second = desk.add(), desk.add()
-    assert desk("dep", "add", second, first) == f"{second} waits for {first}.\n"
-    said = desk.fails("dep", "add", first, second, status=2)
+def test_dependencies_are_added_and_taken_away_and_a_circle_is_refused(scratch):
+    first, second = scratch.add(), scratch.add()
+    assert scratch("dep", "add", second, first) == f"{second} waits for {first}.\n"
+    said = scratch.fails("dep", "add", first, second, status=2)
     assert f"they would wait for each other ({first} → {second} → {first})" in said
-    assert desk("dep", "rm", second, first) == f"{second} does not wait for {first}.\n"
+    assert scratch("dep", "rm", second, first) == f"{second} does not wait for {first}.\n"
 
 
-def test_work_that_is_reviewed_is_done_when_a_person_says_so(desk):
-    task = desk.add("Reviewed", "--review")
-    after = desk.add("After it", "--after", task)
-    desk.work()
-    assert desk.status(task) == "review"
-    assert f"fleet close {task}" in desk("show", after)
-    desk("close", task)
-    assert desk.status(after) == "ready"
+def test_work_that_is_reviewed_is_done_when_a_person_says_so(scratch):
+    task = scratch.add("Reviewed", "--review")
+    after = scratch.add("After it", "--after", task)
+    scratch.work()
+    assert scratch.status(task) == "review"
+    assert f"fleet close {task}" in scratch("show", after)
+    scratch("close", task)
+    assert scratch.status(after) == "ready"
 
 
 class Terminal:
     """A command on a terminal of its own, and all that it has drawn there."""
 
-    def __init__(self, desk: Desk, *words: str, columns: int = 100) -> None:
+    def __init__(self, scratch: Scratch, *words: str, columns: int = 100) -> None:
         pid, self.screen = pty.fork()
         if pid == 0:
-            os.chdir(desk.repo)
+            os.chdir(scratch.repo)
             size = {"COLUMNS": str(columns), "LINES": "30", "TERM": "xterm"}
-            os.execve(FLEET, [FLEET, *words], desk.env | size)
+            os.execve(FLEET, [FLEET, *words], scratch.env | size)
         self.pid, self.drawn = pid, ""
 
     def read(self, seconds: float) -> bool:
@@ -276,13 +277,13 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def test_watch_shows_what_changes_and_gives_the_cursor_back(desk):
-    desk.add("First of all")
-    screen = Terminal(desk, "tasks", "--watch")
+def test_watch_shows_what_changes_and_gives_the_cursor_back(scratch):
+    scratch.add("First of all")
+    screen = Terminal(scratch, "tasks", "--watch")
     screen.see("First of all")
-    second = desk.add("Second one")
+    second = scratch.add("Second one")
     screen.see("Second one")
-    desk("pause", second)
+    scratch("pause", second)
     screen.see("paused")
     assert screen.leave() == 130
     hidden, shown = screen.drawn.rfind("\x1b[?25l"), screen.drawn.rfind("\x1b[?25h")
@@ -290,17 +291,17 @@ def test_watch_shows_what_changes_and_gives_the_cursor_back(desk):
     assert "Traceback" not in screen.drawn
 
 
-def test_a_list_fits_the_terminal_and_says_what_matters_most(desk):
-    task = desk.add("A title that is rather long, so that it has to be cut somewhere at the end")
-    run = desk.add(
+def test_a_list_fits_the_terminal_and_says_what_matters_most(scratch):
+    task = scratch.add("A title that is rather long, so that it has to be cut somewhere at the end")
+    run = scratch.add(
         "Short", "--model", "a-model-with-a-long-name", script="usage 103456 9\nsleep 60"
     )
     heads = {}
-    with desk.supervisor("--max", "1"):
-        desk.wait_for(task, "done")
-        desk.wait_for(run, "running")
+    with scratch.supervisor("--max", "1"):
+        scratch.wait_for(task, "done")
+        scratch.wait_for(run, "running")
         for columns in (50, 80, 110, 160):
-            screen = Terminal(desk, "tasks", "--all", columns=columns)
+            screen = Terminal(scratch, "tasks", "--all", columns=columns)
             screen.end()
             head, *rows = re.sub(r"\x1b\[\d*m", "", screen.drawn).splitlines()
             assert max(map(len, (head, *rows))) <= columns
@@ -312,22 +313,22 @@ def test_a_list_fits_the_terminal_and_says_what_matters_most(desk):
     assert heads[160][-2:] == ["TITLE", "CWD"]
 
 
-def test_watch_ends_when_its_terminal_does(desk):
-    desk.add()
-    screen = Terminal(desk, "tasks", "--watch")
+def test_watch_ends_when_its_terminal_does(scratch):
+    scratch.add()
+    screen = Terminal(scratch, "tasks", "--watch")
     screen.see("Fix the login")
     os.close(screen.screen)
     os.kill(screen.pid, signal.SIGHUP)
     assert os.waitpid(screen.pid, 0)[0] == screen.pid
 
 
-def test_watch_into_a_pipe_writes_only_what_changes(desk):
-    task = desk.add()
-    going = desk.start("tasks", "--watch")
+def test_watch_into_a_pipe_writes_only_what_changes(scratch):
+    task = scratch.add()
+    going = scratch.start("tasks", "--watch")
     try:
         assert going.stdout.readline().startswith("TASK")
         assert going.stdout.readline().startswith(task)
-        desk("pause", task)
+        scratch("pause", task)
         assert "paused" in going.stdout.readline()
     finally:
         going.send_signal(signal.SIGINT)
@@ -335,61 +336,61 @@ def test_watch_into_a_pipe_writes_only_what_changes(desk):
     assert (going.returncode, rest, said) == (130, "", "")
 
 
-def test_a_task_that_was_cancelled_while_it_ran_leaves_no_process(desk):
-    task = desk.add(script="say Here I am.\nspawn 300\nsleep 300")
-    with desk.supervisor():
-        desk.wait_for(task, "running")
-        assert desk("cancel", task) == f"{task} is cancelled.\n"
-    assert not alive(desk)
+def test_a_task_that_was_cancelled_while_it_ran_leaves_no_process(scratch):
+    task = scratch.add(script="say Here I am.\nspawn 300\nsleep 300")
+    with scratch.supervisor():
+        scratch.wait_for(task, "running")
+        assert scratch("cancel", task) == f"{task} is cancelled.\n"
+    assert not alive(scratch)
 
 
-def test_a_run_is_ended_also_when_no_supervisor_is_there_to_do_it(desk):
-    task = desk.add(script="sleep 300")
-    supervisor = desk.start("run")
-    desk.wait_for(task, "running")
+def test_a_run_is_ended_also_when_no_supervisor_is_there_to_do_it(scratch):
+    task = scratch.add(script="sleep 300")
+    supervisor = scratch.start("run")
+    scratch.wait_for(task, "running")
     supervisor.send_signal(signal.SIGINT)
     _, said = supervisor.communicate(timeout=20)
     assert "1 still run; the next `fleet run` takes them up." in said
-    assert alive(desk)
-    assert desk("cancel", task) == f"{task} is cancelled.\n"
-    assert not alive(desk)
+    assert alive(scratch)
+    assert scratch("cancel", task) == f"{task} is cancelled.\n"
+    assert not alive(scratch)
 
 
-def alive(desk: Desk) -> str:
-    """The processes whose environment names this desk's home."""
+def alive(scratch: Scratch) -> str:
+    """The processes whose environment names this scratch's home."""
     found = []
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
             with suppress(OSError):
-                if f"FLEET_HOME={desk.home}\0".encode() in (place / "environ").read_bytes():
+                if f"FLEET_HOME={scratch.home}\0".encode() in (place / "environ").read_bytes():
                     found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
     return "\n".join(found)
 
 
-def test_a_second_supervisor_is_refused_and_names_the_first(desk):
-    with desk.supervisor() as first:
-        until((desk.home / "supervisor.lock").exists, "the first")
-        said = desk.fails("run", status=1)
+def test_a_second_supervisor_is_refused_and_names_the_first(scratch):
+    with scratch.supervisor() as first:
+        until((scratch.home / "supervisor.lock").exists, "the first")
+        said = scratch.fails("run", status=1)
     assert said.startswith(f"fleet: A supervisor runs here already (pid {first.pid}).\n")
 
 
-def test_dependent_work_starts_from_what_it_waited_for(desk):
-    first = desk.add("First", script="write a.txt a\ncommit A")
-    second = desk.add("Second", "--after", first, script="write b.txt b\ncommit B")
-    desk.work("--max", "1", "--coder", "scripted")
-    branch = desk.data("show", second)["runs"][0]["branch"]
-    assert desk.git("ls-tree", "--name-only", branch).split() == ["a.txt", "b.txt"]
+def test_dependent_work_starts_from_what_it_waited_for(scratch):
+    first = scratch.add("First", script="write a.txt a\ncommit A")
+    second = scratch.add("Second", "--after", first, script="write b.txt b\ncommit B")
+    scratch.work("--max", "1", "--coder", "scripted")
+    branch = scratch.data("show", second)["runs"][0]["branch"]
+    assert scratch.git("ls-tree", "--name-only", branch).split() == ["a.txt", "b.txt"]
 
 
-def test_the_supervisor_keeps_to_its_number(desk):
-    tasks = [desk.add(script="sleep 0.1") for _ in range(2)]
-    said = desk.work("--max", "1")
+def test_the_supervisor_keeps_to_its_number(scratch):
+    tasks = [scratch.add(script="sleep 0.1") for _ in range(2)]
+    said = scratch.work("--max", "1")
     events = re.findall(r"(t-\d)\.1 +run\.(claimed|ended)", said)
     assert events == [(t, e) for t in tasks for e in ("claimed", "ended")]
 
 
-def test_a_home_is_used_by_two_people_typing_at_once(desk):
-    going = [desk.start("add", f"Task {n}") for n in range(8)]
+def test_a_home_is_used_by_two_people_typing_at_once(scratch):
+    going = [scratch.start("add", f"Task {n}") for n in range(8)]
     said = [process.communicate(timeout=60) for process in going]
     assert {p.returncode for p in going} == {0}, said
-    assert len(desk.data("tasks")) == 8
+    assert len(scratch.data("tasks")) == 8

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import Desk
+
+from tests.e2e.scratch import Scratch
 
 USAGE = {"input", "output", "cached", "context", "cost", "estimated"}
 RUN_NOW = {
@@ -64,16 +65,16 @@ def keys(data) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
+def scratch(tmp_path_factory):
     """t-1 has failed once and asks; t-2 is done; t-3 waits for t-1."""
-    desk = Desk(tmp_path_factory.mktemp("json"))
+    scratch = Scratch(tmp_path_factory.mktemp("json"))
     script = "fail 1 oops\nsay Hello.\nusage 5 1\nask Which?\nsay {answer}"
-    desk.add("日本 …", "--label", "ui", script=script)
-    desk.add("Plain")
-    desk.add("Last", "--after", "1")
-    desk.work()
-    desk("comment", "1", "A note.")
-    return desk
+    scratch.add("日本 …", "--label", "ui", script=script)
+    scratch.add("Plain")
+    scratch.add("Last", "--after", "1")
+    scratch.work()
+    scratch("comment", "1", "A note.")
+    return scratch
 
 
 READS = {
@@ -89,27 +90,27 @@ READS = {
 
 
 @pytest.mark.parametrize("line", READS)
-def test_a_report_is_one_document_of_its_kind(line, desk):
-    document = desk.document(*line.split())
+def test_a_report_is_one_document_of_its_kind(line, scratch):
+    document = scratch.document(*line.split())
     assert document["kind"] == READS[line]
     assert keys(document["data"]) <= KEYS[document["kind"]]
 
 
-def test_every_key_is_there_once_there_is_something_to_say(desk):
-    assert keys(desk.data("tasks", "--all")) == TASK
-    assert keys(desk.data("show", "1")) == DETAIL
-    assert keys(desk.data("questions")) == MESSAGE
-    assert keys(desk.data("logs", "1")) == {"line", "text"}
+def test_every_key_is_there_once_there_is_something_to_say(scratch):
+    assert keys(scratch.data("tasks", "--all")) == TASK
+    assert keys(scratch.data("show", "1")) == DETAIL
+    assert keys(scratch.data("questions")) == MESSAGE
+    assert keys(scratch.data("logs", "1")) == {"line", "text"}
 
 
-def test_a_note_about_the_supervisor_is_part_of_the_document(desk):
-    (note,) = desk.document("tasks")["notes"]
+def test_a_note_about_the_supervisor_is_part_of_the_document(scratch):
+    (note,) = scratch.document("tasks")["notes"]
     assert note.startswith("No supervisor is running")
-    assert desk.type("tasks", "--json").stderr == ""
+    assert scratch.type("tasks", "--json").stderr == ""
 
 
 def test_a_change_reports_what_it_changed(tmp_path):
-    desk = Desk(tmp_path)
+    scratch = Scratch(tmp_path)
     changes = {
         "add One": "task",
         "add Two": "task",
@@ -123,15 +124,15 @@ def test_a_change_reports_what_it_changed(tmp_path):
         "cancel 1": "task",
     }
     for line, kind in changes.items():
-        document = desk.document(*line.split())
+        document = scratch.document(*line.split())
         assert document["kind"] == kind, line
         assert keys(document["data"]) <= KEYS[kind], line
-    desk.ask("2")
-    assert keys(desk.document("answer", "2", "Left.")["data"]) == MESSAGE
+    scratch.ask("2")
+    assert keys(scratch.document("answer", "2", "Left.")["data"]) == MESSAGE
 
 
-def test_an_error_is_one_document_on_stderr(desk):
-    done = desk.type("show", "t-99", "--json", env={"COLUMNS": "20"})
+def test_an_error_is_one_document_on_stderr(scratch):
+    done = scratch.type("show", "t-99", "--json", env={"COLUMNS": "20"})
     assert (done.returncode, done.stdout) == (2, "")
     assert json.loads(done.stderr) == {
         "fleet": 1,

@@ -1,9 +1,10 @@
 import pytest
-from yard import Yard
+
+from tests.integration.supervised_home import SupervisedHome
 
 
 @pytest.fixture
-def yard(tmp_path):
-    made = Yard(tmp_path)
+def supervised(tmp_path):
+    made = SupervisedHome(tmp_path)
     yield made
     made.close()

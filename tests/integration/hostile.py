@@ -8,8 +8,8 @@ import socket
 import subprocess
 import time
 
-from team import Team
-from test_server import FLEET, Served
+from tests.integration.team import Team
+from tests.integration.test_server import FLEET, Served
 
 HOST = b"Host: 127.0.0.1\r\n"
 

@@ -10,9 +10,9 @@ import time
 from functools import cache
 
 import msgspec
-from test_server import Served
 
 from fleet.server.claude_fleet.described import described
+from tests.integration.test_server import Served
 
 COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
 

@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from contract.launching import until
 from fleet.adapters.nodes.key import key_of
 from fleet.adapters.nodes.ollama import Ollama
 from fleet.adapters.nodes.survey import Prober, detect, make_backend
@@ -18,6 +17,7 @@ from fleet.domain.errors import Unavailable
 from fleet.domain.fleet import Node, Serving
 from fleet.domain.nodes.inventory import cache_bytes
 from fleet.testing.fake_node.node import FakeModel, FakeNode
+from tests.contract.launching import until
 
 KINDS = ("ollama", "vllm", "llamacpp", "lmstudio", "openai", "openrouter", "anthropic")
 LOCAL = KINDS[:4]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from contract.launching import until
 from fleet.adapters.beads import BdProgram
 from fleet.adapters.machine.notify import NumberFile
 from fleet.adapters.processes.threads import ThreadJobs
@@ -19,6 +18,7 @@ from fleet.operations.catalogue import perform
 from fleet.operations.tasks.change import CancelTask
 from fleet.supervisor.beads.exchange import Beads
 from fleet.supervisor.beads.plan import bead_of
+from tests.contract.launching import until
 
 STAND_IN = Path(__file__).parent / "bd_stand_in.py"
 ACTOR = "fleet-box-1"
@@ -27,15 +27,15 @@ ACTOR = "fleet-box-1"
 class Hive:
     """A home with a beads database, and everything that looks after it."""
 
-    def __init__(self, yard) -> None:
-        self.yard, self.app = yard, yard.client.app
-        self.beads_dir = yard.home / ".beads"
+    def __init__(self, supervised) -> None:
+        self.supervised, self.app = supervised, supervised.client.app
+        self.beads_dir = supervised.home / ".beads"
         self.beads_dir.mkdir(parents=True)
-        folder = yard.place / "bin"
+        folder = supervised.place / "bin"
         folder.mkdir()
         (folder / "bd").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n')
         (folder / "bd").chmod(0o755)
-        self.env = yard.env | {"PATH": f"{folder}:{yard.env['PATH']}"}
+        self.env = supervised.env | {"PATH": f"{folder}:{supervised.env['PATH']}"}
         self.warned: list[str] = []
         self.supervisor = self.app.supervisor(max_concurrent=3)
         self.supervisor.start()
@@ -44,16 +44,16 @@ class Hive:
 
     def bd(self, actor: str = ACTOR, deadline: float = 30.0) -> BdProgram:
         return BdProgram(
-            self.yard.home, self.env, actor=actor, deadline=deadline,
+            self.supervised.home, self.env, actor=actor, deadline=deadline,
             places=lambda cwd: {"project": str(cwd), "checkout": "yes"},
         )  # fmt: skip
 
     def another(self, deadline: float = 30.0) -> Beads:
         context = self.app.context._replace(actor=Actor(ACTOR, Role.COORDINATOR))
         return Beads(
-            self.yard.store, self.bd(deadline=deadline), name=ACTOR,
+            self.supervised.store, self.bd(deadline=deadline), name=ACTOR,
             call=lambda request: perform(context, request), jobs=ThreadJobs(self.app.bell),
-            mark=NumberFile(self.yard.home / "beads-told"), room=lambda: 3,
+            mark=NumberFile(self.supervised.home / "beads-told"), room=lambda: 3,
             warn=self.warned.append,
         )  # fmt: skip
 
@@ -63,9 +63,11 @@ class Hive:
 
     def create(self, *script: str, where=None, **given: str) -> str:
         name = f"bd-{len(self.issues()) + 1}"
-        folder = self.yard.home / "tasks" / name
+        folder = self.supervised.home / "tasks" / name
         folder.mkdir(parents=True)
-        (folder / "task.json").write_text(json.dumps({"cwd": str(where or self.yard.repo)} | given))
+        (folder / "task.json").write_text(
+            json.dumps({"cwd": str(where or self.supervised.repo)} | given)
+        )
         self.type("create", f"Do {name}", "--description", "\n".join(script))
         return name
 
@@ -74,7 +76,7 @@ class Hive:
         return {i["id"]: i for i in json.loads(file.read_text())} if file.exists() else {}
 
     def task(self, name: str):
-        found = [t for t in self.yard.store.tasks(_all()) if bead_of(t.spec.labels) == name]
+        found = [t for t in self.supervised.store.tasks(_all()) if bead_of(t.spec.labels) == name]
         return found[0] if found else None
 
     def until(self, seen, seconds: float = 40) -> None:
@@ -83,9 +85,9 @@ class Hive:
         while not seen():
             assert time.monotonic() < end, (self.issues(), self.warned)
             before = time.monotonic()
-            self.beads.step(self.yard.store.now())
+            self.beads.step(self.supervised.store.now())
             self.longest = max(self.longest, time.monotonic() - before)
-            self.beads._next = min(self.beads._next, self.yard.store.now() + 100_000)
+            self.beads._next = min(self.beads._next, self.supervised.store.now() + 100_000)
             self.supervisor.step()
             time.sleep(0.02)
 
@@ -100,8 +102,8 @@ def _all():
 
 
 @pytest.fixture
-def hive(yard):
-    return Hive(yard)
+def hive(supervised):
+    return Hive(supervised)
 
 
 def test_an_issue_is_claimed_worked_on_and_closed(hive):
@@ -110,7 +112,7 @@ def test_an_issue_is_claimed_worked_on_and_closed(hive):
     issue, task = hive.issues()[name], hive.task(name)
     assert issue["assignee"] == ACTOR
     assert issue["close_reason"] == task.tally.why
-    assert hive.yard.commits(f"fleet/{task.id}") == ["first", "Choose MIT"]
+    assert hive.supervised.commits(f"fleet/{task.id}") == ["first", "Choose MIT"]
     calls = [json.loads(line) for line in (hive.beads_dir / "calls").read_text().splitlines()]
     words = [call[1] for call in calls if call[0] == ACTOR]
     assert words.index("update") < words.index("close")
@@ -137,7 +139,7 @@ def test_a_question_is_a_comment_and_a_cancelled_task_is_let_go(hive):
     name = hive.create("ask Which licence?")
     hive.until(lambda: hive.issues()[name]["comments"])
     assert "Which licence?" in hive.issues()[name]["comments"][0]["text"]
-    hive.yard.client.call(CancelTask(hive.task(name).id))
+    hive.supervised.client.call(CancelTask(hive.task(name).id))
     hive.until(hive.is_(name, "open"))
     assert hive.issues()[name]["assignee"] == ""
 
@@ -158,7 +160,7 @@ def test_a_bd_that_hangs_stalls_no_run(hive):
     hive.beads = hive.another(deadline=2.0)
     (hive.beads_dir / "slow").touch()
     task = hive.task(name).id
-    hive.until(lambda: hive.yard.state(task) == "done")
+    hive.until(lambda: hive.supervised.state(task) == "done")
     hive.until(lambda: hive.warned)
     assert "took more than 2 s" in hive.warned[0]
     assert hive.longest < 1.0
@@ -170,7 +172,7 @@ def test_the_next_supervisor_tells_what_the_last_one_could_not(hive):
     name = hive.create("say Done.")
     hive.until(lambda: hive.task(name) is not None)
     task = hive.task(name).id
-    until(lambda: hive.supervisor.step() or hive.yard.state(task) == "done", timeout=20)
+    until(lambda: hive.supervisor.step() or hive.supervised.state(task) == "done", timeout=20)
     hive.beads = hive.another()
     hive.until(hive.is_(name, "closed"))
 
@@ -183,6 +185,6 @@ def test_two_supervisors_cannot_both_win_one_issue(hive):
 
 
 def test_without_a_bd_or_a_database_it_says_what_is_missing(hive):
-    (hive.yard.place / "bin" / "bd").unlink()
+    (hive.supervised.place / "bin" / "bd").unlink()
     with pytest.raises(Unavailable, match="no `bd` on the PATH"):
         hive.bd().ready(3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from yard import Yard
 
 from fleet.testing.fake_node.node import FakeNode
+from tests.integration.supervised_home import SupervisedHome
 
 FLEET_YAML = """\
 nodes: {{here: {{endpoint: "{url}"}}}}
@@ -19,29 +19,29 @@ agents:
 
 
 @pytest.fixture
-def yard(tmp_path):
-    made = Yard(tmp_path)
+def supervised(tmp_path):
+    made = SupervisedHome(tmp_path)
     with FakeNode() as node:
         (made.repo / "fleet.yaml").write_text(FLEET_YAML.format(url=node.url))
         yield made
         made.close()
 
 
-def keys_of(yard, *agents, **env) -> list[str]:
+def keys_of(supervised, *agents, **env) -> list[str]:
     shell = 'echo "key: $LITELLM_MASTER_KEY." > "$FLEET_ARTIFACT_DIR/key"'
     tell = f"run sh -c {shlex.quote(shell)}"
-    tasks = [yard.add(tell, agent=agent) for agent in agents]
-    yard.start("--once", **env).wait(60)
-    yard.supervisor = None
-    found = [yard.home / "tasks" / task / "artifacts" / "key" for task in tasks]
+    tasks = [supervised.add(tell, agent=agent) for agent in agents]
+    supervised.start("--once", **env).wait(60)
+    supervised.supervisor = None
+    found = [supervised.home / "tasks" / task / "artifacts" / "key" for task in tasks]
     return [file.read_text().strip() for file in found]
 
 
-def test_the_key_that_was_made_is_given_to_those_who_ask_the_gateway(yard):
-    (yard.home / "gateway.key").write_text("sk-of-the-file\n")
-    assert keys_of(yard, "planner", "typist") == ["key: sk-of-the-file.", "key: ."]
+def test_the_key_that_was_made_is_given_to_those_who_ask_the_gateway(supervised):
+    (supervised.home / "gateway.key").write_text("sk-of-the-file\n")
+    assert keys_of(supervised, "planner", "typist") == ["key: sk-of-the-file.", "key: ."]
 
 
-def test_the_key_of_the_environment_counts_more(yard):
-    (yard.home / "gateway.key").write_text("sk-of-the-file\n")
-    assert keys_of(yard, "planner", LITELLM_MASTER_KEY="sk-mine") == ["key: sk-mine."]
+def test_the_key_of_the_environment_counts_more(supervised):
+    (supervised.home / "gateway.key").write_text("sk-of-the-file\n")
+    assert keys_of(supervised, "planner", LITELLM_MASTER_KEY="sk-mine") == ["key: sk-mine."]

@@ -6,166 +6,170 @@ import json
 
 import pytest
 
-from contract.launching import until
 from fleet.domain.task import Spec
 from fleet.operations.catalogue import perform
 from fleet.operations.messages.mail import SendMail
 from fleet.operations.tasks.change import AddTask
+from tests.contract.launching import until
 
 
-def heard(yard, task: str) -> list[str]:
-    return [t.removeprefix("Heard: ") for t in yard.texts(task) if t.startswith("Heard: ")]
+def heard(supervised, task: str) -> list[str]:
+    return [t.removeprefix("Heard: ") for t in supervised.texts(task) if t.startswith("Heard: ")]
 
 
-def data(yard, *words: str):
-    ran = yard.type(*words, "--json")
+def data(supervised, *words: str):
+    ran = supervised.type(*words, "--json")
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)["data"]
 
 
-def ok(yard, *words: str) -> None:
-    ran = yard.type(*words)
+def ok(supervised, *words: str) -> None:
+    ran = supervised.type(*words)
     assert ran.returncode == 0, ran.stderr
 
 
-def mail_for(yard, name: str):
-    return data(yard, "mail", "list", name)
+def mail_for(supervised, name: str):
+    return data(supervised, "mail", "list", name)
 
 
-def child(yard, swarm: str, *script: str) -> str:
-    spec, where = Spec(cwd=str(yard.repo)), str(yard.repo)
+def child(supervised, swarm: str, *script: str) -> str:
+    spec, where = Spec(cwd=str(supervised.repo)), str(supervised.repo)
     asked = AddTask(script[0], "\n".join(script), where, spec, parent=swarm)
-    return yard.client.call(asked).id
+    return supervised.client.call(asked).id
 
 
 @pytest.mark.parametrize("name", ["t-1", "t-1.1", "seat"])
-def test_mail_reaches_the_agent_at_work_by_any_of_its_names(yard, name):
-    task = yard.add("hear 20", "say Bye.", branch="seat")
-    yard.start()
-    yard.running(task)
-    ok(yard, "mail", "send", name, "Lunch", "is", "ready.")
-    yard.wait(task)
-    assert heard(yard, task) == ["[Mail from ada]\nLunch is ready."]
-    (mail,) = mail_for(yard, name)
+def test_mail_reaches_the_agent_at_work_by_any_of_its_names(supervised, name):
+    task = supervised.add("hear 20", "say Bye.", branch="seat")
+    supervised.start()
+    supervised.running(task)
+    ok(supervised, "mail", "send", name, "Lunch", "is", "ready.")
+    supervised.wait(task)
+    assert heard(supervised, task) == ["[Mail from ada]\nLunch is ready."]
+    (mail,) = mail_for(supervised, name)
     assert mail["read_at"]
 
 
-def test_a_post_is_heard_by_the_others_in_the_swarm_and_not_by_its_author(yard):
-    swarm = data(yard, "swarm-create", "pair", "2")["id"]
+def test_a_post_is_heard_by_the_others_in_the_swarm_and_not_by_its_author(supervised):
+    swarm = data(supervised, "swarm-create", "pair", "2")["id"]
     post = f"""run fleet blackboard-post {swarm} '{{"text": "Ping"}}'"""
-    one = child(yard, swarm, "hear 20", post, "hear 2", "say Bye.")
-    other = child(yard, swarm, "hear 20", "say Bye.")
-    outside = yard.add("say Waiting.", "hear 4", "say Bye.")
-    yard.start()
+    one = child(supervised, swarm, "hear 20", post, "hear 2", "say Bye.")
+    other = child(supervised, swarm, "hear 20", "say Bye.")
+    outside = supervised.add("say Waiting.", "hear 4", "say Bye.")
+    supervised.start()
     for task in (one, other, outside):
-        yard.running(task)
-    ok(yard, "send", one, "Go.")
-    yard.wait(one, other, outside)
-    assert heard(yard, other) == [f"[status from {one}.1, board of {swarm}]\nPing"]
-    assert heard(yard, one) == ["Go."]
-    assert heard(yard, outside) == []
-    (row,) = data(yard, "blackboard", swarm)
+        supervised.running(task)
+    ok(supervised, "send", one, "Go.")
+    supervised.wait(one, other, outside)
+    assert heard(supervised, other) == [f"[status from {one}.1, board of {swarm}]\nPing"]
+    assert heard(supervised, one) == ["Go."]
+    assert heard(supervised, outside) == []
+    (row,) = data(supervised, "blackboard", swarm)
     assert row["readers"] == [f"{other}.1"]
 
 
-def test_a_post_for_one_is_heard_by_that_one(yard):
-    task, other = yard.add("hear 20", "say Bye."), yard.add("hear 3", "say Bye.")
-    yard.start()
-    yard.running(task)
-    yard.running(other)
+def test_a_post_for_one_is_heard_by_that_one(supervised):
+    task, other = supervised.add("hear 20", "say Bye."), supervised.add("hear 3", "say Bye.")
+    supervised.start()
+    supervised.running(task)
+    supervised.running(other)
     words = ("--to", task, "--type", "directive", "--priority", "high")
-    ok(yard, "blackboard-post", other, '{"stop": true}', *words)
-    yard.wait(task, other)
+    ok(supervised, "blackboard-post", other, '{"stop": true}', *words)
+    supervised.wait(task, other)
     head = f"directive to you from ada, board of {other}, high"
-    assert heard(yard, task) == [f'[{head}]\n{{"stop": true}}']
-    assert heard(yard, other) == []
+    assert heard(supervised, task) == [f'[{head}]\n{{"stop": true}}']
+    assert heard(supervised, other) == []
 
 
-def test_a_broadcast_reaches_every_agent_of_the_team(yard):
-    tasks = [yard.add("hear 20", "say Bye.") for _ in range(2)]
-    yard.start()
+def test_a_broadcast_reaches_every_agent_of_the_team(supervised):
+    tasks = [supervised.add("hear 20", "say Bye.") for _ in range(2)]
+    supervised.start()
     for task in tasks:
-        yard.running(task)
-    ok(yard, "mail", "broadcast", "Freeze!")
-    yard.wait(*tasks)
+        supervised.running(task)
+    ok(supervised, "mail", "broadcast", "Freeze!")
+    supervised.wait(*tasks)
     for task in tasks:
-        assert heard(yard, task) == ["[To the whole team, from ada]\nFreeze!"]
+        assert heard(supervised, task) == ["[To the whole team, from ada]\nFreeze!"]
 
 
-def test_what_was_told_is_neither_lost_nor_doubled_by_the_death_of_the_supervisor(yard):
-    task = yard.add("say Ready.", "sleep 2", "hear 20", "hear 1", "say Bye.")
-    yard.start()
-    yard.heard(task, "Ready.")
-    ok(yard, "mail", "send", task, "Hello.")
-    until(lambda: b"Hello." in (yard.home / "runs" / "t-1.1" / "input").read_bytes())
-    yard.end()
-    yard.start()
-    yard.wait(task)
-    assert heard(yard, task) == ["[Mail from ada]\nHello."]
-    assert mail_for(yard, task)[0]["read_at"]
+def test_what_was_told_is_neither_lost_nor_doubled_by_the_death_of_the_supervisor(supervised):
+    task = supervised.add("say Ready.", "sleep 2", "hear 20", "hear 1", "say Bye.")
+    supervised.start()
+    supervised.heard(task, "Ready.")
+    ok(supervised, "mail", "send", task, "Hello.")
+    until(lambda: b"Hello." in (supervised.home / "runs" / "t-1.1" / "input").read_bytes())
+    supervised.end()
+    supervised.start()
+    supervised.wait(task)
+    assert heard(supervised, task) == ["[Mail from ada]\nHello."]
+    assert mail_for(supervised, task)[0]["read_at"]
 
 
-def test_what_it_did_not_hear_stays_unread_and_holds_nothing_up(yard):
-    task = yard.add("say Ready.", "sleep 2", "say Bye.")
-    yard.start()
-    yard.heard(task, "Ready.")
-    ok(yard, "mail", "send", task, "Too late.")
-    yard.wait(task)
-    assert yard.endings(task) == ["succeeded"]
-    assert mail_for(yard, task)[0]["read_at"] is None
+def test_what_it_did_not_hear_stays_unread_and_holds_nothing_up(supervised):
+    task = supervised.add("say Ready.", "sleep 2", "say Bye.")
+    supervised.start()
+    supervised.heard(task, "Ready.")
+    ok(supervised, "mail", "send", task, "Too late.")
+    supervised.wait(task)
+    assert supervised.endings(task) == ["succeeded"]
+    assert mail_for(supervised, task)[0]["read_at"] is None
 
 
-def test_mail_that_it_has_read_itself_is_not_told_to_it_again(yard):
-    task = yard.add("say Ready.", "sleep 1.5", "run fleet mail read e-1", "hear 2", "say Bye.")
-    yard.start()
-    yard.heard(task, "Ready.")
-    yard.end()
-    perform(yard.client.app.context, SendMail(task, "Hello."))  # a command would tell it at once
-    until(lambda: mail_for(yard, task)[0]["read_at"], why=lambda: yard.story(task))
-    yard.start()
-    yard.wait(task)
-    assert heard(yard, task) == []
-    assert yard.endings(task) == ["succeeded"]
+def test_mail_that_it_has_read_itself_is_not_told_to_it_again(supervised):
+    task = supervised.add(
+        "say Ready.", "sleep 1.5", "run fleet mail read e-1", "hear 2", "say Bye."
+    )
+    supervised.start()
+    supervised.heard(task, "Ready.")
+    supervised.end()
+    perform(
+        supervised.client.app.context, SendMail(task, "Hello.")
+    )  # a command would tell it at once
+    until(lambda: mail_for(supervised, task)[0]["read_at"], why=lambda: supervised.story(task))
+    supervised.start()
+    supervised.wait(task)
+    assert heard(supervised, task) == []
+    assert supervised.endings(task) == ["succeeded"]
 
 
-def test_mail_for_a_task_that_waits_is_in_its_prompt(yard):
-    task = yard.add("say {answer}")
-    ok(yard, "mail", "send", task, "say Mailed.")
-    yard.start()
-    yard.wait(task)
-    assert "Mailed." in yard.texts(task)
-    assert mail_for(yard, task)[0]["read_at"]
+def test_mail_for_a_task_that_waits_is_in_its_prompt(supervised):
+    task = supervised.add("say {answer}")
+    ok(supervised, "mail", "send", task, "say Mailed.")
+    supervised.start()
+    supervised.wait(task)
+    assert "Mailed." in supervised.texts(task)
+    assert mail_for(supervised, task)[0]["read_at"]
 
 
-def test_another_teams_agent_hears_nothing(yard):
-    task = yard.add("hear 3", "say Bye.")
-    yard.start()
-    yard.running(task)
+def test_another_teams_agent_hears_nothing(supervised):
+    task = supervised.add("hear 3", "say Bye.")
+    supervised.start()
+    supervised.running(task)
     other = {"CLAUDE_FLEET_TEAM": "blue"}
-    assert yard.type("mail", "send", task, "Psst.", **other).returncode == 0
-    assert yard.type("mail", "broadcast", "Psst.", **other).returncode == 1
-    yard.wait(task)
-    assert heard(yard, task) == []
+    assert supervised.type("mail", "send", task, "Psst.", **other).returncode == 0
+    assert supervised.type("mail", "broadcast", "Psst.", **other).returncode == 1
+    supervised.wait(task)
+    assert heard(supervised, task) == []
 
 
-def test_with_no_supervisor_whoever_says_it_sees_to_it(yard):
-    task = yard.add("say Ready.", "hear 20", "say Bye.", "sleep 5")
-    yard.start()
-    yard.heard(task, "Ready.")
-    yard.end()
-    ok(yard, "mail", "send", task, "Hello.")
-    assert mail_for(yard, task)[0]["read_at"]
-    assert heard(yard, task) == ["[Mail from ada]\nHello."]
+def test_with_no_supervisor_whoever_says_it_sees_to_it(supervised):
+    task = supervised.add("say Ready.", "hear 20", "say Bye.", "sleep 5")
+    supervised.start()
+    supervised.heard(task, "Ready.")
+    supervised.end()
+    ok(supervised, "mail", "send", task, "Hello.")
+    assert mail_for(supervised, task)[0]["read_at"]
+    assert heard(supervised, task) == ["[Mail from ada]\nHello."]
 
 
-def test_what_was_left_for_it_is_told_as_it_begins(yard):
-    task = yard.add("say Hello.", branch="seat")
-    ok(yard, "checkpoint", "save", "A port", "It is chosen", "--to", "seat")
+def test_what_was_left_for_it_is_told_as_it_begins(supervised):
+    task = supervised.add("say Hello.", branch="seat")
+    ok(supervised, "checkpoint", "save", "A port", "It is chosen", "--to", "seat")
     remember = {"CLAUDE_CODE_AGENT_NAME": "seat"}
-    assert yard.type("memory", "store", "port", "It is 4000", **remember).returncode == 0
-    yard.start()
-    yard.wait(task)
-    said = yard.texts(task)
+    assert supervised.type("memory", "store", "port", "It is 4000", **remember).returncode == 0
+    supervised.start()
+    supervised.wait(task)
+    said = supervised.texts(task)
     assert "[Checkpoint from ada]" in said
     assert '{"goal": "A port", "now": "It is chosen"}' in said
     assert said[-2:] == ["[What you remember]", "port: It is 4000"]

@@ -6,9 +6,9 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hostile import HOST, Answer, HostileTeam, over_the_wire, request
 
 from fleet.server.claude_fleet.paths import PATHS
+from tests.integration.hostile import HOST, Answer, HostileTeam, over_the_wire, request
 
 JSON = "Content-Type: application/json"
 DEEP = 100_000

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import jwt
 import pytest
-from hostile import HostileTeam
 
 from fleet.adapters.stores.sql import SqlStore
 from fleet.adapters.stores.sqlite import Sqlite
@@ -16,6 +15,7 @@ from fleet.domain.choice import Choice
 from fleet.domain.run import Run, RunState
 from fleet.domain.task import TaskState
 from fleet.ports import Put
+from tests.integration.hostile import HostileTeam
 
 LIST, ADD = "/v1/task/list", "/v1/task/add"
 

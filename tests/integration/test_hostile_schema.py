@@ -8,7 +8,6 @@ from contextlib import suppress
 import pytest
 import requests
 import schemathesis
-from hostile import HostileTeam
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -19,6 +18,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from fleet.operations.catalogue import operations
 from fleet.server.claude_fleet.paths import PATHS
 from fleet.server.http import openapi
+from tests.integration.hostile import HostileTeam
 
 CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance]
 ENDLESS = "/events"  # an answer that goes on for ever is looked at elsewhere

@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-from hostile import HOST, Answer, heard
 
 from fleet.app import App
 from fleet.domain.access import Actor, Role
@@ -22,6 +21,7 @@ from fleet.server.make import tokens_of
 from fleet.server.run import Serving
 from fleet.testing.clock import FakeClock
 from fleet.testing.memory_store import MemoryStore
+from tests.integration.hostile import HOST, Answer, heard
 
 PATIENCE = 1.0
 BODY = b"POST /v1/task/add HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"

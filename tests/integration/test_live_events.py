@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from listeners import Inside, Sse, Ws, until
+
+from tests.integration.listeners import Inside, Sse, Ws, until
 
 
 @pytest.fixture(scope="module")
@@ -352,7 +353,7 @@ def test_a_token_that_ends_takes_its_readers_with_it(server, root, ws):
 
 
 def test_a_reader_that_speaks_http_1_0_gets_the_stream_without_chunks(server, root):
-    from listeners import connected
+    from tests.integration.listeners import connected
 
     sock = connected(server.port)
     sock.sendall(

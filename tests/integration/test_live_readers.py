@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from listeners import Inside, Sse, Ws, until
 
 from fleet.domain.event import Event
 from fleet.server.live.stream import HELD, IN_KERNEL
+from tests.integration.listeners import Inside, Sse, Ws, until
 
 KEPT = {"Reader", "Wire", "WSProtocol", "RequestResponseCycle", "_SelectorSocketTransport"}
 SMALL = 4096  # what an idle reader's own side holds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relay_stand import Stand
-from test_server import Served
+from tests.integration.loopback_relay import LoopbackRelay
+from tests.integration.test_server import Served
 
 FLEET_YAML = """
 project: {{name: shop, gateway: {{port: {port}}}}}
@@ -18,9 +18,9 @@ def figures(served, token) -> dict[str, float]:
 
 
 def test_a_node_that_is_gone_is_shut_off_in_the_figures(tmp_path):
-    stand = Stand(1).open()
+    loopback = LoopbackRelay(1).open()
     file = tmp_path / "fleet.yaml"
-    file.write_text(FLEET_YAML.format(port=stand.port - 1, url=stand.nodes[0].url))
+    file.write_text(FLEET_YAML.format(port=loopback.port - 1, url=loopback.nodes[0].url))
     served = Served(tmp_path)
     try:
         token = served.token("ann", "--role", "coordinator")
@@ -29,14 +29,14 @@ def test_a_node_that_is_gone_is_shut_off_in_the_figures(tmp_path):
         assert found["fleet_node_breaker", "a", "open"] == 0
         assert found["fleet_node_requests", "a", "busy"] == 0
 
-        stand.nodes[0].set(refuse=True)
-        assert stand.chat().status >= 500
+        loopback.nodes[0].set(refuse=True)
+        assert loopback.chat().status >= 500
         found = figures(served, token)
         assert found["fleet_node_breaker", "a", "closed"] == 0
         assert found["fleet_node_breaker", "a", "open"] == 1
     finally:
         served.end()
-        stand.close()
+        loopback.close()
     assert not any(name.startswith("fleet_node_breaker") for name, *_ in _after(tmp_path)), (
         "without a relay nothing is said of it"
     )

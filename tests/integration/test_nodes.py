@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from contract.launching import until
-from integration.nodes import NodeStandIn
+from tests.contract.launching import until
+from tests.integration.nodes import NodeStandIn
 
 SETTINGS = """
 nodes:
@@ -25,21 +25,21 @@ agents:
 
 
 @pytest.fixture
-def nodes(yard):
+def nodes(supervised):
     left, right = NodeStandIn(), NodeStandIn()
-    yard.home.mkdir(exist_ok=True)
+    supervised.home.mkdir(exist_ok=True)
     text = SETTINGS.format(left=left.url, right=right.url)
-    (yard.home / "config.yaml").write_text(text)
+    (supervised.home / "config.yaml").write_text(text)
     yield left, right
     left.stop()
     right.stop()
 
 
-def runs_at_once(yard, tasks) -> int:
+def runs_at_once(supervised, tasks) -> int:
     """The most that ran at one moment, by when they were claimed and ended."""
     moments = []
     for task in tasks:
-        for run in yard.store.runs(task):
+        for run in supervised.store.runs(task):
             moments += [(run.claimed_at, 1), (run.ended_at, -1)]
     most = now = 0
     for _, change in sorted(moments):
@@ -48,73 +48,80 @@ def runs_at_once(yard, tasks) -> int:
     return most
 
 
-def test_six_tasks_on_two_nodes_of_one_slot_run_two_at_a_time(yard, nodes):
-    tasks = [yard.add("sleep 0.7", agent="implementer") for _ in range(6)]
-    yard.start("--max", "6")
-    yard.wait(*tasks)
-    assert runs_at_once(yard, tasks) == 2
-    assert {yard.run(t).choice.node for t in tasks} == {"left", "right"}
+def test_six_tasks_on_two_nodes_of_one_slot_run_two_at_a_time(supervised, nodes):
+    tasks = [supervised.add("sleep 0.7", agent="implementer") for _ in range(6)]
+    supervised.start("--max", "6")
+    supervised.wait(*tasks)
+    assert runs_at_once(supervised, tasks) == 2
+    assert {supervised.run(t).choice.node for t in tasks} == {"left", "right"}
 
 
-def test_show_names_the_slot_that_a_task_waits_for(yard, nodes):
-    first, second = (yard.add("sleep 20", agent="lefty") for _ in range(2))
-    yard.start()
-    yard.running(first)
-    shown = yard.type("show", second).stdout
+def test_show_names_the_slot_that_a_task_waits_for(supervised, nodes):
+    first, second = (supervised.add("sleep 20", agent="lefty") for _ in range(2))
+    supervised.start()
+    supervised.running(first)
+    shown = supervised.type("show", second).stdout
     assert f"llama:3b@{nodes[0].url} on node left is full (1/1)" in " ".join(shown.split())
 
 
-def test_tasks_wait_for_a_node_that_is_down_and_start_within_a_second_of_its_return(yard, nodes):
+def test_tasks_wait_for_a_node_that_is_down_and_start_within_a_second_of_its_return(
+    supervised, nodes
+):
     left, _ = nodes
     left.stop()
-    task, other = yard.add("say Hi.", agent="lefty"), yard.add("say Hi.", agent="implementer")
-    yard.start()
-    yard.wait(other)
-    assert yard.run(other).choice.node == "right"
-    until(lambda: "connection refused" in yard.type("show", task).stdout)
-    shown = " ".join(yard.type("show", task).stdout.split())
+    task, other = (
+        supervised.add("say Hi.", agent="lefty"),
+        supervised.add("say Hi.", agent="implementer"),
+    )
+    supervised.start()
+    supervised.wait(other)
+    assert supervised.run(other).choice.node == "right"
+    until(lambda: "connection refused" in supervised.type("show", task).stdout)
+    shown = " ".join(supervised.type("show", task).stdout.split())
     assert "on node left cannot be had (connection refused)" in shown
-    assert yard.store.runs(task) == []
+    assert supervised.store.runs(task) == []
     left.start()
     back = time.monotonic()
-    until(lambda: yard.store.runs(task), timeout=5)
+    until(lambda: supervised.store.runs(task), timeout=5)
     assert time.monotonic() - back < 2  # a second, and one for a busy machine
-    yard.wait(task)
+    supervised.wait(task)
 
 
-def test_a_run_that_fails_because_its_node_went_down_costs_no_attempt(yard, nodes):
+def test_a_run_that_fails_because_its_node_went_down_costs_no_attempt(supervised, nodes):
     left, _ = nodes
-    task = yard.add("say Going.", "sleep 2", "fail 1 lost the model", agent="lefty", attempts=1)
-    yard.start()
-    yard.heard(task, "Going.")
+    task = supervised.add(
+        "say Going.", "sleep 2", "fail 1 lost the model", agent="lefty", attempts=1
+    )
+    supervised.start()
+    supervised.heard(task, "Going.")
     left.stop()
-    until(lambda: yard.run(task, 1).outcome, timeout=15)
-    assert yard.endings(task)[0] == "lost"
-    assert "Its node left is down" in yard.run(task, 1).outcome.detail
+    until(lambda: supervised.run(task, 1).outcome, timeout=15)
+    assert supervised.endings(task)[0] == "lost"
+    assert "Its node left is down" in supervised.run(task, 1).outcome.detail
     left.start()
-    yard.wait(task)
-    assert yard.task(task).tally.failures == 0
+    supervised.wait(task)
+    assert supervised.task(task).tally.failures == 0
 
 
-def test_a_node_takes_no_more_at_once_than_it_says_over_all_its_models(yard, nodes):
-    config = yard.home / "config.yaml"
+def test_a_node_takes_no_more_at_once_than_it_says_over_all_its_models(supervised, nodes):
+    config = supervised.home / "config.yaml"
     text = config.read_text().replace(
         "left: {kind: ollama,", "left: {kind: ollama, max_parallel: 1,"
     )
     config.write_text(
         text.replace('servings: {left: "qwen:7b", right: "qwen:7b"}', "node: left\n    upstream: q")
     )
-    tasks = [yard.add("sleep 0.5", agent=a) for a in ("lefty", "implementer", "lefty")]
-    yard.start("--max", "3")
-    yard.wait(*tasks)
-    assert runs_at_once(yard, tasks) == 1
+    tasks = [supervised.add("sleep 0.5", agent=a) for a in ("lefty", "implementer", "lefty")]
+    supervised.start("--max", "3")
+    supervised.wait(*tasks)
+    assert runs_at_once(supervised, tasks) == 1
 
 
-def test_tasks_that_wait_for_a_node_starve_nobody_behind_them(yard, nodes):
+def test_tasks_that_wait_for_a_node_starve_nobody_behind_them(supervised, nodes):
     for node in nodes:
         node.stop()
     for _ in range(90):
-        yard.add("say Never.", agent="lefty")
-    free = yard.add("say Free.")
-    yard.start()
-    yard.wait(free)
+        supervised.add("say Never.", agent="lefty")
+    free = supervised.add("say Free.")
+    supervised.start()
+    supervised.wait(free)

@@ -13,10 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from contract.launching import until
 from fleet.adapters.machine.notify import Desktop, NumberFile, Webhook
 from fleet.domain.errors import Unavailable
 from fleet.supervisor.notices import Notice
+from tests.contract.launching import until
 
 BODY = Notice(
     "failed", "t-1", "t-1 failed", 'It\'s "odd" $(touch never) <b>\n&', "failed", 7
@@ -190,111 +190,119 @@ def test_the_number_is_there_whole_or_not_at_all(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def configure(yard, *lines: str) -> None:
-    yard.home.mkdir(exist_ok=True)
-    (yard.home / "config.yaml").write_text("notify:\n" + "".join(f"  {line}\n" for line in lines))
+def configure(supervised, *lines: str) -> None:
+    supervised.home.mkdir(exist_ok=True)
+    (supervised.home / "config.yaml").write_text(
+        "notify:\n" + "".join(f"  {line}\n" for line in lines)
+    )
 
 
 def titles(hook) -> list[str]:
     return sorted(body["title"] for body in hook.heard)
 
 
-def test_a_person_is_told_when_a_task_asks_fails_or_ends(yard, hook):
-    yard.env["HOOK"] = hook.url
-    yard.env["PATH"] = (
-        stand_in(yard.place / "bin", "notify-send", "")["PATH"] + ":" + yard.env["PATH"]
+def test_a_person_is_told_when_a_task_asks_fails_or_ends(supervised, hook):
+    supervised.env["HOOK"] = hook.url
+    supervised.env["PATH"] = (
+        stand_in(supervised.place / "bin", "notify-send", "")["PATH"] + ":" + supervised.env["PATH"]
     )
-    before = yard.add("say before")
-    yard.start("--once")
-    yard.supervisor.wait(30)
-    configure(yard, "desktop: true", "webhook: os.environ/HOOK")
+    before = supervised.add("say before")
+    supervised.start("--once")
+    supervised.supervisor.wait(30)
+    configure(supervised, "desktop: true", "webhook: os.environ/HOOK")
     done, failed = (
-        yard.add("say well"),
-        yard.add("say sk-abcdefghij0123456789", "exit 3", attempts=1),
+        supervised.add("say well"),
+        supervised.add("say sk-abcdefghij0123456789", "exit 3", attempts=1),
     )
-    asks = yard.add("ask Which way?")
-    yard.start()
-    yard.wait(done)
-    yard.wait(failed, state="failed")
-    until(lambda: len(hook.heard) == 3, why=yard.said)
+    asks = supervised.add("ask Which way?")
+    supervised.start()
+    supervised.wait(done)
+    supervised.wait(failed, state="failed")
+    until(lambda: len(hook.heard) == 3, why=supervised.said)
     assert titles(hook) == [f"{done} is done", f"{failed} failed", f"{asks} asks"]
     (question,) = (body for body in hook.heard if body["event"] == "asked")
     assert "Which way?" in question["text"]
-    shown = said(yard.place / "bin")
+    shown = said(supervised.place / "bin")
     assert len(shown) == 3 * 4
     assert not any(f"{before} " in word for word in shown)  # it was over before this was turned on
     assert "sk-abcdefghij0123456789" not in json.dumps(hook.heard)
-    assert yard.end(signal.SIGTERM) == 0
-    last = yard.store.events(limit=1, newest=True)[0].number
-    assert int((yard.home / "notified").read_text()) == last
+    assert supervised.end(signal.SIGTERM) == 0
+    last = supervised.store.events(limit=1, newest=True)[0].number
+    assert int((supervised.home / "notified").read_text()) == last
 
 
-def test_what_happened_unseen_is_told_by_the_next_supervisor_and_nothing_twice(yard, hook):
-    configure(yard, f"webhook: {hook.url}")
-    first = yard.add("say begun", "sleep 1")
-    yard.start()
-    yard.heard(first, "begun")
+def test_what_happened_unseen_is_told_by_the_next_supervisor_and_nothing_twice(supervised, hook):
+    configure(supervised, f"webhook: {hook.url}")
+    first = supervised.add("say begun", "sleep 1")
+    supervised.start()
+    supervised.heard(first, "begun")
     hook.faults = ["hang"]
-    second = yard.add("say quick")
-    until(lambda: len(hook.asked) == 1, why=yard.said)
-    yard.end(signal.SIGKILL)  # in the middle of telling
+    second = supervised.add("say quick")
+    until(lambda: len(hook.asked) == 1, why=supervised.said)
+    supervised.end(signal.SIGKILL)  # in the middle of telling
     hook.free.set()
-    until(lambda: not yard.strays())
-    yard.start()
-    yard.wait(first, second)
-    until(lambda: len(hook.heard) == 2, why=yard.said)
-    settled = [e.number for e in yard.store.events() if e.type == "task.settled"]
-    until(lambda: int((yard.home / "notified").read_text()) == max(settled), why=yard.said)
-    yard.end(signal.SIGKILL)
-    yard.start("--once")
-    assert yard.supervisor.wait(30) == 0
+    until(lambda: not supervised.strays())
+    supervised.start()
+    supervised.wait(first, second)
+    until(lambda: len(hook.heard) == 2, why=supervised.said)
+    settled = [e.number for e in supervised.store.events() if e.type == "task.settled"]
+    until(
+        lambda: int((supervised.home / "notified").read_text()) == max(settled), why=supervised.said
+    )
+    supervised.end(signal.SIGKILL)
+    supervised.start("--once")
+    assert supervised.supervisor.wait(30) == 0
     assert titles(hook) == [f"{first} is done", f"{second} is done"]
 
 
-def test_a_webhook_that_hangs_holds_up_no_task_and_is_reported_once(yard, hook):
-    configure(yard, f"webhook: {hook.url}")
+def test_a_webhook_that_hangs_holds_up_no_task_and_is_reported_once(supervised, hook):
+    configure(supervised, f"webhook: {hook.url}")
     hook.faults = ["hang", 500, 500, 500, 500]
-    yard.start()
-    first = yard.add("say 1")
-    until(lambda: len(hook.asked) == 1, why=yard.said)
+    supervised.start()
+    first = supervised.add("say 1")
+    until(lambda: len(hook.asked) == 1, why=supervised.said)
     with at_most(5):
-        yard.wait(yard.add("say 2"), yard.add("say 3"))
-    until(lambda: "could not be told" in yard.said(), timeout=25, why=yard.said)
-    until(lambda: len(hook.asked) == 5, why=yard.said)
+        supervised.wait(supervised.add("say 2"), supervised.add("say 3"))
+    until(lambda: "could not be told" in supervised.said(), timeout=25, why=supervised.said)
+    until(lambda: len(hook.asked) == 5, why=supervised.said)
     time.sleep(0.3)
-    assert yard.said().count("webhook: ") == 1
-    assert f"webhook: {first} could not be told: 127.0.0.1: answered 500" in yard.said()
-    last = yard.add("say 4")
-    until(lambda: titles(hook) == [f"{last} is done"], why=yard.said)
+    assert supervised.said().count("webhook: ") == 1
+    assert f"webhook: {first} could not be told: 127.0.0.1: answered 500" in supervised.said()
+    last = supervised.add("say 4")
+    until(lambda: titles(hook) == [f"{last} is done"], why=supervised.said)
 
 
-def test_a_second_signal_ends_it_at_once_while_it_waits_for_its_last_words(yard, hook):
-    configure(yard, f"webhook: {hook.url}")
+def test_a_second_signal_ends_it_at_once_while_it_waits_for_its_last_words(supervised, hook):
+    configure(supervised, f"webhook: {hook.url}")
     hook.faults = ["hang"]
-    process = yard.start()
-    yard.add("say 1")
-    until(lambda: len(hook.asked) == 1, why=yard.said)
+    process = supervised.start()
+    supervised.add("say 1")
+    until(lambda: len(hook.asked) == 1, why=supervised.said)
     os.kill(process.pid, signal.SIGTERM)
     time.sleep(0.5)
     assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
     with at_most(1):
         assert process.wait(10) == -signal.SIGINT
-    yard.supervisor = None
+    supervised.supervisor = None
 
 
-def test_a_test_notice_says_what_became_of_it(yard, hook):
-    refused = yard.type("notify")
+def test_a_test_notice_says_what_became_of_it(supervised, hook):
+    refused = supervised.type("notify")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "fleet config set notify.desktop=true" in refused.stderr
-    configure(yard, "desktop: true", f"webhook: {hook.url}")
-    env = {"PATH": stand_in(yard.place / "bin", "notify-send", "")["PATH"] + ":" + yard.env["PATH"]}
-    done = yard.type("notify", "--json", **env)
+    configure(supervised, "desktop: true", f"webhook: {hook.url}")
+    env = {
+        "PATH": stand_in(supervised.place / "bin", "notify-send", "")["PATH"]
+        + ":"
+        + supervised.env["PATH"]
+    }
+    done = supervised.type("notify", "--json", **env)
     assert done.returncode == 0, done.stderr
     assert [each["told"] for each in json.loads(done.stdout)["data"]] == [True, True]
     assert hook.heard[0]["text"].startswith("Fleet: This is a test from ")
     hook.faults = [500]
-    failed = yard.type("notify", **env)
+    failed = supervised.type("notify", **env)
     assert failed.returncode == 3
     assert "answered 500" in failed.stdout
     assert "told" in failed.stdout

@@ -8,10 +8,10 @@ from dataclasses import fields
 from typing import get_origin
 
 import pytest
-from team import Team
-from test_server import FLEET
 
 from fleet.operations.catalogue import operations
+from tests.integration.team import Team
+from tests.integration.test_server import FLEET
 
 LISTS = {
     operation.name: operation

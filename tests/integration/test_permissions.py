@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from team import Team
 
 from fleet.domain.access import GRANTS, Role
 from fleet.operations.catalogue import operations
 from fleet.server.claude_fleet.paths import PATHS
 from fleet.server.mcp.tool_table import TOOLS as TABLE
+from tests.integration.team import Team
 
 OPERATIONS = {operation.name: operation for operation in operations()}
 TOOLS = {tool.name: tool for tool in TABLE}

@@ -6,17 +6,17 @@ import socket
 import threading
 
 import pytest
-from relay_stand import HELLO, MODEL, UPSTREAM, Stand, serving
 
 from fleet.domain.fleet import Model
+from tests.integration.loopback_relay import HELLO, MODEL, UPSTREAM, LoopbackRelay, serving
 
 
 @pytest.fixture
-def stand(tmp_path):
+def loopback(tmp_path):
     made = []
 
     def make(nodes=1, **manner):
-        made.append(Stand(nodes, traces=tmp_path / "traces.jsonl", **manner))
+        made.append(LoopbackRelay(nodes, traces=tmp_path / "traces.jsonl", **manner))
         return made[-1]
 
     yield make
@@ -35,8 +35,8 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS)
-def test_every_wire_passes_through_as_the_node_said_it(stand, path, body):
-    it = stand().open()
+def test_every_wire_passes_through_as_the_node_said_it(loopback, path, body):
+    it = loopback().open()
     streamed = it.post(path, **body)
     whole = it.post(path, **{**body, "stream": False})
     assert (streamed.status, whole.status) == (200, 200)
@@ -47,8 +47,8 @@ def test_every_wire_passes_through_as_the_node_said_it(stand, path, body):
     assert [t["outcome"] for t in it.traces(2)] == ["ok", "ok"]
 
 
-def test_a_node_gets_its_own_name_of_the_model_and_always_the_same_context(stand):
-    it = stand().open()
+def test_a_node_gets_its_own_name_of_the_model_and_always_the_same_context(loopback):
+    it = loopback().open()
     it.chat(options={"num_ctx": 2048, "temperature": 0.5})
     it.chat(model="coder")
     one, two = it.nodes[0].asked("/api/chat")
@@ -58,8 +58,8 @@ def test_a_node_gets_its_own_name_of_the_model_and_always_the_same_context(stand
     assert one.body["keep_alive"] == two.body["keep_alive"] == -1
 
 
-def test_a_model_is_known_by_all_its_names_also_odd_ones(stand):
-    it = stand()
+def test_a_model_is_known_by_all_its_names_also_odd_ones(loopback):
+    it = loopback()
     model = Model("qwen/coder:7b", "claude-sonnet-local", it.servings(), also=("big",))
     it.open(model)
     assert it.chat(model="qwen%2Fcoder%3A7b").status == 200
@@ -70,9 +70,9 @@ def test_a_model_is_known_by_all_its_names_also_odd_ones(stand):
     assert "There is no model 'none'" in unknown.json["error"]
 
 
-def test_a_key_goes_to_its_node_and_nowhere_else(stand, monkeypatch, tmp_path):
+def test_a_key_goes_to_its_node_and_nowhere_else(loopback, monkeypatch, tmp_path):
     monkeypatch.setenv("RELAY_TEST_KEY", "sk-secret")
-    it = stand()
+    it = loopback()
     node = it.node(kind="vllm", key="sk-secret")
     own = serving(node, "v", key="os.environ/RELAY_TEST_KEY")
     it.open(Model(MODEL, MODEL, (own,)))
@@ -83,23 +83,23 @@ def test_a_key_goes_to_its_node_and_nowhere_else(stand, monkeypatch, tmp_path):
     assert "sk-" not in (tmp_path / "traces.jsonl").read_text() + json.dumps(it.status)
 
 
-def test_without_a_key_that_it_needs_a_node_is_passed_over(stand):
-    it = stand(1)
+def test_without_a_key_that_it_needs_a_node_is_passed_over(loopback):
+    it = loopback(1)
     keyless = serving(it.node(), "k", key="os.environ/NOT_SET_ANYWHERE")
     it.open(Model(MODEL, MODEL, (keyless, serving(it.nodes[0], "a"))))
     assert it.chat().headers["x-fleet-node"] == "a"
 
 
-def test_four_calls_to_a_node_with_one_slot_are_all_answered_one_by_one(stand):
-    it = stand(decode=100, slots=4).open()
+def test_four_calls_to_a_node_with_one_slot_are_all_answered_one_by_one(loopback):
+    it = loopback(decode=100, slots=4).open()
     got = it.chats(4)
     assert [g.status for g in got] == [200] * 4
     assert all(g.lines[-1]["done"] for g in got)
     assert it.nodes[0].most == 1
 
 
-def test_a_node_has_a_total_over_all_its_models(stand):
-    it = stand()
+def test_a_node_has_a_total_over_all_its_models(loopback):
+    it = loopback()
     node = it.node(decode=100, slots=4)
     one = serving(node, "a", slots=4, total=2)
     other = one._replace(upstream=UPSTREAM)
@@ -117,8 +117,8 @@ def test_a_node_has_a_total_over_all_its_models(stand):
     assert node.most == 2
 
 
-def test_those_with_priority_go_first_and_the_others_in_their_order(stand):
-    it = stand(decode=40, output=12).open(priorities={"planner": -1})
+def test_those_with_priority_go_first_and_the_others_in_their_order(loopback):
+    it = loopback(decode=40, output=12).open(priorities={"planner": -1})
     order = []
 
     def ask(agent):
@@ -135,8 +135,8 @@ def test_those_with_priority_go_first_and_the_others_in_their_order(stand):
     assert order == ["first", "planner", "second", "third"]
 
 
-def test_a_client_that_leaves_the_line_is_not_waited_for(stand):
-    it = stand(decode=5).open()
+def test_a_client_that_leaves_the_line_is_not_waited_for(loopback):
+    it = loopback(decode=5).open()
     busy = it.connect()
     busy.request("POST", f"/m/{MODEL}/api/chat", json.dumps({"messages": HELLO}))
     it.until(lambda s: s["nodes"]["a"]["busy"] == 1)
@@ -149,8 +149,8 @@ def test_a_client_that_leaves_the_line_is_not_waited_for(stand):
     assert [t["outcome"] for t in it.traces(2)] == ["cancelled", "cancelled"]
 
 
-def test_when_the_client_leaves_the_node_is_told_at_once_and_the_slot_is_free(stand):
-    it = stand(decode=4, output=400).open()
+def test_when_the_client_leaves_the_node_is_told_at_once_and_the_slot_is_free(loopback):
+    it = loopback(decode=4, output=400).open()
     connection = it.connect()
     connection.request("POST", f"/m/{MODEL}/api/chat", json.dumps({"messages": HELLO}))
     answer = connection.getresponse()
@@ -162,16 +162,16 @@ def test_when_the_client_leaves_the_node_is_told_at_once_and_the_slot_is_free(st
     assert it.traces(1)[0]["outcome"] == "cancelled"
 
 
-def test_when_the_client_of_a_whole_reply_leaves_the_node_is_told_too(stand):
-    it = stand(decode=4, output=400).open()
+def test_when_the_client_of_a_whole_reply_leaves_the_node_is_told_too(loopback):
+    it = loopback(decode=4, output=400).open()
     with pytest.raises(TimeoutError):
         it.chat(stream=False, timeout=0.3)
     it.nodes[0].until(lambda n: n.asked("/api/chat")[0].outcome == "left", 5)
     it.until(lambda s: s["nodes"]["a"]["busy"] == 0, 5)
 
 
-def test_the_agent_is_named_by_the_address_or_by_a_header(stand):
-    it = stand().open()
+def test_the_agent_is_named_by_the_address_or_by_a_header(loopback):
+    it = loopback().open()
     body = {"messages": HELLO}
     headers = {"x-fleet-agent": "reviewer"}
     assert it.ask("POST", "/a/the%2Fplanner/m/coder/api/chat", body, headers).status == 200
@@ -183,8 +183,8 @@ def test_the_agent_is_named_by_the_address_or_by_a_header(stand):
     assert it.ask("POST", "/a/x/api/chat", body).status == 404
 
 
-def test_a_stream_that_breaks_is_reported_as_broken_and_not_retried(stand):
-    it = stand(2).open()
+def test_a_stream_that_breaks_is_reported_as_broken_and_not_retried(loopback):
+    it = loopback(2).open()
     for node in it.nodes:  # either may be asked
         node.set(die=2)
     connection = it.connect()
@@ -199,8 +199,8 @@ def test_a_stream_that_breaks_is_reported_as_broken_and_not_retried(stand):
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS)
-def test_a_stream_without_its_end_marker_is_not_taken_as_done(stand, path, body):
-    it = stand(1).open()
+def test_a_stream_without_its_end_marker_is_not_taken_as_done(loopback, path, body):
+    it = loopback(1).open()
     it.nodes[0].set(short=2)
     with pytest.raises(http.client.IncompleteRead) as broken:
         it.post(path, **body)
@@ -211,8 +211,8 @@ def test_a_stream_without_its_end_marker_is_not_taken_as_done(stand, path, body)
 
 
 @pytest.mark.parametrize("manner", [{"idle": 0.15}, {"stale": True}])
-def test_a_connection_that_the_node_has_closed_meanwhile_costs_nothing(stand, manner):
-    it = stand(**manner).open()
+def test_a_connection_that_the_node_has_closed_meanwhile_costs_nothing(loopback, manner):
+    it = loopback(**manner).open()
     for _ in range(3):
         assert it.chat().lines[-1]["done"]
         it.nodes[0].until(lambda n: n.manner.stale or not n._open)
@@ -220,15 +220,15 @@ def test_a_connection_that_the_node_has_closed_meanwhile_costs_nothing(stand, ma
     assert [t["retries"] for t in it.traces(3)] == [0, 0, 0]
 
 
-def test_the_relay_answers_only_programs_here(stand):
-    it = stand().open()
+def test_the_relay_answers_only_programs_here(loopback):
+    it = loopback().open()
     assert it.ask("GET", "/relay/status", None, {"host": "evil.example"}).status == 403
     assert it.ask("GET", "/relay/status", None, {"origin": "http://localhost"}).status == 403
     assert it.get("/relay/health").json == {"ok": True}
 
 
-def test_what_is_not_json_is_refused_and_unknown_paths_are_not_passed_on(stand):
-    it = stand().open()
+def test_what_is_not_json_is_refused_and_unknown_paths_are_not_passed_on(loopback):
+    it = loopback().open()
     with socket.create_connection(("127.0.0.1", it.port), 5) as raw:
         head = f"POST /m/{MODEL}/api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n"
         raw.sendall(head.encode() + b"{x}")
@@ -237,8 +237,8 @@ def test_what_is_not_json_is_refused_and_unknown_paths_are_not_passed_on(stand):
     assert it.nodes[0].asked("/api/delete") == []
 
 
-def test_what_is_asked_besides_needs_no_slot(stand):
-    it = stand(decode=5).open()
+def test_what_is_asked_besides_needs_no_slot(loopback):
+    it = loopback(decode=5).open()
     busy = it.connect()
     busy.request("POST", f"/m/{MODEL}/api/chat", json.dumps({"messages": HELLO}))
     it.until(lambda s: s["nodes"]["a"]["busy"] == 1)
@@ -251,14 +251,14 @@ def test_what_is_asked_besides_needs_no_slot(stand):
     busy.close()
 
 
-def test_embeddings_pass_through(stand):
-    it = stand().open()
+def test_embeddings_pass_through(loopback):
+    it = loopback().open()
     got = it.post("/v1/embeddings", input=["one", "two"])
     assert len(got.json["data"]) == 2
 
 
-def test_a_bad_request_is_the_clients_and_not_the_nodes_fault(stand):
-    it = stand(2).open()
+def test_a_bad_request_is_the_clients_and_not_the_nodes_fault(loopback):
+    it = loopback(2).open()
     for node in it.nodes:  # either may be asked
         node.set(status=400, message="qwen does not support thinking", only="/api/chat")
     for _ in range(6):
@@ -268,8 +268,8 @@ def test_a_bad_request_is_the_clients_and_not_the_nodes_fault(stand):
     assert [node["breaker"] for node in it.status["nodes"].values()] == ["closed", "closed"]
 
 
-def test_a_trace_says_everything_but_the_words(stand, tmp_path):
-    it = stand(prefill=1000, decode=500).open()
+def test_a_trace_says_everything_but_the_words(loopback, tmp_path):
+    it = loopback(prefill=1000, decode=500).open()
     secret = "the secret of the tower " * 20
     headers = {"x-fleet-agent": "planner", "x-claude-code-session-id": "s-1"}
     it.chat(messages=[{"role": "user", "content": secret}], headers=headers)

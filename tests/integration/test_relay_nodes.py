@@ -6,18 +6,18 @@ import threading
 import time
 
 import pytest
-from relay_stand import HELLO, MODEL, UPSTREAM, Stand, serving
 
 from fleet.adapters.relay.plan import speed_key
 from fleet.domain.fleet import Model
+from tests.integration.loopback_relay import HELLO, MODEL, UPSTREAM, LoopbackRelay, serving
 
 
 @pytest.fixture
-def stand(tmp_path):
+def loopback(tmp_path):
     made = []
 
     def make(nodes=2, **manner):
-        made.append(Stand(nodes, traces=tmp_path / "traces.jsonl", **manner))
+        made.append(LoopbackRelay(nodes, traces=tmp_path / "traces.jsonl", **manner))
         return made[-1]
 
     yield make
@@ -25,8 +25,8 @@ def stand(tmp_path):
         each.close()
 
 
-def test_a_dead_node_costs_nobody_an_error_and_is_left_alone(stand):
-    it = stand()
+def test_a_dead_node_costs_nobody_an_error_and_is_left_alone(loopback):
+    it = loopback()
     it.nodes[0].set(refuse=True)
     it.open()
     got = [it.chat() for _ in range(20)]
@@ -36,8 +36,8 @@ def test_a_dead_node_costs_nobody_an_error_and_is_left_alone(stand):
     assert (held["breaker"], "refused" in held["why"]) == ("open", True)
 
 
-def test_a_machine_without_power_is_given_up_after_the_connect_timeout(stand):
-    it = stand()
+def test_a_machine_without_power_is_given_up_after_the_connect_timeout(loopback):
+    it = loopback()
     it.nodes[0].set(drop=True)
     it.open(connect=0.3)
     assert it.chat().headers["x-fleet-node"] == "b"
@@ -53,8 +53,8 @@ WIRES = [
 
 
 @pytest.mark.parametrize(("path", "message"), WIRES)
-def test_when_no_node_is_left_the_answer_is_immediate_and_says_so(stand, path, message):
-    it = stand()
+def test_when_no_node_is_left_the_answer_is_immediate_and_says_so(loopback, path, message):
+    it = loopback()
     for node in it.nodes:
         node.set(refuse=True)
     it.open()
@@ -65,8 +65,8 @@ def test_when_no_node_is_left_the_answer_is_immediate_and_says_so(stand, path, m
     assert it.traces(1)[0]["outcome"] == "refused"
 
 
-def test_a_node_that_comes_back_is_noticed_and_used_again(stand):
-    it = stand(1)
+def test_a_node_that_comes_back_is_noticed_and_used_again(loopback):
+    it = loopback(1)
     it.nodes[0].set(refuse=True)
     it.open()
     assert it.chat().status == 503
@@ -77,8 +77,8 @@ def test_a_node_that_comes_back_is_noticed_and_used_again(stand):
     assert paths <= {"/api/version", "/api/ps"}, "a probe that loads a model"
 
 
-def test_traffic_comes_back_with_one_request_first(stand):
-    it = stand(1, decode=20, slots=4)
+def test_traffic_comes_back_with_one_request_first(loopback):
+    it = loopback(1, decode=20, slots=4)
     it.nodes[0].set(refuse=True)
     it.open(slots=4)
     assert it.chat().status == 503
@@ -94,8 +94,8 @@ def test_traffic_comes_back_with_one_request_first(stand):
     assert it.status["nodes"]["a"]["breaker"] == "closed"
 
 
-def test_a_node_dies_under_load_and_no_request_that_had_no_byte_is_lost(stand):
-    it = stand(prefill=400, decode=100)
+def test_a_node_dies_under_load_and_no_request_that_had_no_byte_is_lost(loopback):
+    it = loopback(prefill=400, decode=100)
     it.open()
     got = []
 
@@ -120,8 +120,8 @@ def test_a_node_dies_under_load_and_no_request_that_had_no_byte_is_lost(stand):
 @pytest.mark.parametrize(
     "fault", [{"status": 500}, {"html": True}, {"garbage": True}, {"die": 0}, {"short": 0}]
 )
-def test_before_the_first_byte_another_node_is_asked(stand, fault):
-    it = stand()
+def test_before_the_first_byte_another_node_is_asked(loopback, fault):
+    it = loopback()
     it.nodes[0].load(UPSTREAM, 8192)
     it.open()
     it.until(lambda s: s["nodes"]["a"]["resident"])
@@ -134,8 +134,8 @@ def test_before_the_first_byte_another_node_is_asked(stand, fault):
     assert trace["why"]["failed"][0].startswith("a: ")
 
 
-def test_three_failures_of_five_shut_a_node_off(stand):
-    it = stand()
+def test_three_failures_of_five_shut_a_node_off(loopback):
+    it = loopback()
     it.nodes[0].load(UPSTREAM, 8192)
     it.open()
     it.until(lambda s: s["nodes"]["a"]["resident"])
@@ -147,8 +147,8 @@ def test_three_failures_of_five_shut_a_node_off(stand):
     assert "500" in it.status["nodes"]["a"]["why"]
 
 
-def test_an_error_that_every_node_gives_is_passed_on_as_it_is(stand):
-    it = stand()
+def test_an_error_that_every_node_gives_is_passed_on_as_it_is(loopback):
+    it = loopback()
     it.open()
     for node in it.nodes:
         node.set(status=500, message="template is wrong", only="/api/chat")
@@ -157,8 +157,8 @@ def test_an_error_that_every_node_gives_is_passed_on_as_it_is(stand):
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_node_is_waited_for_and_not_shut_off(stand, status):
-    it = stand(1)
+def test_a_busy_node_is_waited_for_and_not_shut_off(loopback, status):
+    it = loopback(1)
     it.open()
     it.nodes[0].set(
         status=status, message="server busy, maximum pending requests", times=2, only="/api/chat"
@@ -169,16 +169,16 @@ def test_a_busy_node_is_waited_for_and_not_shut_off(stand, status):
     assert it.traces(1)[0]["retries"] == 2
 
 
-def test_a_model_that_is_not_on_one_node_is_asked_for_on_another(stand):
-    it = stand(1)
+def test_a_model_that_is_not_on_one_node_is_asked_for_on_another(loopback):
+    it = loopback(1)
     missing = serving(it.node(), "m")._replace(upstream="not-there")
     it.open(Model(MODEL, MODEL, (missing, serving(it.nodes[0], "a"))))
     assert it.chat().headers["x-fleet-node"] == "a"
     assert it.status["nodes"]["m"]["breaker"] == "closed"
 
 
-def test_a_node_that_hangs_is_found_out_and_the_request_goes_elsewhere(stand):
-    it = stand()
+def test_a_node_that_hangs_is_found_out_and_the_request_goes_elsewhere(loopback):
+    it = loopback()
     it.nodes[0].load(UPSTREAM, 8192)
     it.open(look=0.2, connect=0.2)
     it.until(lambda s: s["nodes"]["a"]["resident"])
@@ -188,16 +188,16 @@ def test_a_node_that_hangs_is_found_out_and_the_request_goes_elsewhere(stand):
     assert it.status["nodes"]["a"]["breaker"] == "open"
 
 
-def test_a_slow_prefill_is_not_taken_for_a_node_that_hangs(stand):
-    it = stand(load=1.5)
+def test_a_slow_prefill_is_not_taken_for_a_node_that_hangs(loopback):
+    it = loopback(load=1.5)
     it.open(look=0.2, connect=0.2)
     it.until(lambda s: all(n["resident"] is not None for n in s["nodes"].values()))
     got = it.chat()
     assert (got.status, got.headers["x-fleet-node"]) == (200, "a")
 
 
-def test_when_all_nodes_of_a_model_are_down_its_fallbacks_answer(stand):
-    it = stand(2)
+def test_when_all_nodes_of_a_model_are_down_its_fallbacks_answer(loopback):
+    it = loopback(2)
     small = Model("small", "small", (serving(it.nodes[1], "b"),))
     it.nodes[0].set(refuse=True)
     it.open(Model(MODEL, MODEL, (serving(it.nodes[0], "a"),), (small,)), small)
@@ -205,8 +205,8 @@ def test_when_all_nodes_of_a_model_are_down_its_fallbacks_answer(stand):
     assert (got.status, got.headers["x-fleet-node"]) == (200, "b")
 
 
-def test_a_fallback_must_speak_the_same_wire(stand):
-    it = stand(1)
+def test_a_fallback_must_speak_the_same_wire(loopback):
+    it = loopback(1)
     hosted = Model("hosted", "hosted", (serving(it.node(kind="vllm"), "v"),))
     it.nodes[0].set(refuse=True)
     it.open(Model(MODEL, MODEL, (serving(it.nodes[0], "a"),), (hosted,)), hosted)
@@ -223,8 +223,8 @@ def heartbeats(it, path, **body):
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-def test_during_a_long_prefill_events_have_heartbeats(stand, path):
-    it = stand(1, load=0.6)
+def test_during_a_long_prefill_events_have_heartbeats(loopback, path):
+    it = loopback(1, load=0.6)
     it.open(heartbeat=0.1)
     said = heartbeats(it, path, messages=HELLO, input="Hi").read().decode()
     pings, _, rest = said.rpartition(": ping\n\n")
@@ -233,8 +233,8 @@ def test_during_a_long_prefill_events_have_heartbeats(stand, path):
     assert " 8" in rest
 
 
-def test_during_a_long_prefill_lines_of_json_stay_lines_of_json(stand):
-    it = stand(1, load=0.6)
+def test_during_a_long_prefill_lines_of_json_stay_lines_of_json(loopback):
+    it = loopback(1, load=0.6)
     it.open(heartbeat=0.1)
     said = heartbeats(it, "/api/chat", messages=HELLO).read().decode()
     lines = [json.loads(line) for line in said.splitlines()]
@@ -243,8 +243,8 @@ def test_during_a_long_prefill_lines_of_json_stay_lines_of_json(stand):
     assert [line["done"] for line in lines].count(True) == 1
 
 
-def test_an_error_after_a_heartbeat_is_said_within_the_reply(stand):
-    it = stand(1)
+def test_an_error_after_a_heartbeat_is_said_within_the_reply(loopback):
+    it = loopback(1)
     it.nodes[0].set(lag=0.4, status=500, message="out of memory", only="/v1/chat")
     it.open(heartbeat=0.1)
     answer = heartbeats(it, "/v1/chat/completions", messages=HELLO)
@@ -257,8 +257,8 @@ def test_an_error_after_a_heartbeat_is_said_within_the_reply(stand):
     assert "[DONE]" not in said
 
 
-def test_the_faster_node_is_chosen_once_it_is_known_and_the_choice_is_explained(stand):
-    it = stand(0)
+def test_the_faster_node_is_chosen_once_it_is_known_and_the_choice_is_explained(loopback):
+    it = loopback(0)
     slow, fast = it.node(decode=20, output=40), it.node(decode=400, output=40)
     it.open(Model(MODEL, MODEL, (serving(slow, "slow"), serving(fast, "fast"))))
     it.chats(2)
@@ -269,8 +269,8 @@ def test_the_faster_node_is_chosen_once_it_is_known_and_the_choice_is_explained(
     assert it.status["nodes"]["fast"]["servings"][UPSTREAM]["decode"] > 100
 
 
-def test_before_it_has_seen_for_itself_it_believes_what_was_measured(stand):
-    it = stand()
+def test_before_it_has_seen_for_itself_it_believes_what_was_measured(loopback):
+    it = loopback()
     pace = {"a": 5.0, "b": 100.0}
     it.open(
         speeds={
@@ -281,8 +281,8 @@ def test_before_it_has_seen_for_itself_it_believes_what_was_measured(stand):
     assert it.chat().headers["x-fleet-node"] == "b"
 
 
-def test_a_conversation_stays_where_its_prefix_is(stand):
-    it = stand(2, prefill=2000)
+def test_a_conversation_stays_where_its_prefix_is(loopback):
+    it = loopback(2, prefill=2000)
     it.open()
     talk = {name: [{"role": "system", "content": name * 6000}] for name in ("x", "y")}
     homes = {name: set() for name in talk}
@@ -307,8 +307,8 @@ def test_a_conversation_stays_where_its_prefix_is(stand):
     assert all(seen.cached > 1000 for seen in last)
 
 
-def test_a_node_that_has_the_model_loaded_is_preferred(stand):
-    it = stand(2)
+def test_a_node_that_has_the_model_loaded_is_preferred(loopback):
+    it = loopback(2)
     it.nodes[1].load(UPSTREAM, 8192)
     it.open()
     it.until(lambda s: s["nodes"]["a"]["resident"] == {} and s["nodes"]["b"]["resident"])

@@ -7,20 +7,27 @@ import socket
 import threading
 
 import pytest
-from relay_stand import HELLO, MODEL, UPSTREAM, Stand, fleet_of, serving
 
 from fleet.adapters.relay.plan import plan_of, relay_config
 from fleet.adapters.relay.wires import WIRES, Clock, Ear, Tokens, cost, timing, tokens
 from fleet.domain.fleet import Model
 from fleet.domain.nodes.breaker import Result
+from tests.integration.loopback_relay import (
+    HELLO,
+    MODEL,
+    UPSTREAM,
+    LoopbackRelay,
+    fleet_of,
+    serving,
+)
 
 
 @pytest.fixture
-def stand(tmp_path):
+def loopback(tmp_path):
     made = []
 
     def make(nodes=1, **manner):
-        made.append(Stand(nodes, traces=tmp_path / "traces.jsonl", **manner))
+        made.append(LoopbackRelay(nodes, traces=tmp_path / "traces.jsonl", **manner))
         return made[-1]
 
     yield make
@@ -28,9 +35,9 @@ def stand(tmp_path):
         each.close()
 
 
-def sent(stand, text: str, path="/api/chat"):
+def sent(loopback, text: str, path="/api/chat"):
     """Written as it is, and not as a program in order would."""
-    connection = stand.connect()
+    connection = loopback.connect()
     try:
         connection.request("POST", f"/m/{MODEL}{path}", text.encode())
         answer = connection.getresponse()
@@ -47,16 +54,16 @@ def sent(stand, text: str, path="/api/chat"):
         ("/v1/chat/completions", '"messages": [], "prompt_cache_key": "\\ud83d"'),
     ],
 )
-def test_text_that_was_cut_in_the_middle_of_a_sign_is_answered(stand, path, held):
-    it = stand().open()
+def test_text_that_was_cut_in_the_middle_of_a_sign_is_answered(loopback, path, held):
+    it = loopback().open()
     status, _ = sent(it, f'{{"stream": false, {held}}}', path)
     assert status == 200
     assert "\ud83d" not in json.dumps(it.nodes[0].asked(path)[0].body, ensure_ascii=False)
     assert it.traces(1)[0]["outcome"] == "ok"
 
 
-def test_a_header_of_any_bytes_is_no_reason_to_lose_an_answer(stand):
-    it = stand().open()
+def test_a_header_of_any_bytes_is_no_reason_to_lose_an_answer(loopback):
+    it = loopback().open()
     with socket.create_connection(("127.0.0.1", it.port), timeout=20) as raw:
         body = json.dumps({"messages": HELLO, "stream": False}).encode()
         head = f"POST /m/{MODEL}/api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
@@ -68,21 +75,21 @@ def test_a_header_of_any_bytes_is_no_reason_to_lose_an_answer(stand):
     assert (trace["session"], trace["agent"], trace["outcome"]) == ("Grüße", "\ufffd", "ok")
 
 
-def test_brackets_within_brackets_are_refused_as_no_request(stand):
-    it = stand().open()
+def test_brackets_within_brackets_are_refused_as_no_request(loopback):
+    it = loopback().open()
     status, said = sent(it, '{"messages": ' + "[" * 50_000 + "]" * 50_000 + "}")
     assert (status, json.loads(said)) == (400, {"error": "The request is not a JSON object."})
 
 
-def test_options_that_are_none_are_for_the_node_to_judge(stand):
-    it = stand(status=400, only="/api/chat").open()  # as Ollama answers to it
+def test_options_that_are_none_are_for_the_node_to_judge(loopback):
+    it = loopback(status=400, only="/api/chat").open()  # as Ollama answers to it
     assert it.chat(options="fast", stream=False).status == 400
     assert it.nodes[0].asked("/api/chat")[0].body["options"] == "fast"
 
 
-def test_a_node_that_sends_elsewhere_is_not_followed_and_another_is_asked(stand, monkeypatch):
+def test_a_node_that_sends_elsewhere_is_not_followed_and_another_is_asked(loopback, monkeypatch):
     monkeypatch.setenv("NODE_KEY", "sesame")
-    it = stand(2)
+    it = loopback(2)
     thief = it.node()
     it.nodes[0].set(location=thief.url)
     it.open(Model(MODEL, MODEL, it.servings(key="os.environ/NODE_KEY")))
@@ -94,16 +101,16 @@ def test_a_node_that_sends_elsewhere_is_not_followed_and_another_is_asked(stand,
     assert thief.seen == []
 
 
-def test_when_the_only_node_sends_elsewhere_the_answer_says_so(stand):
-    it = stand()
+def test_when_the_only_node_sends_elsewhere_the_answer_says_so(loopback):
+    it = loopback()
     it.nodes[0].set(location="http://127.0.0.1:9", only="/api/chat")
     got = it.open().chat()
     assert got.status == 503
     assert "a: it sends elsewhere, to http://127.0.0.1:9/api/chat" in got.json["error"]
 
 
-def test_a_web_page_where_a_node_was_is_no_node(stand):
-    it = stand(html=True).open()
+def test_a_web_page_where_a_node_was_is_no_node(loopback):
+    it = loopback(html=True).open()
     it.until(lambda status: status["nodes"]["a"]["breaker"] == "open")
     assert it.status["nodes"]["a"]["why"] == "it answers with a web page"
     it.nodes[0].heal()
@@ -111,8 +118,8 @@ def test_a_web_page_where_a_node_was_is_no_node(stand):
     assert it.chat().status == 200
 
 
-def test_what_a_node_is_at_work_on_counts_also_when_its_entry_is_changed(stand):
-    it = stand(decode=8).open()
+def test_what_a_node_is_at_work_on_counts_also_when_its_entry_is_changed(loopback):
+    it = loopback(decode=8).open()
     first = threading.Thread(target=it.chat)
     first.start()
     it.nodes[0].until(lambda n: n.busy == 1)
@@ -155,9 +162,9 @@ def test_an_error_of_any_shape_is_one():
 
 
 @pytest.mark.parametrize("size", ["1e999", '"many"', "[]", "null"])
-def test_a_node_that_says_nonsense_of_what_is_loaded_is_still_seen_to_come_back(stand, size):
+def test_a_node_that_says_nonsense_of_what_is_loaded_is_still_seen_to_come_back(loopback, size):
     body = f'{{"models": [{{"name": "{UPSTREAM}", "context_length": {size}}}, 7]}}'
-    it = stand(body=body, only="/api/ps").open()
+    it = loopback(body=body, only="/api/ps").open()
     it.until(lambda status: status["nodes"]["a"]["resident"] == {UPSTREAM: 0})
     it._loop.call_soon_threadsafe(it.relay.world.nodes["a"].note, Result.UNREACHABLE)
     it.until(lambda status: status["nodes"]["a"]["breaker"] == "gentle")

@@ -10,12 +10,12 @@ import threading
 import time
 
 import pytest
-from relay_stand import HELLO, MODEL, UPSTREAM, fleet_of, serving
 
 from fleet.adapters.relay.plan import plan_of, read_plan, relay_config
 from fleet.domain.errors import BadConfig
 from fleet.domain.fleet import Model, Node, Serving
 from fleet.testing.fake_node.node import FakeNode
+from tests.integration.loopback_relay import HELLO, MODEL, UPSTREAM, fleet_of, serving
 
 
 class Program:

@@ -21,17 +21,19 @@ print(sorted(t["name"] for t in json.loads(done.stdout)["result"]["tools"]))
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_runs_role_is_its_agents(yard, trusted):
-    (yard.repo / "fleet.yaml").write_text(YAML)
+def test_a_runs_role_is_its_agents(supervised, trusted):
+    (supervised.repo / "fleet.yaml").write_text(YAML)
     if trusted:
-        assert yard.type("trust").returncode == 0
-    file = yard.place / "ask.py"
+        assert supervised.type("trust").returncode == 0
+    file = supervised.place / "ask.py"
     file.write_text(ASK)
-    tasks = {n: yard.add(f"run python3 {file}", "say Bye.", agent=n) for n in ("lead", "hand")}
-    yard.start()
-    yard.wait(*tasks.values())
-    seen = {n: "team_spawn" in yard.transcript(t) for n, t in tasks.items()}
+    tasks = {
+        n: supervised.add(f"run python3 {file}", "say Bye.", agent=n) for n in ("lead", "hand")
+    }
+    supervised.start()
+    supervised.wait(*tasks.values())
+    seen = {n: "team_spawn" in supervised.transcript(t) for n, t in tasks.items()}
     assert seen == {"lead": trusted, "hand": False}
-    assert all("ask_human" in yard.transcript(t) for t in tasks.values())
-    role = actor_of(yard.client.app, f"{tasks['lead']}.1").role
+    assert all("ask_human" in supervised.transcript(t) for t in tasks.values())
+    role = actor_of(supervised.client.app, f"{tasks['lead']}.1").role
     assert role is (Role.TEAM_LEAD if trusted else Role.WORKER)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from team import Team
+
+from tests.integration.team import Team
 
 TASK = {
     *("id", "teamName", "subject", "description", "ownerHandle", "ownerUid", "createdByHandle"),

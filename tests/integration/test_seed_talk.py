@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from team import Team
-from test_seed_paths import uid
-from test_server import FLEET
+
+from tests.integration.team import Team
+from tests.integration.test_seed_paths import uid
+from tests.integration.test_server import FLEET
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MESSAGE = {"id", "chatId", "fromHandle", "fromUid", "text", "timestamp", "status", "metadata"}
@@ -41,8 +42,8 @@ def team(tmp_path_factory):
     made.served.end()
 
 
-def enrolment(desk, **given):
-    return desk.ok("root", "POST", "/v1/enrolment/create", given)["data"]
+def enrolment(scratch, **given):
+    return scratch.ok("root", "POST", "/v1/enrolment/create", given)["data"]
 
 
 def auth(team, **body):

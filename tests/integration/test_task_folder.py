@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 
-def test_a_task_that_works_in_place_has_its_folder(yard):
-    task = yard.add("say Hi.", in_place=True)
-    yard.start()
-    yard.wait(task)
-    folder = yard.home / "tasks" / task
+def test_a_task_that_works_in_place_has_its_folder(supervised):
+    task = supervised.add("say Hi.", in_place=True)
+    supervised.start()
+    supervised.wait(task)
+    folder = supervised.home / "tasks" / task
     assert json.loads((folder / "task.json").read_text())["id"] == task
     assert (folder / "artifacts" / "Q&A.md").is_file()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from team import Team
+
+from tests.integration.team import Team
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from driver import Place
-
 from fleet.adapters.coders.aider.coder import AiderCoder
 from fleet.testing.model_server import say
+from tests.real.driver import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from programs import Drive
-
     from fleet.testing.model_server import Asked, Reply
+    from tests.real.programs import Drive
 
 
 class AiderPlace(Place):

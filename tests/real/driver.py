@@ -7,13 +7,12 @@ import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from programs import Drive, private_env, repository
-
 from fleet.adapters.processes.keepers import Keepers
 from fleet.base import machine
 from fleet.domain.transcript import SaidKind
 from fleet.ports import Brief
 from fleet.testing.model_server import Asked, Call, ModelServer, Reply
+from tests.real.programs import Drive, private_env, repository
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from programs import ROOT, private_env, repository
-from terminal_world import at_home
-
 from fleet.adapters.machine.doctor_checks import free_pair
 from fleet.testing.fake_node.node import FakeNode
 from fleet.testing.model_server import ModelServer, say
+from tests.real.programs import ROOT, private_env, repository
+from tests.real.terminal_world import at_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

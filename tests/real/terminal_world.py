@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from program_pane import Pane
-from programs import private_env, repository
-
 from fleet.ports import Brief
 from fleet.testing.model_server import Call, ModelServer, Reply, call
+from tests.real.program_pane import Pane
+from tests.real.programs import private_env, repository
 
 if TYPE_CHECKING:
     from pathlib import Path

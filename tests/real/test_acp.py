@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from acp_agent import opencode
-from driver import Place, assert_replays, is_quiet, left_of
 
 from fleet.adapters.coders.acp.coder import AcpCoder
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, call, hang, say
+from tests.real.acp_agent import opencode
+from tests.real.driver import Place, assert_replays, is_quiet, left_of
 
 pytestmark = pytest.mark.real
 

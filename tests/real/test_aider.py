@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from aider_place import AiderPlace, answering, edit
-from driver import left_of
-from programs import private_env, repository
 
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import ModelServer, fail, hang, say
+from tests.real.aider_place import AiderPlace, answering, edit
+from tests.real.driver import left_of
+from tests.real.programs import private_env, repository
 
 pytestmark = pytest.mark.real
 

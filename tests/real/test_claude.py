@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from programs import Drive, private_env, repository
 
 from fleet.adapters.coders.claude.coder import ClaudeCoder
 from fleet.adapters.processes.keepers import Keepers
@@ -32,6 +31,7 @@ from fleet.testing.model_server import (
     limited,
     say,
 )  # fmt: skip
+from tests.real.programs import Drive, private_env, repository
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from driver import Place, assert_replays, is_quiet, left_of
 
 from fleet.adapters.coders.codex.coder import CodexCoder
 from fleet.adapters.processes.keepers import Keepers
@@ -28,6 +27,7 @@ from fleet.testing.model_server import (
     hang,
     say,
 )  # fmt: skip
+from tests.real.driver import Place, assert_replays, is_quiet, left_of
 
 pytestmark = pytest.mark.real
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from gateway_world import litellm
-from programs import private_env
+
+from tests.real.gateway_world import litellm
+from tests.real.programs import private_env
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.xdist_group("litellm")]
 

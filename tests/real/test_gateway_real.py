@@ -8,7 +8,10 @@ import time
 import urllib.error
 
 import pytest
-from gateway_world import (
+
+from fleet.domain.coder_tools import granted
+from fleet.testing.model_server import call, say
+from tests.real.gateway_world import (
     BUILD,
     FAR,
     FLY,
@@ -20,9 +23,6 @@ from gateway_world import (
     THIRD,
     GatewayWorld,
 )
-
-from fleet.domain.coder_tools import granted
-from fleet.testing.model_server import call, say
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.xdist_group("litellm")]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from driver import Place, assert_replays, is_quiet, left_of
 
 from fleet.adapters.coders.acp.gemini import GeminiCoder
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import call, hang, say
+from tests.real.driver import Place, assert_replays, is_quiet, left_of
 
 pytestmark = pytest.mark.real
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from llama_server import NAME, LlamaServer
+
+from tests.real.llama_server import NAME, LlamaServer
 
 pytestmark = pytest.mark.real
 

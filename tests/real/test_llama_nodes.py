@@ -8,10 +8,10 @@ import time
 import urllib.request
 
 import pytest
-from llama_server import NAME, LlamaServer
 
 from fleet.adapters.nodes.survey import Prober, detect, make_backend
 from fleet.domain.fleet import Node
+from tests.real.llama_server import NAME, LlamaServer
 
 pytestmark = pytest.mark.real
 

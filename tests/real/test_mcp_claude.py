@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from programs import private_env, repository
 
 from fleet.testing.model_server import ModelServer, call, say
+from tests.real.programs import private_env, repository
 
 pytestmark = pytest.mark.real
 

@@ -6,11 +6,11 @@ import os
 import subprocess
 
 import pytest
-from programs import private_env, repository
-from queue_desk import FLEET
-from test_mcp_runs import ServedDesk, tool
 
 from fleet.testing.model_server import say
+from tests.real.model_scratch import FLEET
+from tests.real.programs import private_env, repository
+from tests.real.test_mcp_runs import ServedDesk, tool
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 CODERS = ["claude", "codex", "opencode"]
@@ -44,12 +44,14 @@ def test_the_program_lists_it_and_lists_it_no_more(coder, tmp_path):
 @pytest.mark.parametrize("coder", CODERS)
 def test_a_run_is_itself_also_where_the_person_has_installed_it(coder, tmp_path):
     script = [tool(coder, "note", text="Half way."), say("Noted.")]
-    with ServedDesk(coder, tmp_path, script) as desk:
-        desk("mcp", "install", "--coder", coder)
-        desk.add("Write a note")
-        desk.start()
-        desk.wait("done", "failed")
-        notes = [m for m in desk.data("show", "t-1")["messages"] if m["kind"] == "note"]
-        assert [(m["author"], m["text"]) for m in notes] == [("t-1.1", "Half way.")], desk.story()
-        tools = desk.server.turns[0].tools
+    with ServedDesk(coder, tmp_path, script) as scratch:
+        scratch("mcp", "install", "--coder", coder)
+        scratch.add("Write a note")
+        scratch.start()
+        scratch.wait("done", "failed")
+        notes = [m for m in scratch.data("show", "t-1")["messages"] if m["kind"] == "note"]
+        assert [(m["author"], m["text"]) for m in notes] == [("t-1.1", "Half way.")], (
+            scratch.story()
+        )
+        tools = scratch.server.turns[0].tools
         assert len(set(tools)) == len(tools)

@@ -9,9 +9,9 @@ import urllib.error
 import urllib.request
 
 import pytest
-from queue_desk import FLEET, QueueDesk
 
 from fleet.testing.model_server import call, say
+from tests.real.model_scratch import FLEET, ModelScratch
 
 pytestmark = pytest.mark.real
 
@@ -22,7 +22,7 @@ def tool(coder: str, name: str, /, **given):
     return call(PREFIX[coder] + name, **given)
 
 
-class ServedDesk(QueueDesk):
+class ServedDesk(ModelScratch):
     """The supervisor is inside a server; the model answers two at once."""
 
     def __enter__(self):
@@ -47,16 +47,18 @@ class ServedDesk(QueueDesk):
 
 
 @pytest.mark.parametrize("coder", ["claude", "codex", "opencode"])
-@pytest.mark.parametrize("desk_of", [QueueDesk, ServedDesk], ids=["store", "server"])
+@pytest.mark.parametrize("desk_of", [ModelScratch, ServedDesk], ids=["store", "server"])
 def test_a_run_calls_our_tools_as_itself(coder, desk_of, tmp_path):
     script = [tool(coder, "note", text="Half way."), say("Noted.")]
-    with desk_of(coder, tmp_path, script) as desk:
-        desk.add("Write a note")
-        desk.start()
-        desk.wait("done", "failed")
-        notes = [m for m in desk.data("show", "t-1")["messages"] if m["kind"] == "note"]
-        assert [(m["author"], m["text"]) for m in notes] == [("t-1.1", "Half way.")], desk.story()
-        assert desk.endings() == ["succeeded"]
+    with desk_of(coder, tmp_path, script) as scratch:
+        scratch.add("Write a note")
+        scratch.start()
+        scratch.wait("done", "failed")
+        notes = [m for m in scratch.data("show", "t-1")["messages"] if m["kind"] == "note"]
+        assert [(m["author"], m["text"]) for m in notes] == [("t-1.1", "Half way.")], (
+            scratch.story()
+        )
+        assert scratch.endings() == ["succeeded"]
 
 
 def test_it_asks_a_person_goes_on_posts_and_saves_a_checkpoint(tmp_path):
@@ -69,26 +71,26 @@ def test_it_asks_a_person_goes_on_posts_and_saves_a_checkpoint(tmp_path):
         tool("claude", "task_done", summary="The port is 4000."),
         say("Done."),
     ]
-    with ServedDesk("claude", tmp_path, script) as desk:
-        desk.add("Choose a port")
-        desk.start()
-        desk.until(lambda: desk.endings() == ["asked"], why="it asked")
-        (question,) = desk.data("questions")
+    with ServedDesk("claude", tmp_path, script) as scratch:
+        scratch.add("Choose a port")
+        scratch.start()
+        scratch.until(lambda: scratch.endings() == ["asked"], why="it asked")
+        (question,) = scratch.data("questions")
         assert (question["text"], question["author"]) == ("Which port?", "t-1.1")
-        desk("answer", "t-1", "1")
-        desk.wait("done", "failed")
-        assert desk.endings() == ["asked", "succeeded"], desk.story()
-        assert desk.runs()[-1]["detail"] == "The port is 4000."
-        (post,) = desk.data("blackboard", "t-1")
+        scratch("answer", "t-1", "1")
+        scratch.wait("done", "failed")
+        assert scratch.endings() == ["asked", "succeeded"], scratch.story()
+        assert scratch.runs()[-1]["detail"] == "The port is 4000."
+        (post,) = scratch.data("blackboard", "t-1")
         assert (post["author"], json.loads(post["payload"])) == ("t-1.2", {"text": "It is 4000."})
-        (saved,) = desk.data("checkpoints", "t-1.2")
+        (saved,) = scratch.data("checkpoints", "t-1.2")
         assert saved["summary"]["goal"] == "A port"
-        assert served_by_http(desk, "t-1.1")
+        assert served_by_http(scratch, "t-1.1")
 
 
-def served_by_http(desk, run: str) -> bool:
+def served_by_http(scratch, run: str) -> bool:
     """Whether it was told of the server, and its arguments tell nobody the token."""
-    launch = json.loads((desk.place / "fleet" / "runs" / run / "launch.json").read_text())
+    launch = json.loads((scratch.place / "fleet" / "runs" / run / "launch.json").read_text())
     words = " ".join(launch["argv"])
     assert launch["env"]["FLEET_RUN_BEARER"] not in words
     assert launch["env"]["FLEET_RUN_TOKEN"] not in words
@@ -96,11 +98,11 @@ def served_by_http(desk, run: str) -> bool:
 
 
 def test_the_token_of_a_run_ends_with_the_run(tmp_path):
-    with ServedDesk("claude", tmp_path, [say("Done.")]) as desk:
-        desk.add("End")
-        desk.start()
-        desk.wait("done", "failed")
-        launch = json.loads((desk.place / "fleet/runs/t-1.1/launch.json").read_text())["env"]
+    with ServedDesk("claude", tmp_path, [say("Done.")]) as scratch:
+        scratch.add("End")
+        scratch.start()
+        scratch.wait("done", "failed")
+        launch = json.loads((scratch.place / "fleet/runs/t-1.1/launch.json").read_text())["env"]
         request = urllib.request.Request(
             launch["FLEET_RUN_SERVER"].replace("/mcp", "/v1/message/comment"),
             data=json.dumps({"task": "t-1", "text": "Still here."}).encode(),
@@ -116,8 +118,8 @@ def test_the_token_of_a_run_ends_with_the_run(tmp_path):
 
 
 def test_without_the_setting_it_has_none(tmp_path):
-    with QueueDesk("claude", tmp_path, [say("Done.")], FLEET_RUN_MCP="false") as desk:
-        desk.add("Be alone")
-        desk("run", "--once")
-        assert desk.endings() == ["succeeded"]
-        assert not [name for turn in desk.server.turns for name in turn.tools if "fleet" in name]
+    with ModelScratch("claude", tmp_path, [say("Done.")], FLEET_RUN_MCP="false") as scratch:
+        scratch.add("Be alone")
+        scratch("run", "--once")
+        assert scratch.endings() == ["succeeded"]
+        assert not [name for turn in scratch.server.turns for name in turn.tools if "fleet" in name]

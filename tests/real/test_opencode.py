@@ -7,12 +7,12 @@ import subprocess
 import time
 
 import pytest
-from driver import Place, assert_replays, is_quiet, left_of
 
 from fleet.adapters.coders.opencode.coder import OpenCodeCoder
 from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, call, fail, hang, say
+from tests.real.driver import Place, assert_replays, is_quiet, left_of
 
 pytestmark = pytest.mark.real
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import private_env, repository
 
 from fleet.testing.model_server import ModelServer, say
+from tests.real.programs import private_env, repository
 
 pytestmark = pytest.mark.real
 

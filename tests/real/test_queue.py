@@ -6,9 +6,9 @@ import os
 import signal
 
 import pytest
-from queue_desk import COMMIT, CONTEXT, QueueDesk, shell
 
 from fleet.testing.model_server import Reply, Say, Tokens, fail, hang, say
+from tests.real.model_scratch import COMMIT, CONTEXT, ModelScratch, shell
 
 pytestmark = pytest.mark.real
 
@@ -24,16 +24,16 @@ def coder(request):
 @pytest.mark.parametrize("coder", [*NATIVE, "acp"])
 def test_a_task_is_done_in_its_own_worktree_with_the_agents_model(coder, tmp_path):
     script = [shell(coder, GREET), say("It greets the fleet.")]
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Greet the fleet")
-        desk("run", "--once")
-        assert desk.status() == "done", desk.story()
-        assert "It greets the fleet." in desk("logs", "t-1")
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Greet the fleet")
+        scratch("run", "--once")
+        assert scratch.status() == "done", scratch.story()
+        assert "It greets the fleet." in scratch("logs", "t-1")
         own = "scripted-model" if coder == "acp" else "fleet-greeter"
-        assert {asked.model for asked in desk.server.turns} == {own}
-        assert desk.greeting() == "Hello, fleet.\n"
-        assert (desk.repo / "hello.txt").read_text() == "Hello, world.\n"
-        told = "\n".join([desk.server.turns[0].system, *desk.server.turns[0].said])
+        assert {asked.model for asked in scratch.server.turns} == {own}
+        assert scratch.greeting() == "Hello, fleet.\n"
+        assert (scratch.repo / "hello.txt").read_text() == "Hello, world.\n"
+        told = "\n".join([scratch.server.turns[0].system, *scratch.server.turns[0].said])
         assert "PLAN_AND_STATUS.md" in told
 
 
@@ -44,16 +44,18 @@ def test_it_asks_is_answered_and_goes_on_in_the_same_conversation(coder, tmp_pat
         shell(coder, f"sed -i s/world/moon/ hello.txt && {COMMIT}"),
         say("It greets the moon."),
     ]
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Greet someone")
-        desk("run", "--once")
-        assert "Whom shall I greet?" in desk("questions")
-        desk("answer", "t-1", "1")
-        desk("run", "--once")
-        assert (desk.status(), desk.endings()) == ("done", ["asked", "succeeded"]), desk.story()
-        assert desk.greeting() == "Hello, moon.\n"
-        assert desk.conversations() == 1
-        assert any("Moon" in words for words in desk.server.turns[-1].said)
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Greet someone")
+        scratch("run", "--once")
+        assert "Whom shall I greet?" in scratch("questions")
+        scratch("answer", "t-1", "1")
+        scratch("run", "--once")
+        assert (scratch.status(), scratch.endings()) == ("done", ["asked", "succeeded"]), (
+            scratch.story()
+        )
+        assert scratch.greeting() == "Hello, moon.\n"
+        assert scratch.conversations() == 1
+        assert any("Moon" in words for words in scratch.server.turns[-1].said)
 
 
 def test_it_parks_and_closes_by_the_commands_of_bd(coder, tmp_path):
@@ -65,32 +67,34 @@ def test_it_parks_and_closes_by_the_commands_of_bd(coder, tmp_path):
         shell(coder, 'bd close $FLEET_TASK_ID --reason "All is well."'),
         say("Done."),
     ]
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Greet someone")
-        desk("run", "--once")
-        assert desk.endings() == ["asked"], desk.story()
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Greet someone")
+        scratch("run", "--once")
+        assert scratch.endings() == ["asked"], scratch.story()
         file = tmp_path / "fleet" / "tasks" / "t-1" / "artifacts" / "Q&A.md"
         file.write_text(file.read_text() + "\n## A: 2026-01-02 03:04\n\nThe stars.\n")
-        desk("bd", "update", "t-1", "--status", "open", "--assignee", "")
-        desk("run", "--once")
-        assert desk.endings() == ["asked", "succeeded"], desk.story()
-        assert desk.runs()[-1]["detail"] == "All is well."
-        assert any("The stars." in words for words in desk.server.turns[-1].said)
+        scratch("bd", "update", "t-1", "--status", "open", "--assignee", "")
+        scratch("run", "--once")
+        assert scratch.endings() == ["asked", "succeeded"], scratch.story()
+        assert scratch.runs()[-1]["detail"] == "All is well."
+        assert any("The stars." in words for words in scratch.server.turns[-1].said)
 
 
 def test_words_reach_it_in_the_middle_of_its_turn(coder, tmp_path):
     script = [shell(coder, "sleep 4; ls"), say("Heard you."), say("And again.")]
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Look around")
-        desk.start()
-        desk.server.until(lambda asked: not asked.aside and bool(asked.dialect))
-        desk.until(lambda: "sleep 4" in desk("logs", "t-1"), why="its tool runs")
-        assert desk("send", "t-1", "Mind the gap.", "--wait", "30") == "t-1 has heard it (m-1).\n"
-        desk.wait("done")
-        assert desk.conversations() == 1
-        said = desk.server.turns[-1].said
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Look around")
+        scratch.start()
+        scratch.server.until(lambda asked: not asked.aside and bool(asked.dialect))
+        scratch.until(lambda: "sleep 4" in scratch("logs", "t-1"), why="its tool runs")
+        assert (
+            scratch("send", "t-1", "Mind the gap.", "--wait", "30") == "t-1 has heard it (m-1).\n"
+        )
+        scratch.wait("done")
+        assert scratch.conversations() == 1
+        said = scratch.server.turns[-1].said
         assert sum("Mind the gap." in words for words in said) == 1
-        assert desk.endings() == ["succeeded"]
+        assert scratch.endings() == ["succeeded"]
 
 
 def test_a_429_postpones_it_and_costs_no_attempt(coder, tmp_path):
@@ -101,16 +105,16 @@ def test_a_429_postpones_it_and_costs_no_attempt(coder, tmp_path):
     def script(asked):
         return turned_away if state["away"] else say("At last.")
 
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Be patient", "--attempts", "1")
-        desk.start()
-        desk.wait("postponed", "failed")
-        assert desk.endings() == ["rate_limited"], desk.story()
-        assert desk.data("show", "t-1")["failures"] == 0
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Be patient", "--attempts", "1")
+        scratch.start()
+        scratch.wait("postponed", "failed")
+        assert scratch.endings() == ["rate_limited"], scratch.story()
+        assert scratch.data("show", "t-1")["failures"] == 0
         state["away"] = False
-        desk("resume", "t-1")
-        desk.wait("done")
-        assert desk.endings() == ["rate_limited", "succeeded"]
+        scratch("resume", "t-1")
+        scratch.wait("done")
+        assert scratch.endings() == ["rate_limited", "succeeded"]
 
 
 def test_a_full_context_ends_the_run_and_a_fresh_conversation_goes_on(coder, tmp_path):
@@ -121,12 +125,12 @@ def test_a_full_context_ends_the_run_and_a_fresh_conversation_goes_on(coder, tmp
             return Reply(step.parts, Tokens(input=int(CONTEXT * 0.95)))
         return say("Done with less.")
 
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Fill it", "--attempts", "1")
-        desk.start()
-        desk.wait("done", "failed")
-        assert desk.endings() == ["context_full", "succeeded"], desk.story()
-        assert desk.conversations() == 2
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Fill it", "--attempts", "1")
+        scratch.start()
+        scratch.wait("done", "failed")
+        assert scratch.endings() == ["context_full", "succeeded"], scratch.story()
+        assert scratch.conversations() == 2
 
 
 def test_killed_in_the_middle_the_next_run_goes_on_with_the_conversation(coder, tmp_path):
@@ -137,16 +141,16 @@ def test_killed_in_the_middle_the_next_run_goes_on_with_the_conversation(coder, 
             return shell(coder, GREET)
         return hang() if state["hang"] else Reply((Say("Where was I? Done."),))
 
-    with QueueDesk(coder, tmp_path, script) as desk:
-        desk.add("Survive")
-        desk.start()
-        desk.server.until(lambda asked: asked.number == 1 and not asked.aside, timeout=40)
-        desk.kill_supervisor()
-        desk.start()
-        pid = desk.coder_pid("t-1.1")
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Survive")
+        scratch.start()
+        scratch.server.until(lambda asked: asked.number == 1 and not asked.aside, timeout=40)
+        scratch.kill_supervisor()
+        scratch.start()
+        pid = scratch.coder_pid("t-1.1")
         state["hang"] = False
         os.kill(pid, signal.SIGKILL)
-        desk.wait("done", "failed")
-        assert desk.endings() == ["failed", "succeeded"], desk.story()
-        assert desk.conversations() == 1
-        assert desk.greeting() == "Hello, fleet.\n"
+        scratch.wait("done", "failed")
+        assert scratch.endings() == ["failed", "succeeded"], scratch.story()
+        assert scratch.conversations() == 1
+        assert scratch.greeting() == "Hello, fleet.\n"

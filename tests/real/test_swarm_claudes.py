@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from test_mcp_runs import ServedDesk, tool
 
 from fleet.testing.model_server import call, say
+from tests.real.test_mcp_runs import ServedDesk, tool
 
 pytestmark = pytest.mark.real
 
@@ -44,15 +44,15 @@ def bob(asked, words):
 
 
 def test_they_answer_each_other_by_board_and_mail(tmp_path):
-    with ServedDesk("claude", tmp_path, script) as desk:
-        assert desk.data("swarm-create", "pair", "2")["id"] == SWARM
-        desk.add("You are Bob", "--swarm", SWARM)
-        desk.start()
-        desk.until(lambda: desk.server.turns, why="Bob works")
-        desk.add("You are Ann", "--swarm", SWARM)
-        desk.until(lambda: desk.status("t-3") == "done", why="Ann has her answer")
-        desk("mail", "send", "t-2", "Thank you, Bob.")
-        desk.until(lambda: desk.status("t-2") == "done", why="Bob was thanked")
-        assert desk.endings("t-2") == desk.endings("t-3") == ["succeeded"]
-        (post,) = desk.data("blackboard", SWARM)
+    with ServedDesk("claude", tmp_path, script) as scratch:
+        assert scratch.data("swarm-create", "pair", "2")["id"] == SWARM
+        scratch.add("You are Bob", "--swarm", SWARM)
+        scratch.start()
+        scratch.until(lambda: scratch.server.turns, why="Bob works")
+        scratch.add("You are Ann", "--swarm", SWARM)
+        scratch.until(lambda: scratch.status("t-3") == "done", why="Ann has her answer")
+        scratch("mail", "send", "t-2", "Thank you, Bob.")
+        scratch.until(lambda: scratch.status("t-2") == "done", why="Bob was thanked")
+        assert scratch.endings("t-2") == scratch.endings("t-3") == ["succeeded"]
+        (post,) = scratch.data("blackboard", SWARM)
         assert (post["author"], post["readers"]) == ("t-3.1", ["t-2.1"])

@@ -6,13 +6,13 @@ import subprocess
 import time
 
 import pytest
-from terminal_world import LIST, STOP, YES, World, asking
 
 from fleet.adapters.coders.claude.coder import ClaudeCoder
 from fleet.adapters.coders.codex.coder import CodexCoder
 from fleet.adapters.coders.opencode.coder import OpenCodeCoder
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, Wait, say
+from tests.real.terminal_world import LIST, STOP, YES, World, asking
 
 pytestmark = pytest.mark.real
 

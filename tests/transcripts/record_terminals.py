@@ -9,15 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "real"))
-
-from terminal_world import LIST, STOP, YES, World, asking  # noqa: E402  # the path comes first
+sys.path.insert(0, str(HERE.parents[1]))
 
 from fleet.adapters.coders.claude.coder import ClaudeCoder  # noqa: E402
 from fleet.adapters.coders.codex.coder import CodexCoder  # noqa: E402
 from fleet.adapters.coders.opencode.coder import OpenCodeCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import Reply, Say, Tokens, Wait, call, fail, say  # noqa: E402
+from tests.real.terminal_world import LIST, STOP, YES, World, asking  # noqa: E402  # the path comes first
 
 CODERS = {"claude": ClaudeCoder(), "codex": CodexCoder(), "opencode": OpenCodeCoder()}
 TELL = Tokens(input=120, output=42, cached=3000, written=500)

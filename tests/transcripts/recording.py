@@ -1,4 +1,4 @@
-"""What the recordings of several programs do alike; `tests/real` is on their path."""
+"""What the recordings of several programs do alike."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driver import is_quiet, record, tear
-
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Call, Reply, Say, Think, Tokens, call, say
+from tests.real.driver import is_quiet, record, tear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from driver import Place
-    from programs import Drive
+    from tests.real.driver import Place
+    from tests.real.programs import Drive
 
 GREETING = Reply((Say("It greets the fleet."),), Tokens(input=120, output=42, cached=3000))
 TRY = Call("bash", {"command": "echo one; exit 3", "description": "x"})

@@ -20,8 +20,8 @@ from pathlib import Path
 from fleet.adapters.home.bd_program import bd_folder
 from fleet.adapters.tmux.tmux import Tmux
 from fleet.testing.fake_node.node import FakeNode
-from free_ports import free_ports
-from warm import type_fleet
+from tests.free_ports import free_ports
+from tests.warm import type_fleet
 
 BIN = Path(sys.executable).parent
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from seed_sandbox import NAMED, WORLDS, Sandbox, wait_until
-from seed_table import BARE_WORD, COMMANDS, PROGRAMS, Command, read_pending
 
 from fleet.cli import main as table
+from tests.e2e.seeds.seed_sandbox import NAMED, WORLDS, Sandbox, wait_until
+from tests.e2e.seeds.seed_table import BARE_WORD, COMMANDS, PROGRAMS, Command, read_pending
 
 PENDING = {key for key, _, _ in read_pending()[1]}
 GROUP = re.compile(r'\[[^\]]*\]|<[^>]*>|"[^"]*"|\{[^}]*\}|\S+')

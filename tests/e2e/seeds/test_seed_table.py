@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from seed_table import COMMANDS, PARTS, SEEDS, pending_row, read_pending
+
+from tests.e2e.seeds.seed_table import COMMANDS, PARTS, SEEDS, pending_row, read_pending
 
 BY_NUMBER = [pytest.param(seed, id=seed.number) for seed in SEEDS]
 

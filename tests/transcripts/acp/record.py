@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
-
-from acp_agent import opencode  # noqa: E402  # the path comes first
-from driver import Place  # noqa: E402
-from recording import OF_OPENCODE, play, record_each  # noqa: E402
+sys.path.insert(0, str(HERE.parents[2]))
 
 from fleet.adapters.coders.acp.coder import AcpCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import call, fail, hang, say  # noqa: E402
+from tests.real.acp_agent import opencode  # noqa: E402  # the path comes first
+from tests.real.driver import Place  # noqa: E402
+from tests.transcripts.recording import OF_OPENCODE, play, record_each  # noqa: E402
 
 SCRIPTS = {
     **OF_OPENCODE,

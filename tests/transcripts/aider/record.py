@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
-
-from aider_place import AiderPlace, edit  # noqa: E402  # the path comes first
-from recording import record_each  # noqa: E402
+sys.path.insert(0, str(HERE.parents[2]))
 
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import Fail, Reply, fail, hang, say  # noqa: E402
+from tests.real.aider_place import AiderPlace, edit  # noqa: E402  # the path comes first
+from tests.transcripts.recording import record_each  # noqa: E402
 
 LONG = Fail(
     400,

@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
-
-from programs import Drive, private_env, repository  # noqa: E402  # the path comes first
+sys.path.insert(0, str(HERE.parents[2]))
 
 from fleet.adapters.coders.claude.coder import ClaudeCoder  # noqa: E402
 from fleet.adapters.processes.keepers import Keepers  # noqa: E402
@@ -31,6 +29,7 @@ from fleet.testing.model_server import (  # noqa: E402
     limited,
     say,
 )  # fmt: skip
+from tests.real.programs import Drive, private_env, repository  # noqa: E402  # the path comes first
 
 TELL = Tokens(input=120, output=42, cached=3000, written=500)
 RESET = 1_900_000_000

@@ -6,10 +6,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
-
-from driver import Place  # noqa: E402  # the path comes first
-from recording import GREETING, play, record_each  # noqa: E402
+sys.path.insert(0, str(HERE.parents[2]))
 
 from fleet.adapters.coders.codex.coder import CodexCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
@@ -25,6 +22,8 @@ from fleet.testing.model_server import (  # noqa: E402
     hang,
     say,
 )  # fmt: skip
+from tests.real.driver import Place  # noqa: E402  # the path comes first
+from tests.transcripts.recording import GREETING, play, record_each  # noqa: E402
 
 PATCH = (
     "*** Begin Patch\n*** Update File: hello.txt\n@@\n-Hello, world.\n+Hello, fleet.\n*** End Patch"

@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "real")]
-
-from driver import Place  # noqa: E402  # the path comes first
-from recording import OF_OPENCODE, play, record_each  # noqa: E402
+sys.path.insert(0, str(HERE.parents[2]))
 
 from fleet.adapters.coders.opencode.coder import OpenCodeCoder  # noqa: E402
 from fleet.domain.transcript import SaidKind  # noqa: E402
 from fleet.testing.model_server import Asked, Reply, Say, Wait, call, fail, hang, say  # noqa: E402
+from tests.real.driver import Place  # noqa: E402  # the path comes first
+from tests.transcripts.recording import OF_OPENCODE, play, record_each  # noqa: E402
 
 
 def agents(asked: Asked) -> Reply:

@@ -15,15 +15,14 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "real"))
-
-from programs import private_env, repository  # noqa: E402  # from the folder of the real tests
+sys.path.insert(0, str(HERE.parents[2]))
 
 from fleet.adapters.processes.keepers import Keepers  # noqa: E402
 from fleet.adapters.tmux.terminals import Terminals  # noqa: E402
 from fleet.adapters.tmux.tmux import Tmux  # noqa: E402
 from fleet.ports import Launch  # noqa: E402
 from fleet.testing.model_server import ModelServer, after, call, say  # noqa: E402
+from tests.real.programs import private_env, repository  # noqa: E402  # from the folder of the real tests
 
 RUN = "t-1.1"
 READY = ("manual mode on", "Ask Codex to do anything", "Ask anything")

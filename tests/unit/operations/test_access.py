@@ -1,0 +1,156 @@
+"""Who sees what, and that a run which is over may do nothing more."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from fleet.cli.terminal.encode import dumps
+from fleet.domain.access import Role
+from fleet.domain.errors import Forbidden, NotFound
+from fleet.domain.run import Ending
+from fleet.operations.messages.ask_answer_send import (
+    Answer,
+    Ask,
+    Comment,
+    ListQuestions,
+    TakeAnswer,
+)
+from fleet.operations.tasks.change import AddTask, CloseTask
+from fleet.operations.tasks.list import ListTasks, ReadyTasks
+from fleet.operations.tasks.show import ShowTask
+from tests.unit.operations.samples import DECLARED, SECRET, sample
+
+BY_NAME = pytest.mark.parametrize("name", DECLARED)
+
+
+@pytest.mark.parametrize("role", [role for role in Role if role is not Role.COORDINATOR])
+@BY_NAME
+def test_a_team_is_shown_and_changes_nothing_of_another(name, role, office):
+    request = sample(name, office, team="blue")
+    before = office.snapshot()
+    reply = ()
+    with suppress(Forbidden):
+        reply = office.call(request, office.person(role, "red", name="ada"))
+    assert SECRET not in dumps(reply)
+    assert office.snapshot() == before
+
+
+@BY_NAME
+def test_a_coordinator_reaches_every_team(name, office):
+    reply = office.call(sample(name, office, team="blue"))
+    assert reply
+
+
+def test_without_a_team_everyone_sees_their_own_and_a_coordinator_all(office):
+    blue, red = office.add("Blue", team="blue"), office.add("Red", team="red")
+    questions = {office.ask(blue): blue, office.ask(red): red}
+    more = {office.add("More blue", team="blue"), office.add("More red", team="red")}
+    worker = office.person(Role.WORKER, "blue")
+
+    def seen(request, actor):
+        return {row.id for row in office.call(request, actor)}
+
+    everyone = office.person(Role.COORDINATOR, "blue")
+    assert seen(ListTasks(), worker) == {blue, "t-3"}
+    assert seen(ListTasks(), everyone) == {blue, red} | more
+    assert seen(ReadyTasks(), worker) == {"t-3"}
+    assert seen(ReadyTasks(), everyone) == more
+    assert seen(ListQuestions(), worker) == {q for q, task in questions.items() if task == blue}
+    assert seen(ListQuestions(), everyone) == questions.keys()
+    assert seen(ListTasks(team="red"), everyone) == {red, "t-4"}
+    with pytest.raises(Forbidden):
+        office.call(ListTasks(team="red"), worker)
+
+
+def test_what_others_have_does_not_crowd_out_ones_own(office):
+    for number in range(5):
+        office.ask(office.add(f"Blue {number}", team="blue"))
+        office.add(f"Ready blue {number}", team="blue")
+    mine = office.add("Red", team="red")
+    question = office.ask(office.add("Asking red", team="red"))
+    worker = office.person(Role.WORKER, "red")
+    assert [t.id for t in office.call(ReadyTasks(limit=1), worker)] == [mine]
+    assert [q.id for q in office.call(ListQuestions(limit=1), worker)] == [question]
+
+
+def test_a_new_task_is_its_authors_teams(office):
+    worker = office.person(Role.WORKER, "red")
+    assert office.call(AddTask("Mine"), worker).team == "red"
+    with pytest.raises(Forbidden):
+        office.call(AddTask("Theirs", team="blue"), worker)
+    with pytest.raises(Forbidden):
+        office.call(AddTask("After theirs", after=(office.add(team="blue"),)), worker)
+
+
+def test_inside_a_run_the_actor_is_the_run_and_its_task_is_meant(office):
+    task = office.add()
+    agent = office.agent(office.start(task))
+    asked = office.call(Ask("Which way?"), agent)
+    office.call(Comment("", "Half done."), agent)
+    assert (asked.task, asked.author) == (task, f"{task}.1")
+    assert [m.author for m in office.show(task).messages] == [f"{task}.1"] * 2
+    told = [(e.actor, e.run) for e in office.store.log if e.type.startswith("message.")]
+    assert told == [(f"{task}.1", f"{task}.1")] * 2
+    assert office.call(ShowTask(""), agent).task.id == task
+
+
+def test_a_person_has_no_task_of_their_own(office):
+    assert "Which task" in office.refused(ShowTask(" "), kind=Exception).message
+
+
+@pytest.mark.parametrize("over", ["ended", "superseded"])
+@BY_NAME
+def test_a_run_that_is_over_may_do_nothing(name, over, office):
+    task = office.add("Its task")
+    stale = office.start(task)
+    if over == "ended":
+        office.end(stale)
+    else:
+        office.end(stale, Ending.LOST)
+        office.start(task)
+    request = sample(name, office)
+    error = office.refused(request, office.agent(stale, Role.COORDINATOR), Forbidden)
+    assert error.code == "stale_run"
+
+
+WRITES = ["task.add", "task.close", "message.comment", "message.ask"]
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_run_that_is_taken_over_while_it_writes_writes_nothing(name, office):
+    task = office.add("Its task")
+    run = office.start(task)
+    request = sample(name, office)
+    told = office.told()
+
+    def take_over():
+        office.end(run, Ending.LOST)
+        office.start(task)
+
+    with pytest.raises(Forbidden) as caught:
+        office.call(request, office.agent(run), meanwhile=take_over)
+    assert caught.value.code == "stale_run"
+    assert office.told() == [*told, "run.ended", "task.settled"]
+
+
+def test_a_run_hears_its_own_answer_and_nobody_elses(office):
+    mine, other = office.add("Mine"), office.add("Other")
+    agent, else_ = office.agent(office.start(mine)), office.agent(office.start(other))
+    question = office.call(Ask("Which way?"), agent).id
+    office.call(Answer(question, "Left."))
+    error = office.refused(TakeAnswer(question), else_, Forbidden)
+    assert mine in error.fix
+    assert office.call(TakeAnswer(question), agent).text == "Left."
+
+
+def test_a_run_cannot_close_the_task_of_another_that_runs(office):
+    other, agent = office.add(), office.agent(office.start(office.add()))
+    office.start(other)
+    assert "is running" in office.refused(CloseTask(other), agent).message
+
+
+def test_a_run_of_a_task_that_is_not_there_is_nobody(office):
+    with pytest.raises(NotFound):
+        office.call(ListTasks(), office.agent("t-9.1"))

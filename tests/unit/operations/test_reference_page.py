@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from fleet.cli.main import COMMANDS, LOCAL
+from tests.unit.operations.samples import DECLARED
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "reference_operations.py"
+WITHOUT_A_COMMAND = {
+    "run.stop_all",  # of `fleet run stop --agents`, which is local
+    "task.mark",  # for programs: each word has a command of its own
+    "member.show",  # for programs: `fleet teams` shows them all
+    "enrolment.use",  # at /auth, by whom nobody knows yet
+}
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = spec_from_file_location("reference_operations", SCRIPT)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_of_operations_is_what_the_code_says():
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_operation_is_said_by_a_command_or_known_to_have_none(script):
+    said = script.said_by()
+    unsaid = {name for name, o in DECLARED.items() if o.request.__name__ not in said}
+    assert unsaid == WITHOUT_A_COMMAND
+
+
+def test_every_command_that_is_not_local_says_an_operation(script):
+    requests = {o.request.__name__ for o in DECLARED.values()}
+    said = script.said_by()
+    saying = {name.split()[0] for request in requests for name in said.get(request, ())}
+    assert saying == COMMANDS.keys() - LOCAL
+
+
+def test_the_page_names_every_field_of_every_record(script):
+    page = script.reference()
+    assert "## task.add" in page
+    assert "| `priority` | whole number | `2` |" in page
+    assert "| `run` | [RunNow](#runnow), or null |  |" in page
+    assert "replies with a list of [TaskRow](#taskrow), said by `fleet tasks`." in page

@@ -27,8 +27,9 @@ from fleet.adapters.coders.plain.scripted import ScriptedCoder
 from fleet.adapters.processes.clock import SystemClock
 from fleet.adapters.processes.keepers import Keepers
 from fleet.app import App, preload
+from fleet.app.supervise import Options, supervise
 from fleet.base import machine
-from fleet.cli.supervisor import foreground
+from fleet.cli.supervisor.report import TerminalReport
 from fleet.domain.errors import FleetError
 from fleet.domain.run import Host, Progress
 from fleet.domain.task import SECOND
@@ -236,15 +237,16 @@ def become_supervisor(spec: dict[str, Any]) -> int:
     for number in (1, 2):
         os.dup2(log, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    given = foreground.Given(cwd=spec["repo"], most=spec.get("most", 6))
+    options = Options(cwd=spec["repo"], most=spec.get("most", 6))
     try:
-        return foreground.supervise(NamedApp(spec), given)
+        supervise(NamedApp(spec), options, TerminalReport())
     except FleetError as error:
         print(f"fleet: {error.message} ({error.code})", file=sys.stderr, flush=True)
         return error.exit_status
     except BaseException:
         traceback.print_exc()
         return 70
+    return 0
 
 
 class SupervisorForker:

@@ -62,19 +62,22 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
     """`most`: runs at once, 0 for as many as the settings say; None: no supervisor."""
     from dataclasses import replace
 
-    from fleet.cli.supervisor.foreground import Given, on_signals
-    from fleet.cli.supervisor.in_server import Inside
+    from fleet.app.supervise import Options, SupervisorThread, on_signals
+    from fleet.cli.supervisor.report import TerminalReport
     from fleet.cli.terminal.render import say
     from fleet.server.run import Serving
 
     serving = Serving(app, host=host, port=port, names=names)
-    inside = None
+    thread = None
     if most is not None:
         config = str(app.config_file.absolute()) if app.config_file else ""
-        given = Given(most=most, config=config, cwd=str(app.cwd))
-        inside = Inside(lambda: replace(app, listening=True), given, serving.heard, serving.stop)
-    on_signals(serving.stop, inside.wake if inside else lambda: None)
-    serving.run(say, inside)
+        options = Options(most=most, config=config, cwd=str(app.cwd))
+        report = TerminalReport(serving.heard)
+        thread = SupervisorThread(
+            lambda: replace(app, listening=True), options, report, serving.stop
+        )
+    on_signals(serving.stop, thread.wake if thread else lambda: None)
+    serving.run(say, thread)
     return 0
 
 

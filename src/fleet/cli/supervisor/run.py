@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fleet.app import App
-    from fleet.cli.supervisor.foreground import Given
+    from fleet.app.supervise import Options
     from fleet.client import Client
 
 START = 30.0  # seconds for a supervisor to take up its host; the store may be far away
@@ -26,7 +26,7 @@ ADOPTING = 5.0
 STOP = 30.0  # it ends between two steps, none of which waits
 
 
-def options(function: Callable[..., Any]) -> Callable[..., Any]:
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     most = click.IntRange(1, 1000)
     for option in (
         click.option("--once", is_flag=True, help="End when nothing runs and nothing could start."),
@@ -43,7 +43,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @group(invoke_without_command=True, json=True, config=True)
-@options
+@run_options
 @click.option("--detach", is_flag=True, help="Go on without this terminal, as `start` does.")
 @click.pass_context
 def run(
@@ -61,10 +61,13 @@ def run(
     supervisor takes them up.
     """
     ctx.obj = config
-    given = _given(coder, most, config, once=once, detached=False)
+    options = _options(coder, most, config, once=once, detached=False)
+    if ctx.invoked_subcommand is None and detach:
+        return _started(options)
     if ctx.invoked_subcommand is None:
-        return _started(given) if detach else _alone(given)
-    if detach or given._replace(config="", cwd="") != type(given)():
+        _refuse_json()
+        return _foreground(options)
+    if detach or options._replace(config="", cwd="") != type(options)():
         from fleet.domain.errors import BadInput
 
         name = ctx.invoked_subcommand
@@ -73,7 +76,7 @@ def run(
 
 
 @run.command("foreground", json=False, config=True)
-@options
+@run_options
 @click.option("--detached", is_flag=True, hidden=True)
 @click.pass_obj
 def foreground(
@@ -86,11 +89,11 @@ def foreground(
     config: Path | None,
 ) -> int:
     """Run it in this terminal, as `fleet run` alone does."""
-    return _foreground(_given(coder, most, config or before, once=once, detached=detached))
+    return _foreground(_options(coder, most, config or before, once=once, detached=detached))
 
 
 @run.command("start", config=True)
-@options
+@run_options
 @click.pass_obj
 def start(
     before: Path | None, *, coder: str, most: int | None, once: bool, config: Path | None
@@ -99,7 +102,7 @@ def start(
 
     What it says goes to logs/supervisor.log in the home. When one runs already, that is fine.
     """
-    return _started(_given(coder, most, config or before, once=once, detached=True))
+    return _started(_options(coder, most, config or before, once=once, detached=True))
 
 
 @run.command("stop", config=True)
@@ -130,20 +133,20 @@ def _open_again(tasks: list[str]) -> str:
 @click.pass_obj
 def restart(before: Path | None, *, config: Path | None) -> Result:
     """Stop it and start it again with the same options, in this shell's environment."""
-    from fleet.cli.supervisor.foreground import Given
+    from fleet.app.supervise import Options
     from fleet.cli.terminal.connect import connect
 
     client = connect(config=config or before)
     last = client.app.daemon.last()
     pid = _stopped(client)
-    given = Given(cwd=str(client.app.cwd), detached=True)
+    options = Options(cwd=str(client.app.cwd), detached=True)
     if last is not None:
-        there = last.cwd if Path(last.cwd).is_dir() else given.cwd
-        given = given._replace(coder=last.coder, most=last.most, config=last.config, cwd=there)
+        there = last.cwd if Path(last.cwd).is_dir() else options.cwd
+        options = options._replace(coder=last.coder, most=last.most, config=last.config, cwd=there)
     if config or before:
-        given = given._replace(config=str((config or before or Path()).absolute()))
+        options = options._replace(config=str((config or before or Path()).absolute()))
     left = going(client)
-    done = _started(given)
+    done = _started(options)
     adopted = _adopted(client, left)
     was = f"Stopped the one before (pid {pid}). " if pid else "None ran before. "
     taken = f" It has taken up {_agents(adopted)}." if adopted else ""
@@ -172,38 +175,39 @@ def _client(config: Path | None) -> Client:
         return connect_silently(config=config)
 
 
-def _given(
+def _options(
     coder: str, most: int | None, config: Path | None, *, once: bool, detached: bool
-) -> Given:
-    from fleet.cli.supervisor.foreground import Given
+) -> Options:
+    from fleet.app.supervise import Options
     from fleet.client import here
 
     where = here()
     named = str(config.absolute()) if config else ""
-    return Given(coder, most or 0, named, str(where), once, detached)
+    return Options(coder, most or 0, named, str(where), once, detached)
 
 
-def _app(given: Given, *, listening: bool) -> App:
+def _app(options: Options, *, listening: bool) -> App:
     from fleet.app import App
 
-    config = Path(given.config) if given.config else None
-    return App(Path(given.cwd), os.environ, config_file=config, listening=listening)
+    config = Path(options.config) if options.config else None
+    return App(Path(options.cwd), os.environ, config_file=config, listening=listening)
 
 
-def _alone(given: Given) -> int:
+def _refuse_json() -> None:
     from fleet.domain.errors import BadInput
 
     if wants_json():
         raise BadInput("In a terminal it prints no JSON.", fix="fleet run --detach --json")
-    return _foreground(given)
 
 
-def _foreground(given: Given) -> int:
-    from fleet.cli.supervisor.foreground import supervise
+def _foreground(options: Options) -> int:
+    from fleet.app.supervise import supervise
+    from fleet.cli.supervisor.report import TerminalReport
 
-    app = _app(given, listening=True)
-    _check_coder(app, given.coder)
-    return supervise(app, given)
+    app = _app(options, listening=True)
+    _check_coder(app, options.coder)
+    supervise(app, options, TerminalReport())
+    return 0
 
 
 def _check_coder(app: App, name: str) -> None:
@@ -214,20 +218,20 @@ def _check_coder(app: App, name: str) -> None:
         make_coder(name, app.loaded.fleet)
 
 
-def _started(given: Given) -> Result:
+def _started(options: Options) -> Result:
     """Start it apart from us; what is wrong with the settings is said here."""
-    app = _app(given, listening=False)
-    _check_coder(app, given.coder)
+    app = _app(options, listening=False)
+    _check_coder(app, options.coder)
     if running := app.daemon.running():
         return _there(app, running.pid, f"A supervisor runs here already (pid {running.pid}).")
     since = app.daemon.log_size()
-    process = app.daemon.start(_words(given), cwd=given.cwd)
+    process = app.daemon.start(_words(options), cwd=options.cwd)
     if app.daemon.wait_for(process, START):
         said = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
         return _there(app, process.pid, said)
     if running := app.daemon.running():  # another start was faster
         return _there(app, running.pid, f"A supervisor runs here already (pid {running.pid}).")
-    if given.once and process.poll() == 0:
+    if options.once and process.poll() == 0:
         return _there(app, process.pid, "The supervisor has done what there was to do.")
     raise _failure(app, process.poll(), since)
 
@@ -240,12 +244,12 @@ def _failure(app: App, status: int | None, since: int) -> Exception:
     return Unavailable(f"The supervisor {how}:\n{words}", fix=f"Its log is {app.daemon.log}.")
 
 
-def _words(given: Given) -> list[str]:
+def _words(options: Options) -> list[str]:
     words = ["run", "foreground", "--detached"]
-    words += ["--coder", given.coder] if given.coder else []
-    words += ["--max", str(given.most)] if given.most else []
-    words += ["--config", given.config] if given.config else []
-    return [*words, *(["--once"] if given.once else [])]
+    words += ["--coder", options.coder] if options.coder else []
+    words += ["--max", str(options.most)] if options.most else []
+    words += ["--config", options.config] if options.config else []
+    return [*words, *(["--once"] if options.once else [])]
 
 
 def _there(app: App, pid: int, said: str) -> Result:

@@ -1,15 +1,14 @@
-"""Being the supervisor, until a signal ends it."""
+"""Be the supervisor of this home: in this process (`fleet run`), or in a thread of the server."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from fleet.cli.terminal.log_lines import fact_line, words_of
-from fleet.cli.terminal.render import say
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from fleet.supervisor.supervisor import Supervisor
 
 ERRAND = 15.0  # seconds that we wait for a command that holds the lock to see to a run
-MOST = 2000  # characters of the last error
-MOST_TOLD = 100  # of what an event says
-LAST_WORDS = 2.0  # seconds for notices that are under way
+RETRY_LOCK = 0.2  # seconds between tries to be the supervisor, while a command holds the lock
+LONGEST_ERROR = 2000  # characters of the last error
+LAST_NOTICES = 2.0  # seconds for notices that are under way
 
 
-class Given(NamedTuple):
+class Options(NamedTuple):
     """What `fleet run` was started with; a restart uses the same."""
 
     coder: str = ""
@@ -36,40 +35,117 @@ class Given(NamedTuple):
     detached: bool = False
 
 
-def supervise(app: App, given: Given) -> int:
+class Report(Protocol):
+    """Where the supervisor says what it does; a terminal, or the log that stands in for one."""
+
+    def line(self, text: str) -> None: ...
+
+    def warning(self, text: str, at: int) -> None: ...
+
+    def event(self, event: Event) -> None: ...
+
+
+def supervise(app: App, options: Options, report: Report) -> None:
+    """In the main thread, until a signal ends it. Raise `Refused` when another supervisor runs."""
     from fleet.app import preload
 
     preload()
     _ = app.loaded  # what is relative is relative to where we were started
-    if given.detached:
+    if options.detached:
         os.chdir("/")  # else nobody could unmount or remove where we were started
-    with _alone(app):
+    with _lock_home(app):
         stop = Stop(app)
         on_signals(stop.ask, stop.wake)
-        supervise_until(app, given, stop)
-    return 0
+        _supervise_until(stop, app, options, report)
 
 
-def supervise_until(
-    app: App, given: Given, stop: Stop, heard: Callable[[], None] = lambda: None
-) -> None:
-    """With the host's lock held, in the thread that made the app. `heard`: after every event."""
+class SupervisorThread:
+    """The supervisor in a thread of another process of ours, with a store of its own.
+
+    `make_app` is called in that thread, which alone uses the store that it opens.
+    `failed` is called there when the supervisor ends by itself; `end` raises why.
+    """
+
+    def __init__(
+        self,
+        make_app: Callable[[], App],
+        options: Options,
+        report: Report,
+        failed: Callable[[], None],
+    ) -> None:
+        self._make_app, self._options = make_app, options
+        self._report, self._failed = report, failed
+        self._over = threading.Event()
+        self._stop: Stop | None = None
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """The settings may have changed."""
+        if self._stop is not None:
+            self._stop.wake()
+
+    def end(self) -> None:
+        """Agents go on. Raise what the supervisor ended by, unless it was this."""
+        with self._lock:
+            self._over.set()
+            if self._stop is not None:
+                self._stop.ask()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        from fleet.app import preload
+
+        try:
+            preload()
+            self._supervise(self._make_app())
+        except BaseException as error:  # noqa: BLE001  # it is raised again by `end`
+            self._error = error
+            self._failed()
+
+    def _supervise(self, app: App) -> None:
+        while not self._over.is_set():
+            with app.home.alone() as mine:
+                if mine:
+                    self._supervise_locked(app)
+                    return
+            if other := app.daemon.running():
+                self._report.line(
+                    f"A supervisor runs here already (pid {other.pid}): this server only serves."
+                )
+                return
+            self._over.wait(RETRY_LOCK)
+
+    def _supervise_locked(self, app: App) -> None:
+        with self._lock:
+            self._stop = Stop(app)
+            if self._over.is_set():
+                return
+        _supervise_until(self._stop, app, self._options, self._report)
+
+
+def _supervise_until(stop: Stop, app: App, options: Options, report: Report) -> None:
+    """With the host's lock held, in the thread that made the app."""
     app.arrive()
-    supervisor = app.supervisor(coder=given.coder, max_concurrent=given.most)
-    _loop(app, given, supervisor, stop, heard)
+    supervisor = app.supervisor(coder=options.coder, max_concurrent=options.most)
+    _loop(stop, app, options, report, supervisor)
     stop.complain()
     app.leave()
     if supervisor.attempts:
         count = len(supervisor.attempts)
-        say(f"Stopped. {count} still run; the next `fleet run` takes them up.")
+        report.line(f"Stopped. {count} still run; the next `fleet run` takes them up.")
 
 
-def _loop(
-    app: App, given: Given, supervisor: Supervisor, stop: Stop, heard: Callable[[], None]
-) -> None:
+def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Supervisor) -> None:
     from fleet.supervisor import loop
 
-    record = Record(app, given)
+    record = Record(app, options, report)
     notices = app.notices(record.warn)
     beads = app.beads(record.warn)
 
@@ -80,12 +156,8 @@ def _loop(
         if trades():
             beads.step(app.store.now())
 
-    def told(event: Event) -> None:
-        heard()
-        tell(event)
-
     hooks = loop.Hooks(
-        tell=told,
+        tell=report.event,
         warn=record.warn,
         over=record.over,
         began=record.began,
@@ -95,13 +167,13 @@ def _loop(
         idle=lambda: beads.idle or not trades(),
     )
     try:
-        loop.run(supervisor, app.store, once=given.once, stopping=stop, hooks=hooks)
+        loop.run(supervisor, app.store, once=options.once, stopping=stop, hooks=hooks)
     finally:
-        hooks.safely("notices", notices.close, LAST_WORDS)
+        hooks.safely("notices", notices.close, LAST_NOTICES)
 
 
 @contextmanager
-def _alone(app: App) -> Iterator[None]:
+def _lock_home(app: App) -> Iterator[None]:
     """Be the supervisor of this home, or say who is."""
     from fleet.domain.errors import Refused
 
@@ -122,7 +194,7 @@ def _alone(app: App) -> Iterator[None]:
 
 
 class Stop:
-    """True once somebody has asked for it, from any thread.
+    """True once the supervisor has been asked to stop, from any thread.
 
     A home that was removed or replaced is no longer ours: another may supervise the new one.
     """
@@ -194,24 +266,26 @@ def has_terminal() -> bool:
 class Record:
     """What `fleet run status` and `restart` need to know, written when it changes."""
 
-    def __init__(self, app: App, given: Given) -> None:
-        self._app = app
+    def __init__(self, app: App, options: Options, report: Report) -> None:
+        self._app, self._report = app, report
         self._written: object = None
         self._now = app.daemon.standing(
-            detached=given.detached,
-            coder=given.coder,
-            most=given.most,
-            config=given.config,
-            cwd=given.cwd,
+            detached=options.detached,
+            coder=options.coder,
+            most=options.most,
+            config=options.config,
+            cwd=options.cwd,
         )
         with suppress(OSError):  # a full disk: what runs already is to be looked after
             self.step()
 
     def began(self) -> None:
-        app = self._app
+        home = self._app.home
         self._now = self._now._replace(supervising=True)
         self.step()
-        say(f"Supervising {app.home.path} as {app.home.host_id()}. Ctrl-C stops; agents go on.")
+        self._report.line(
+            f"Supervising {home.path} as {home.host_id()}. Ctrl-C stops; agents go on."
+        )
 
     def step(self) -> None:
         from fleet.supervisor.loop import distinct
@@ -222,16 +296,10 @@ class Record:
             self._written = self._now
 
     def warn(self, text: str) -> None:
-        now = time.time_ns() // 1000
-        self._now = self._now._replace(error=text[:MOST], error_at=now)
-        clock = time.strftime("%H:%M:%S", time.localtime(now / 1_000_000))
-        say(f"{clock} {text}", "yellow")
+        at = time.time_ns() // 1000
+        self._now = self._now._replace(error=text[:LONGEST_ERROR], error_at=at)
+        self._report.warning(text, at)
 
     def over(self, text: str) -> None:
-        if self._now.error == text[:MOST]:
+        if self._now.error == text[:LONGEST_ERROR]:
             self._now = self._now._replace(error="", error_at=0)
-
-
-def tell(event: Event) -> None:
-    words = words_of(event.data)[:MOST_TOLD]
-    say(fact_line(event.at, event.run or event.task, event.type, words))

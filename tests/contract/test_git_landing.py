@@ -85,7 +85,7 @@ def test_a_conflict_names_its_files(repo, place, root):
 def test_uncommitted_work_is_no_work_to_merge(repo, place, root):
     commit(root, "work", README="committed\n")
     (root / "new").write_text("untracked\n")
-    assert "not committed" in refused(place, repo).message
+    assert "uncommitted work" in refused(place, repo).message
 
 
 def test_a_main_checkout_with_changes_is_not_touched(repo, place, root):
@@ -97,7 +97,7 @@ def test_a_main_checkout_with_changes_is_not_touched(repo, place, root):
 def test_an_untracked_file_in_the_way_stays(repo, place, root):
     commit(root, "work", new="theirs\n")
     (repo / "new").write_text("mine\n")
-    assert "cannot follow" in refused(place, repo).message
+    assert "git cannot update it" in refused(place, repo).message
     assert (repo / "new").read_text() == "mine\n"
 
 
@@ -126,7 +126,7 @@ def test_a_base_that_another_worktree_has_is_moved_there(repo, place, root, tmp_
 def test_a_place_to_merge_onto_is_needed(repo, place, root):
     commit(root, "work", README="committed\n")
     assert "no branch 'nope'" in refused(place, repo, "nope", NotFound).message
-    assert "onto itself" in refused(place, repo, place.branch).message
+    assert "into itself" in refused(place, repo, place.branch).message
     git(repo, "checkout", "--quiet", "--detach")
     assert "--into" in refused(place, repo).fix
 

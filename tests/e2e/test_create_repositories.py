@@ -66,7 +66,7 @@ def test_without_a_remote_nothing_is_missed(scratch):
     place = created(scratch)
     scratch.git("add", "-A", cwd=place)
     scratch.git("commit", "-q", "-m", "Note", cwd=place)
-    assert "main went forward to fix" in scratch("merge", "fix")
+    assert "Merged fix into main" in scratch("merge", "fix")
 
 
 def test_a_bare_repository_has_worktrees_too(scratch, tmp_path):

@@ -45,12 +45,45 @@ def test_a_task_that_changed_nothing_has_no_diff(scratch):
     assert scratch("diff", made) == f"{made} has changed nothing.\n"
 
 
-def test_a_merge_is_refused_until_the_work_is_committed_and_then_goes_forward(scratch, task):
-    assert "work that is not committed" in scratch.fails("merge", task, status=1)
+def merges(scratch) -> list[str]:
+    events, *_ = scratch.facts()
+    return [row for row in events if "worktree.merged" in row]
+
+
+def test_a_merge_is_refused_until_the_work_is_committed(scratch, task):
+    assert "has uncommitted work." in scratch.fails("merge", task, status=1)
+    assert merges(scratch) == []
     save(scratch, task)
-    assert f"main went forward to fleet/{task}" in scratch("merge", task)
+    commit = scratch.git("rev-parse", f"fleet/{task}")[:12]
+    assert scratch("merge", task) == f"Merged fleet/{task} into main ({commit}).\n"
     assert (scratch.repo / "notes.txt").read_text() == "Remember the milk\n"
-    assert scratch.data("merge", task)["nothing"] is True
+    assert scratch("merge", task) == f"main already has all of fleet/{task}.\n"
+
+
+@pytest.mark.parametrize("words", [("merge",), ("worktree", "merge")])
+def test_both_merge_commands_record_the_merge_and_reply_alike(scratch, task, words):
+    save(scratch, task)
+    scratch.git("commit", "-q", "--allow-empty", "-m", "Mine")
+    before = scratch.git("rev-parse", "main").strip()
+    document = scratch.document(*words, task)
+    after = scratch.git("rev-parse", "main").strip()
+    assert (document["kind"], document["data"]) == (
+        "merged",
+        {
+            "task": task, "branch": f"fleet/{task}", "onto": "main", "commit": after,
+            "fast_forward": False, "nothing": False, "before": before,
+            "checkout": str(scratch.repo),
+        },
+    )  # fmt: skip
+    assert len(merges(scratch)) == 1
+
+
+@pytest.mark.parametrize("words", [("merge",), ("worktree", "merge")])
+def test_a_worker_may_not_merge_by_either_command(scratch, task, words):
+    save(scratch, task)
+    error = scratch.fails(*words, task, status=1, env={"CLAUDE_CODE_AGENT_TYPE": "worker"})
+    assert "may not merge" in error
+    assert not (scratch.repo / "notes.txt").exists()
 
 
 def test_a_conflict_is_named_and_changes_nothing(scratch, task):

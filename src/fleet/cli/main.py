@@ -56,11 +56,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fleet.cli.agents.spawn_dismiss:workers",
         "List the agents at work, as `list` does.",
     ),
-    "diff": ("fleet.cli.tasks.merge_and_keep:diff", "Show what a task has changed."),
-    "merge": ("fleet.cli.tasks.merge_and_keep:merge", "Merge a task's branch onto its base."),
+    "diff": ("fleet.cli.tasks.merge:diff", "Show what a task has changed."),
+    "merge": ("fleet.cli.tasks.merge:merge", "Merge a task's branch into its base."),
     "worktree": ("fleet.cli.tasks.worktree:worktree", "Commit in, push and merge a worktree."),
-    "kept": ("fleet.cli.tasks.merge_and_keep:kept", "List, restore or drop work that was kept."),
-    "gc": ("fleet.cli.tasks.merge_and_keep:gc", "Remove the worktrees that ended tasks left."),
+    "kept": ("fleet.cli.tasks.kept:kept", "List, restore or drop work that was kept."),
+    "gc": ("fleet.cli.tasks.kept:gc", "Remove the worktrees that ended tasks left."),
     "discover": ("fleet.cli.compute.nodes:discover", "Ask every node what models it has."),
     "status": ("fleet.cli.compute.nodes:status", "Show nodes, what is resident, and the routes."),
     "warmup": ("fleet.cli.compute.nodes:warmup", "Load the models before work begins."),
@@ -214,7 +214,7 @@ LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
     | {"discover", "status", "warmup", "benchmark", "recommend"}
-    | {"coders", "update", "diff", "merge", "kept", "gc"}
+    | {"coders", "update", "diff", "kept", "gc"}
     | {"skills", "plugins", "serve"}
     | OF_SERVER
 )

@@ -66,7 +66,10 @@ class PushRow:
 
 @dataclass(frozen=True, slots=True)
 class MergeRow:
-    """`commit` is what `onto` is at now; `nothing`: it had it all."""
+    """`onto` went from `before` to `commit`; `nothing`: it had it all.
+
+    `checkout`: the directory whose files followed, if `onto` is checked out in one.
+    """
 
     task: str
     branch: str
@@ -74,6 +77,8 @@ class MergeRow:
     commit: str
     fast_forward: bool
     nothing: bool
+    before: str = ""
+    checkout: str = ""
 
 
 @dataclass(frozen=True, slots=True)

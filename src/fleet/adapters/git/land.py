@@ -1,4 +1,4 @@
-"""Work on its way to where it belongs: shown, merged onto its base, pushed."""
+"""What a branch changed, merging it into its base, and pushing it."""
 
 from __future__ import annotations
 
@@ -88,9 +88,14 @@ def merge(workspace: Workspace, project: str, onto: str = "") -> Merged:
     with repo.alone():
         target = onto or _head_branch(repo)
         if target == branch:
-            raise Refused(f"{branch} cannot be merged onto itself.", fix="--into ANOTHER")
+            raise Refused(
+                f"{branch} cannot be merged into itself.", fix="Name another: --into BRANCH"
+            )
         if not repo.has_branch(target):
-            raise NotFound(f"There is no branch '{target}' in {repo.top}.", fix="--into BRANCH")
+            raise NotFound(
+                f"There is no branch '{target}' in {repo.top}.",
+                fix=f"Make it first (git branch {target}), or name another: --into BRANCH",
+            )
         return _merge(repo, branch, target)
 
 
@@ -110,7 +115,7 @@ def _merge(repo: Repo, branch: str, onto: str) -> Merged:
         done = repo.git(*words, check=False)
         if done.status:
             raise Refused(
-                f"{onto} moved meanwhile: {done.words}", fix="Try again.", code="conflict"
+                f"{onto} moved during the merge: {done.words}", fix="Try again.", code="conflict"
             )
     where = str(place.root) if place else ""
     return Merged(branch, onto, after, before, fast_forward=forward, checkout=where)
@@ -144,7 +149,7 @@ def _bring_along(place: Tree, after: str, onto: str) -> None:
     done = run_git(place.root, *QUIET, "merge", "--ff-only", "--quiet", after)
     if done.status:
         raise Refused(
-            f"{place.root} has {onto} checked out and cannot follow: {done.words}",
+            f"{onto} is checked out in {place.root}, and git cannot update it: {done.words}",
             fix="Move the files that are in the way, then try again.",
             code="dirty",
         )
@@ -158,8 +163,8 @@ def _refuse_uncommitted(workspace: Workspace) -> None:
         raise Refused(f"There is {' and '.join(doing)} in progress in {tree.root}.", code="dirty")
     if tree.changes():
         raise Refused(
-            f"{tree.root} has work that is not committed.",
-            fix="Commit it there, or let the agent do so, then merge again.",
+            f"{tree.root} has uncommitted work.",
+            fix=f"Commit it there, or `fleet worktree commit {workspace.branch} -m MESSAGE`, then merge again.",
             code="dirty",
         )
 
@@ -194,7 +199,9 @@ def _checked_out(repo: Repo, branch: str) -> Tree | None:
 def _head_branch(repo: Repo) -> str:
     asked = repo.git("symbolic-ref", "--quiet", "--short", "HEAD", check=False)
     if asked.status:
-        raise Refused(f"{repo.top} is on no branch.", fix="Say where it should go: --into BRANCH")
+        raise Refused(
+            f"{repo.top} has no branch checked out.", fix="Name the branch: --into BRANCH"
+        )
     return text_of(asked.raw).strip()
 
 

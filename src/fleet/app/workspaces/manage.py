@@ -105,11 +105,9 @@ class Workspaces:
 
         return merge(self.of(task), _place(task), onto)
 
-    def push(self, task: Task, *, pull_request: bool = False) -> Pushed:
-        from fleet.adapters.git.land import open_pull_request, push
+    def push(self, task: Task) -> Pushed:
+        from fleet.adapters.git.land import push
 
-        if pull_request:
-            return open_pull_request(self.of(task), _place(task), task.title, task.prompt)
         return push(self.of(task), _place(task))
 
     def repo(self) -> Repo:

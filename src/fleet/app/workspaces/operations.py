@@ -42,8 +42,9 @@ class HostTrees:
     def merge(self, task: Task, onto: str) -> MergeRow:
         done = self._app.workspaces.merge(task, onto)
         return MergeRow(
-            task.id, done.branch, done.onto, done.commit, done.fast_forward, done.nothing
-        )
+            task.id, done.branch, done.onto, done.commit, done.fast_forward, done.nothing,
+            done.before, done.checkout,
+        )  # fmt: skip
 
     def propose(self, task: Task, title: str, body: str, base: str) -> PushRow:
         from fleet.adapters.git.land import open_pull_request

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.tasks.merge import merge
 from fleet.cli.team.swarms_and_boards import Columns, client_of
 from fleet.cli.terminal.completion import complete_tasks
 from fleet.cli.terminal.frame import group
@@ -68,16 +69,7 @@ def push(*, handle: str, config: Path | None) -> Result:
     return Result("push", done, Text(f"{done.remote} {what}: {done.branch}."))
 
 
-@worktree.command(config=True)
-@handle_argument
-@click.option("--into", default="", metavar="REF", help="The branch to merge onto.")
-def merge(*, handle: str, into: str, config: Path | None) -> Result:
-    """Merge the branch of HANDLE onto the one that its project has checked out."""
-    from fleet.operations.worktrees import MergeWorktree
-
-    done = client_of(config).call(MergeWorktree(handle, into))
-    how = "had all of it already" if done.nothing else f"is at {done.commit[:12]}"
-    return Result("merge", done, Text(f"{done.onto} {how}: {done.branch}."))
+worktree.add_command(merge)  # `fleet merge`, under the name that claude-fleet gave it
 
 
 @worktree.command(config=True)

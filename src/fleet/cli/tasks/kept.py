@@ -1,4 +1,4 @@
-"""Work in worktrees: looked at, merged, brought back, tidied up. Git on this host does it."""
+"""`fleet kept` and `fleet gc`: work saved before its worktree was removed, and the removing."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.frame import command, group
-from fleet.cli.terminal.view import Column, Raw, Result, Table, Text
+from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
     from fleet.app.workspaces.manage import Cleared, KeptWork, Tidied
     from fleet.client import Client
-    from fleet.domain.task import Task
 
 COLUMNS = (
     Column("ID"),
@@ -21,40 +20,6 @@ COLUMNS = (
     Column("BRANCH", flexible=True),
     Column("WHAT", flexible=True),
 )
-name_argument = click.argument("name", metavar="TASK|BRANCH")
-
-
-@command(config=True)
-@name_argument
-@click.option("--stat", is_flag=True, help="How much changed in which file, not what.")
-def diff(name: str, stat: bool, config: Path | None) -> Result:  # noqa: FBT001  # click passes by name
-    """Show what a task has changed since it began, committed or not."""
-    client = _client(config)
-    task = _task(client, name)
-    shown = client.app.workspaces.diff(task, stat=stat)
-    data = {"task": task.id, "diff": shown}
-    return Result("diff", data, Raw(shown) if shown else Text(f"{task.id} has changed nothing."))
-
-
-@command(config=True)
-@name_argument
-@click.option("--into", default="", metavar="REF", help="The branch to merge onto.")
-def merge(name: str, into: str, config: Path | None) -> Result:
-    """Merge a task's branch onto the branch that its project has checked out.
-
-    It goes forward where it can, else a merge commit is made. It is refused, and nothing changes,
-    when work is not committed, when the checkout of that branch has changes of its own, and when
-    there is a conflict.
-    """
-    client = _client(config)
-    task = _task(client, name)
-    done = client.app.workspaces.merge(task, into)
-    if done.nothing:
-        words = f"{done.onto} has all of {done.branch} already."
-    else:
-        how = "went forward to" if done.fast_forward else "has, by a merge commit,"
-        words = f"{done.onto} {how} {done.branch} ({done.commit[:12]})."
-    return Result("merged", done, Text(words))
 
 
 @group(invoke_without_command=True, json=True, config=True)
@@ -154,10 +119,3 @@ def _client(config: Path | None) -> Client:
     from fleet.cli.terminal.connect import connect
 
     return connect(config=config)
-
-
-def _task(client: Client, name: str) -> Task:
-    from fleet.operations.shared.branch_names import resolve
-
-    project = str(client.app.loaded.project or "")
-    return resolve(client.app.context, name, project=project)

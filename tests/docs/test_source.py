@@ -62,6 +62,40 @@ def test_the_domain_needs_nothing_but_the_standard_library():
     assert {path: names for path, names in found.items() if names} == {}
 
 
+PROTOCOL = {"Protocol", "typing.Protocol"}
+NO_PORT = {
+    "adapters/stores/sql.py: Dialect": "what differs between the two databases of one adapter",
+    "adapters/assistants/mcp_settings.py: Format": "the syntaxes of one adapter's files",
+    "testing/models/dialect.py: Dialect": "the APIs that one test server speaks",
+    "testing/fake_node/work.py: _Node": "breaks a circle between two halves of one fake",
+}
+
+
+def protocols(path: Path) -> list[str]:
+    return [
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).split("[")[0] in PROTOCOL for base in node.bases)
+    ]
+
+
+def test_every_protocol_is_in_the_ports_unless_it_is_inside_one_adapter():
+    found = {p for path in MODULES if "fleet/ports/" not in name(path) for p in protocols(path)}
+    assert found == set(NO_PORT)
+
+
+def test_the_ports_package_has_every_name_of_its_modules():
+    import fleet.ports
+
+    for path in MODULES:
+        if path.parent.name == "ports" and path.name != "__init__.py":
+            declared = [n.name for n in tree_of(path).body if isinstance(n, ast.ClassDef)]
+            found = set(fleet.ports.NAMES[path.stem].split())
+            assert found >= set(declared), path
+            assert {n for n in found if not hasattr(fleet.ports, n)} == set(), path
+
+
 def test_no_folder_holds_more_than_22_files():
     """A folder is read like a page: over about twenty names nobody looks at each."""
     found = Counter(name(p.parent) for p in files("src/*") if p.name != "__init__.py")
@@ -82,7 +116,7 @@ BREACHES = {
     "the domain reaches for a port": ("domain/errors.py", "import fleet.ports"),
     "the domain reads the clock": ("domain/errors.py", "import time"),
     "the domain needs a library": ("domain/errors.py", "import click"),
-    "a port knows an adapter": ("ports.py", "import fleet.adapters"),
+    "a port knows an adapter": ("ports/store.py", "import fleet.adapters"),
     "an operation knows an adapter": ("operations/__init__.py", "import fleet.adapters.stores"),
     "the supervisor chooses an adapter": ("supervisor/__init__.py", "import fleet.adapters.git"),
     "the supervisor knows the command line": ("supervisor/__init__.py", "import fleet.cli"),

@@ -10,21 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.processes import run as process
-from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
+from fleet.ports import Bead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 DEADLINE = 30.0
 ID = re.compile(r"\w[\w.-]*")  # it becomes an argument, and the name of a folder
-
-
-class Bead(NamedTuple):
-    id: str
-    title: str
-    description: str = ""
-    priority: int = 2
 
 
 def find_bd(env: Mapping[str, str], home: Path) -> str:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Gateway
     from fleet.domain.run import Workspace
     from fleet.operations.catalogue import Context
-    from fleet.ports import Coder, Store
+    from fleet.ports import Coder, Notifier, Store
     from fleet.supervisor.beads.exchange import Beads
-    from fleet.supervisor.notices import Notices, Notifier
+    from fleet.supervisor.notices import Notices
     from fleet.supervisor.supervisor import Supervisor
 
 __all__ = ["CODERS", "App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]

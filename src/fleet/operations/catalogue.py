@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from fleet.domain.access import Actor, Permission, allow
 from fleet.domain.data import NamedTuple
@@ -17,10 +17,8 @@ from fleet.ports import Same
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fleet.domain.fleet import Fleet
     from fleet.domain.task import Spec, Task
-    from fleet.operations.worktrees import Trees
-    from fleet.ports import Change, Record, Store, Transcripts
+    from fleet.ports import Change, Chosen, Record, Store, Transcripts, Worktrees, World
 
 MODULES = (
     "tasks.change",
@@ -59,37 +57,11 @@ class Request(Generic[Reply]):
     __slots__ = ()
 
 
-class Chosen(Protocol):
-    """Of the settings, what a task falls back on and what may hold it."""
-
-    @property
-    def max_concurrent(self) -> int: ...
-
-    @property
-    def max_depth(self) -> int: ...
-
-    @property
-    def coder(self) -> str: ...
-
-    @property
-    def model(self) -> str: ...
-
-
-class World(Protocol):
-    """What is declared for one project."""
-
-    @property
-    def settings(self) -> Chosen: ...
-
-    @property
-    def fleet(self) -> Fleet: ...
-
-
 def _no_key(_claims: dict[str, Any]) -> str:
     raise Unavailable("There is no key here to sign with.", fix="Ask where the server is.")
 
 
-def _no_git() -> Trees:
+def _no_git() -> Worktrees:
     raise Unavailable("There is no git here.", fix="Ask where the task runs.")
 
 
@@ -106,12 +78,12 @@ class Context(NamedTuple):
     actor: Actor
     store: Store
     transcripts: Callable[[], Transcripts]
-    world: Callable[[str], World]
+    world: Callable[[str], World[Chosen]]
     run: Run | None = None
     project: str = ""
     edited: Callable[[Task], Spec] = _as_asked  # with what a person wrote into its `task.json`
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of what it is to say
-    trees: Callable[[], Trees] = _no_git
+    trees: Callable[[], Worktrees] = _no_git
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """What a run writes is written only while that run is as it was read."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fleet.app import App
     from fleet.domain.access import Actor
-    from fleet.operations.catalogue import Request, World
-    from fleet.ports import Store
+    from fleet.operations.catalogue import Request
+    from fleet.ports import Chosen, Store, World
 
 GLANCE = 0.2  # seconds for which a project is believed to be as it was
 WAITERS = 16  # runs that are being ended for somebody who waits
@@ -49,7 +49,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         streams=streams,
         rates=Rates(RATE, BURST),
         hosts=hosts,
-        hosts_do=Hosts(app),
+        hosts_do=HostThreads(app),
         meters=meters,
         watch=Watch(app.another_store, meters, streams.tell),
         relay=lambda: _relay(app),
@@ -61,11 +61,11 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
 class Glances:
     """What a project declares, looked at no more often than people could notice."""
 
-    def __init__(self, world: Callable[[str], World]) -> None:
+    def __init__(self, world: Callable[[str], World[Chosen]]) -> None:
         self._world = world
-        self._held: dict[str, tuple[float, World]] = {}
+        self._held: dict[str, tuple[float, World[Chosen]]] = {}
 
-    def __call__(self, project: str) -> World:
+    def __call__(self, project: str) -> World[Chosen]:
         now = time.monotonic()
         at, held = self._held.get(project, (0.0, None))
         if held is None or now - at > GLANCE:
@@ -74,7 +74,7 @@ class Glances:
         return held
 
 
-class Hosts:
+class HostThreads:
     """In threads beside the loop and the writer, each with a store of its own."""
 
     def __init__(self, app: App) -> None:

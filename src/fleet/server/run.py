@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -20,18 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from fleet.app import App
+    from fleet.ports import Beside
 
 SECRET = 16  # signs: whoever has a token can try all that are shorter
 GRACE = 5  # seconds for requests that are being answered
 PING = 30.0  # seconds between signs of life on a socket, and for their answers
-
-
-class Beside(Protocol):
-    """What goes on in threads of its own while we serve."""
-
-    def begin(self) -> None: ...
-
-    def end(self) -> None: ...
 
 
 class Serving:

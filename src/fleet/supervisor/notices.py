@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import NotFound, Unavailable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
     from fleet.domain.run import Host
     from fleet.domain.task import Task
-    from fleet.ports import Store
+    from fleet.ports import Mark, Notifier, Store
 
 TRIES = 3
 PAUSE = 1.0  # seconds before the second try; twice as long before the third
@@ -43,21 +43,6 @@ class Notice(NamedTuple):
         """What a webhook gets. Slack shows `text`, Discord `content`."""
         text = f"{self.title}: {self.text}"
         return {**self._asdict(), "text": text, "content": text}
-
-
-class Notifier(Protocol):
-    name: str
-
-    def send(self, notice: Mapping[str, Any]) -> None:
-        """The body of a notice. Raise `Unavailable` when it could not be told."""
-
-
-class Mark(Protocol):
-    """The number of the last event that was told; None when there is none yet."""
-
-    def read(self) -> int | None: ...
-
-    def write(self, number: int | None) -> None: ...
 
 
 def notice_of(event: Event, task: Task, message: Message | None) -> Notice | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.config import Settings
-    from fleet.domain.fleet import Fleet, Gateway
+    from fleet.domain.fleet import Gateway
     from fleet.domain.run import Workspace
     from fleet.ports import (
         Checkout,
@@ -24,21 +24,8 @@ if TYPE_CHECKING:
         TaskFiles,
         Terminal,
         Transcripts,
+        World,
     )
-
-
-class World(Protocol):
-    """What is declared for one project."""
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def fleet(self) -> Fleet: ...
-
-    @property
-    def withheld(self) -> frozenset[str]:
-        """Settings of the project that do not count, because nobody trusts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +39,7 @@ class Parts:
     coder: Callable[
         [str, str], Coder
     ]  # of (name, project); raise `Refused` when it is not one we can drive
-    world: Callable[[str], World]  # of a project; raise `BadConfig`
+    world: Callable[[str], World[Settings]]  # of a project; raise `BadConfig`
     checkout: Callable[[str], Checkout]  # of a project
     task_dir: Callable[[str], Path]
     env: Callable[[str, str], Mapping[str, str]]  # of (task, run): all a coder starts with

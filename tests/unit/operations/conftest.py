@@ -19,8 +19,7 @@ from fleet.operations.messages.ask_answer_send import Ask
 from fleet.operations.tasks.change import AddTask
 from fleet.operations.tasks.parents import parent_changes
 from fleet.operations.tasks.show import ShowTask
-from fleet.operations.worktrees import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
-from fleet.ports import Put
+from fleet.ports import ChangedFile, CommitRow, MergeRow, PushRow, Put, WorktreeRow
 from fleet.supervisor.attempt.settle import end_run
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine, FakeProcess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fleet.adapters.home.append import locked
 from fleet.adapters.home.task_json import replace_file
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.domain.message import Message
-    from fleet.ports import Store
+    from fleet.ports import QA, QaText, Store
 
 QUESTIONS = "Q&A.md"
 STUBS = {
@@ -47,23 +47,6 @@ STUBS = {
 """,
 }
 TRIES = 5
-
-
-class Asked(Protocol):
-    @property
-    def question(self) -> str: ...
-    @property
-    def mark(self) -> str: ...
-
-
-class QaText(Protocol):
-    """What `Q&A.md` says, as text: `fleet.operations.messages.qa_file`."""
-
-    def questions(self, text: str) -> Sequence[Asked]: ...
-
-    def with_question(self, text: str, question: str, mark: str) -> str: ...
-
-    def with_answer(self, text: str, question: str, answer: str, at: int) -> str: ...
 
 
 class Artifacts:
@@ -128,7 +111,7 @@ class Artifacts:
         return text
 
 
-def _place(known: Sequence[Asked], message: Message, taken: set[int]) -> int | None:
+def _place(known: Sequence[QA], message: Message, taken: set[int]) -> int | None:
     """Which question of the file this is: by its mark, else one with the same words."""
     for n, asked in enumerate(known):
         if asked.mark == message.id:

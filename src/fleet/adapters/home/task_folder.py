@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from fleet.adapters.home.artifacts import QaText
     from fleet.adapters.home.transcript_log import SaidLog
     from fleet.domain.event import Event
     from fleet.domain.run import Run
     from fleet.domain.task import Spec, Task
     from fleet.domain.transcript import Said
-    from fleet.ports import Clock, Store
+    from fleet.ports import Clock, QaText, Store
 
 TOLD = frozenset({"message.asked", "message.answered"})
 LATEST = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.operations.worktrees import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
+from fleet.ports import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
 
 if TYPE_CHECKING:
     from fleet.adapters.git.land import Pushed

@@ -13,7 +13,7 @@ from fleet.cli.terminal.view import Raw, Result, Text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.operations.worktrees import MergeRow
+    from fleet.ports import MergeRow
 
 task_argument = click.argument("task", metavar="TASK|BRANCH", shell_complete=complete_tasks)
 

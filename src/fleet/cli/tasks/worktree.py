@@ -15,7 +15,7 @@ from fleet.cli.terminal.view import Column, Result, Table, Text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.operations.worktrees import WorktreeRow
+    from fleet.ports import WorktreeRow
 
 handle_argument = click.argument("handle", shell_complete=complete_tasks)
 

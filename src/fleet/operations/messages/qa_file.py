@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
+from fleet.ports import QA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -24,14 +25,6 @@ STAMP = re.compile(r"^<?(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?|YYYY-MM-DD HH
 PLACEHOLDER = "<your answer here>"
 ESCAPED = re.compile(r"^\\(?=##[ \t]+[QA]:)", re.MULTILINE)
 LIKE_HEADING = re.compile(r"^(?=##[ \t]+[QA]:)", re.MULTILINE)
-
-
-class QA(NamedTuple):
-    """`answer` is empty while there is none; `mark` is what its heading says beside the text."""
-
-    question: str
-    answer: str = ""
-    mark: str = ""
 
 
 class _Block(NamedTuple):

@@ -12,7 +12,7 @@ from fleet.operations.shared.names import clean_text, some_text
 
 if TYPE_CHECKING:
     from fleet.domain.task import Spec
-    from fleet.operations.catalogue import World
+    from fleet.ports import Chosen, World
 
 MOST = 200
 MOST_LABELS = 50
@@ -21,7 +21,7 @@ NO_BRANCH = re.compile(  # what git refuses in the name of a branch
 )
 
 
-def check_spec(spec: Spec, world: World) -> None:
+def check_spec(spec: Spec, world: World[Chosen]) -> None:
     if not 0 <= spec.priority <= 4:
         raise BadInput(
             f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
@@ -59,7 +59,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         some_text("label", label, most=MOST, example="Name it, or leave it out.")
 
 
-def _check_choice(spec: Spec, world: World) -> None:
+def _check_choice(spec: Spec, world: World[Chosen]) -> None:
     """Its agent and coder are there; what the settings say may change until it starts."""
     if spec.coder:
         world.fleet.check_coder(spec.coder)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fleet.domain.run import Progress, Usage
     from fleet.domain.schedule import Wait
     from fleet.domain.task import Task
-    from fleet.operations.catalogue import Context, World
-    from fleet.ports import Store
+    from fleet.operations.catalogue import Context
+    from fleet.ports import Chosen, Store, World
 
 MOST_QUESTIONS = 100_000
 HELD = {  # by what holds an open task, most telling first
@@ -153,7 +153,7 @@ def _row(
     )
 
 
-def _world(context: Context, project: str) -> World | None:
+def _world(context: Context, project: str) -> World[Chosen] | None:
     """None when it is gone or broken, which is no reason not to list its tasks."""
     try:
         return context.world(project)
@@ -164,7 +164,7 @@ def _world(context: Context, project: str) -> World | None:
 def _who(
     task: Task,
     run: Run | None,
-    world: World | None,
+    world: World[Chosen] | None,
     known: dict[tuple[str, str, str, str], Choice],
 ) -> Choice:
     """Who does it or did it last; of an open task, who would do it now."""
@@ -180,7 +180,7 @@ def _who(
     return known[asked]
 
 
-def choice_of(task: Task, world: World) -> Choice:
+def choice_of(task: Task, world: World[Chosen]) -> Choice:
     """Raise `NotFound` when the agent or coder it names does not exist."""
     defaults = Defaults(world.settings.coder, world.settings.model)
     return choose(task.spec, world.fleet, defaults)[1]

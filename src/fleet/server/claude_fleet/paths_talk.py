@@ -22,7 +22,7 @@ from fleet.server.claude_fleet.routes import Body, OtherPath, must_be_uid, page_
 
 if TYPE_CHECKING:
     from fleet.operations.messages.chats import ChatRow, SayingRow
-    from fleet.operations.worktrees import CommitRow, MergeRow, PushRow, WorktreeRow
+    from fleet.ports import CommitRow, MergeRow, PushRow, WorktreeRow
     from fleet.server.claude_fleet.routes import Said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, get_origin
+from typing import TYPE_CHECKING, Any, get_origin
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -43,13 +43,12 @@ from fleet.server.prometheus import as_rows, exposition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from concurrent.futures import Future
 
     from starlette.requests import Request
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Context, Operation
-    from fleet.ports import Store
+    from fleet.ports import Hosts, Store
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
     from fleet.server.prometheus import Metric
@@ -61,18 +60,6 @@ if TYPE_CHECKING:
 JSON = "application/json"
 STATE = 100  # tasks with which a reader of events begins
 RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
-
-
-class Hosts(Protocol):
-    """What is done to runs, by the supervisors of their hosts."""
-
-    def __call__(self, task: str) -> Future[None]:
-        """Done once the hosts of this task's runs have ended them."""
-
-    def do(self, actor: Actor, asked: Any, key: str) -> Future[Any]:
-        """Of an operation that waits for programs of this host."""
-
-    def end(self) -> None: ...
 
 
 @dataclass

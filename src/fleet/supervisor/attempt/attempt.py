@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
     from fleet.domain.run import Workspace
     from fleet.domain.transcript import Said
-    from fleet.ports import Coder, Listener
-    from fleet.supervisor.parts import Here, Parts, World
+    from fleet.ports import Coder, Listener, World
+    from fleet.supervisor.parts import Here, Parts
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
 LINGER = 30 * SECOND  # for a program that does not end after its last turn, as some do now and then
@@ -73,7 +73,7 @@ class Attempt:
         self._task = parts.store.task(run.task)  # as it was when the run was claimed
         self._project = self._known = self._task.project
         self._starting = Starting(parts, here, self._project)
-        self._world: World
+        self._world: World[Settings]
         self.waiting: Sequence[Message] = ()  # words for it that it has not heard
         self._speaking = Speaking(parts, run.id)
         self._steady: Steady | None = None

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Request
-    from fleet.ports import Job, Jobs, Store
-    from fleet.supervisor.beads.plan import Bead, Tracker
-    from fleet.supervisor.notices import Mark
+    from fleet.ports import Bead, Job, Jobs, Mark, Store, Tracker
 
 POLL = 5 * SECOND
 SOON = SECOND  # after something has happened here

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.run import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from fleet.domain.event import Event
+    from fleet.ports import Bead
 
 LABEL = "beads:"
 MOST = 2000  # characters that are told
 UNLUCKY = frozenset({Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.LOST})
-
-
-class Bead(Protocol):
-    """An issue there."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def priority(self) -> int: ...
-
-
-class Tracker(Protocol):
-    """The program `bd`. All raise `Unavailable` when it cannot be asked, or says no."""
-
-    def ready(self, limit: int) -> Sequence[Bead]: ...
-
-    def held(self) -> Sequence[Bead]:
-        """Those in progress that are ours."""
-
-    def claim(self, bead: str) -> bool:
-        """False: it was refused, most likely because somebody else has it."""
-
-    def tell(self, bead: str, act: str, text: str) -> None:
-        """`act`: comment, close, block, release or resume."""
-
-    def wanted(self, bead: str) -> Mapping[str, str]:
-        """Where it is to be done: cwd, project, and perhaps coder and model."""
 
 
 class Back(NamedTuple):

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fleet.app import App
-    from fleet.domain.event import Event
+    from fleet.ports import Report
     from fleet.supervisor.supervisor import Supervisor
 
 ERRAND = 15.0  # seconds that we wait for a command that holds the lock to see to a run
@@ -33,16 +33,6 @@ class Options(NamedTuple):
     cwd: str = ""
     once: bool = False
     detached: bool = False
-
-
-class Report(Protocol):
-    """Where the supervisor says what it does; a terminal, or the log that stands in for one."""
-
-    def line(self, text: str) -> None: ...
-
-    def warning(self, text: str, at: int) -> None: ...
-
-    def event(self, event: Event) -> None: ...
 
 
 def supervise(app: App, options: Options, report: Report) -> None:

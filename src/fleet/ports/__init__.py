@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fleet.ports.nodes import Pulse as Pulse
     from fleet.ports.notifier import Mark as Mark
     from fleet.ports.notifier import Notifier as Notifier
+    from fleet.ports.report import Report as Report
     from fleet.ports.store import Change as Change
     from fleet.ports.store import EntryQuery as EntryQuery
     from fleet.ports.store import MessageQuery as MessageQuery
@@ -69,6 +70,7 @@ NAMES = {
     "launcher": "Launch Launcher Look NOTHING Presence",
     "nodes": "Backend Nodes Pulse",
     "notifier": "Mark Notifier",
+    "report": "Report",
     "store": "Change EntryQuery MessageQuery Put Record Same Store TaskQuery",
     "terminal": "Screen ScreenState Terminal",
     "tracker": "Bead Tracker",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fleet.app import App
 from fleet.domain.access import allow
 from fleet.domain.errors import BadInput, FleetError, Unavailable
+from fleet.domain.event import Kind
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Request, find, perform
@@ -144,7 +145,7 @@ class Client:
         if not task.prompt:
             return run.state is not RunState.CLAIMED
         facts = store.events(task=task_id, limit=50, newest=True)
-        return any(e.type == "run.prompted" and e.run == run.id for e in facts)
+        return any(e.type == Kind.RUN_PROMPTED and e.run == run.id for e in facts)
 
     def deliver(self, message: str, *, patience: float) -> None:
         """Until the words were heard, or that does not happen: the supervisor here sees to it."""

@@ -9,7 +9,7 @@ import pytest
 from fleet.adapters.stores.sql import SqlStore
 from fleet.adapters.stores.sqlite import Sqlite
 from fleet.domain.errors import Conflict, NotFound
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState, answer
 from fleet.domain.run import (
     Checkpoint,
@@ -148,6 +148,13 @@ def test_a_commit_can_insist_that_something_has_not_changed(store):
     with pytest.raises(Conflict):
         store.commit([Same(other), Put(replace(store.task(task.id), title="Second"))], [])
     assert store.task(task.id).title == "First"
+
+
+def test_an_event_keeps_its_kind_whether_this_release_knows_it_or_not(store):
+    store.commit([], [Event(Kind.TASK_ADDED, "t-1", "me", 1), Event(Kind("x.y"), "t-1", "me", 2)])
+    known, unknown = store.events()
+    assert known.type is Kind.TASK_ADDED
+    assert (str(unknown.type), unknown.type.value) == ("x.y", "x.y")
 
 
 def test_events_are_numbered_in_order_and_read_from_a_number_on(store):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from fleet.domain.access import Actor, Permission, allow
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Conflict, Forbidden, NotFound, Unavailable
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.run import Run
 from fleet.ports import Same
 
@@ -92,7 +92,7 @@ class Context(NamedTuple):
             return self.store.commit(changes, events)
         return self.store.commit([*changes, Same(own)], events)
 
-    def event(self, kind: str, task: str, *, run: str = "", **data: str) -> Event:
+    def event(self, kind: Kind, task: str, *, run: str = "", **data: str) -> Event:
         """A fact by this actor, now."""
         about = run or self.actor.run
         return Event(kind, task, self.actor.name, self.store.now(), about, dict(data))

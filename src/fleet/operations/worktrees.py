@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission, Role
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import clean_text, some_text, the_task
 from fleet.ports import CommitRow, MergeRow, PushRow, WorktreeRow
@@ -69,7 +70,7 @@ def commit(context: Context, request: CommitWorktree) -> CommitRow:
     task = the_task(context, request.task, Permission.COMMIT)
     _must_be_own(context, task)
     done = context.trees().commit(task, message)
-    context.commit([], context.event("worktree.committed", task.id, commit=done.commit))
+    context.commit([], context.event(Kind.WORKTREE_COMMITTED, task.id, commit=done.commit))
     return done
 
 
@@ -88,7 +89,7 @@ def push(context: Context, request: PushWorktree) -> PushRow:
     task = the_task(context, request.task, Permission.PUSH)
     done = context.trees().push(task)
     if not done.nothing:
-        context.commit([], context.event("worktree.pushed", task.id, branch=done.branch))
+        context.commit([], context.event(Kind.WORKTREE_PUSHED, task.id, branch=done.branch))
     return done
 
 
@@ -98,7 +99,7 @@ def merge(context: Context, request: MergeWorktree) -> MergeRow:
     done = context.trees().merge(task, onto)
     if not done.nothing:
         about = {"branch": done.branch, "onto": done.onto, "commit": done.commit}
-        context.commit([], context.event("worktree.merged", task.id, **about))
+        context.commit([], context.event(Kind.WORKTREE_MERGED, task.id, **about))
     return done
 
 
@@ -108,7 +109,7 @@ def propose(context: Context, request: ProposeWorktree) -> PushRow:
     base = clean_text("branch", request.base.strip(), most=MOST_NAME)
     task = the_task(context, request.task, Permission.PUSH)
     done = context.trees().propose(task, title, body, base)
-    context.commit([], context.event("worktree.proposed", task.id, url=done.url))
+    context.commit([], context.event(Kind.WORKTREE_PROPOSED, task.id, url=done.url))
     return done
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.errors import FleetError
+from fleet.domain.event import Kind
 from fleet.domain.nodes.breaker import State
 from fleet.domain.task import TaskState
 from fleet.server.prometheus import Histogram, Metric, Sample
@@ -51,13 +52,13 @@ class Meters:
 
     def _count(self, store: Store, event: Event) -> None:
         match event.type:
-            case "run.claimed":
+            case Kind.RUN_CLAIMED:
                 waited = event.at - ready_at(store, event)
                 self._waits.observe(max(0.0, waited / SECOND))
-            case "run.started":
+            case Kind.RUN_STARTED:
                 took = event.at - store.run(event.run).claimed_at
                 self._spawns.observe(max(0.0, took / SECOND))
-            case "run.ended":
+            case Kind.RUN_ENDED:
                 run = store.run(event.run)
                 self._runs[str(event.data.get("ending", "")), run.choice.coder] += 1
                 if run.outcome is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import FleetError
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.run import RunState
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Hooks:
         self.warn(text)
         if self.files is not None:
             now = time.time_ns() // 1000
-            fact = Event("supervisor.warned", "", SUPERVISOR, now, data={"text": text})
+            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, now, data={"text": text})
             try:
                 self.files.note(fact)
             except Exception as error:  # noqa: BLE001  # likely what the warning is about

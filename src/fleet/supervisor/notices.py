@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import NotFound, Unavailable
+from fleet.domain.event import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,11 +48,11 @@ class Notice(NamedTuple):
 
 def notice_of(event: Event, task: Task, message: Message | None) -> Notice | None:
     """None when it is nothing to tell a person. `message` is the one that the event names."""
-    if event.type == "message.asked" and message is not None:
+    if event.type == Kind.MESSAGE_ASKED and message is not None:
         options = "".join(f"\n{n}. {o}" for n, o in enumerate(message.options, 1))
         text = f"{_cut(message.text)}{options}\nfleet answer {task.id} TEXT"
         return Notice("asked", task.id, f"{task.id} asks", text, "asking", event.at)
-    if event.type != "task.settled":
+    if event.type != Kind.TASK_SETTLED:
         return None
     state = str(event.data.get("state", ""))
     match state:
@@ -141,7 +142,7 @@ class Notices:
         self._last = None
 
     def _notice(self, event: Event) -> Notice | None:
-        if event.type not in {"message.asked", "task.settled"}:
+        if event.type not in {Kind.MESSAGE_ASKED, Kind.TASK_SETTLED}:
             return None
         try:
             task = self._store.task(event.task)

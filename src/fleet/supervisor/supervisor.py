@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.choice import Defaults, choose, model_slots
 from fleet.domain.errors import Conflict, FleetError, Refused
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
 from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule, within_parent
@@ -322,7 +322,7 @@ class Supervisor:
             row = rows.get(name) or Slots(name, 0)
             changes.append(Put(replace(row, holders=(*row.holders, run.id))))
         data = {"coder": run.choice.coder}
-        event = Event("run.claimed", task.id, SUPERVISOR, run.claimed_at, run.id, data)
+        event = Event(Kind.RUN_CLAIMED, task.id, SUPERVISOR, run.claimed_at, run.id, data)
         try:
             done = self._parts.store.commit(changes, [event])
         except Conflict:

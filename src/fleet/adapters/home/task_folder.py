@@ -16,6 +16,7 @@ from fleet.adapters.home.event_log import DayLog, TaskLog, moment
 from fleet.adapters.home.stderr_log import StderrLog
 from fleet.adapters.home.task_json import TaskJson
 from fleet.domain.errors import FleetError, NotFound
+from fleet.domain.event import TASK, Kind
 from fleet.domain.redaction import Redactor, secret_values
 from fleet.ports import NOTHING
 
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
     from fleet.domain.transcript import Said
     from fleet.ports import Clock, QaText, Store
 
-TOLD = frozenset({"message.asked", "message.answered"})
+TOLD = frozenset({Kind.MESSAGE_ASKED, Kind.MESSAGE_ANSWERED})
 LATEST = 3
-SETTLED = ("task.",)  # of what begins so, the state of a task changes
 
 
 class FolderFiles:
@@ -151,7 +151,7 @@ class FolderFiles:
         if event.type in TOLD:
             with self._noting(f"tasks/{event.task}/artifacts"):
                 self._artifacts.follow(event.task)
-        elif event.type.startswith(SETTLED):
+        elif event.type.startswith(TASK):
             with self._noting(f"tasks/{event.task}/task.json"), suppress(NotFound):
                 self._json.write(self._store.task(event.task))
 

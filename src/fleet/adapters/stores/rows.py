@@ -12,7 +12,7 @@ from fleet.adapters.stores.codec import VERSION, encode
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task
@@ -186,7 +186,7 @@ _dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 def event_values(event: Event) -> dict[str, Any]:
     return {
-        "type": event.type,
+        "type": str(event.type),
         "version": event.version,
         "task": event.task,
         "run": event.run,
@@ -198,7 +198,7 @@ def event_values(event: Event) -> dict[str, Any]:
 
 def event(row: Row) -> Event:
     number, kind, version, task, run, actor, at, data = row
-    return Event(kind, task, actor, at, run, json.loads(data), version, number)
+    return Event(Kind(kind), task, actor, at, run, json.loads(data), version, number)
 
 
 def changed(record: Record) -> Conflict:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fleet.app.workspaces.lost_rows import Traces, order_of, run_of, task_of
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import Conflict, FleetError, NotFound
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.run import RunState
 from fleet.domain.task import Mode, TaskState
 from fleet.ports import Presence, Put, TaskQuery
@@ -65,7 +65,7 @@ class Repairs:
         """Its program is there, and was told what to do."""
         told = not self._in_terminal(run) or not self._app.keepers.first(run.id)
         started = run.state is RunState.RUNNING
-        return started and (told or is_recorded(self._app.store, run, "run.prompted"))
+        return started and (told or is_recorded(self._app.store, run, Kind.RUN_PROMPTED))
 
     def await_hung_up(self) -> None:
         """Until those whose terminals are gone have ended: their keepers see to it."""
@@ -120,7 +120,7 @@ class Repairs:
         world = self._app.worlds(traces.project)
         task = task_of(traces, held)
         run = run_of(traces, task, world, host=self._app.home.host_id(), base=self._base(traces))
-        fact = Event("run.adopted", task.id, SUPERVISOR, store.now(), run.id, {"why": "no row"})
+        fact = Event(Kind.RUN_ADOPTED, task.id, SUPERVISOR, store.now(), run.id, {"why": "no row"})
         store.commit([Put(task), Put(run)], [fact])
 
     def _base(self, traces: Traces) -> str:

@@ -12,6 +12,7 @@ import click
 
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.render import Column, Result, Stack, Table, Text
+from fleet.domain.event import Kind
 
 if TYPE_CHECKING:
     import subprocess
@@ -160,9 +161,9 @@ class Stage:
                 self.tell(told)
 
     def _in_words(self, event: Event) -> str:
-        if event.type == "run.ended" and event.data.get("ending") == "failed":
+        if event.type == Kind.RUN_ENDED and event.data.get("ending") == "failed":
             return f"{event.task} failed and is tried again: {event.data.get('detail', '')}"
-        if event.type == "message.asked":
+        if event.type == Kind.MESSAGE_ASKED:
             question = self._client.app.store.message(str(event.data["message"]))
             self._answer_at[event.task] = time.monotonic() + READING
             return f"{event.task} asks: {question.text}"

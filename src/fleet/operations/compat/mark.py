@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused, nearest
+from fleet.domain.event import Kind
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import the_task
@@ -77,7 +78,9 @@ def _labelled(context: Context, task: Task, *, begun: bool) -> TaskRow:
         return rows(context, [task])[0]
     others = tuple(label for label in task.spec.labels if label != BEGUN)
     spec = replace(task.spec, labels=(*others, BEGUN) if begun else others)
-    return write_task(context, replace(task, spec=spec), "task.begun" if begun else "task.left")
+    return write_task(
+        context, replace(task, spec=spec), Kind.TASK_BEGUN if begun else Kind.TASK_LEFT
+    )
 
 
 def _resolve(context: Context, task: Task) -> TaskRow:

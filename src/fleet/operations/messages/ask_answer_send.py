@@ -11,6 +11,7 @@ from fleet.domain.access import SUPERVISOR, Permission
 from fleet.domain.budget import GIVE_UP, OPTIONS
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Forbidden, Refused
+from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
@@ -97,7 +98,7 @@ class ListQuestions(Request[tuple[MessageRow, ...]]):
 def comment(context: Context, request: Comment) -> MessageRow:
     task = the_task(context, request.task, Permission.SEND)
     note = _message(context, task, MessageKind.NOTE, some_text("comment", request.text, most=MOST))
-    context.commit([Put(note)], context.event("message.posted", task.id, message=note.id))
+    context.commit([Put(note)], context.event(Kind.MESSAGE_POSTED, task.id, message=note.id))
     return message_row(note)
 
 
@@ -115,7 +116,7 @@ def send(context: Context, request: SendWords) -> MessageRow:
         )
     words = _message(context, task, MessageKind.WORDS, text)
     words = replace(words, at=_after_its_claim(context, task))
-    event = context.event("message.sent", task.id, message=words.id)
+    event = context.event(Kind.MESSAGE_SENT, task.id, message=words.id)
     if task.state is TaskState.REVIEW:  # there is more to do
         task = tasks.reopen(task)
     parents = parent_changes(context.store, task, now=words.at)
@@ -145,7 +146,7 @@ def ask(context: Context, request: Ask) -> MessageRow:
     question = _message(
         context, task, MessageKind.QUESTION, text, options=options, parked=request.park
     )
-    context.commit([Put(question)], context.event("message.asked", task.id, message=question.id))
+    context.commit([Put(question)], context.event(Kind.MESSAGE_ASKED, task.id, message=question.id))
     return message_row(question)
 
 
@@ -207,7 +208,7 @@ def answer(context: Context, request: Answer) -> MessageRow:
             at=_after_its_claim(context, task),
             new_id=context.store.new_id("m"),
         )
-    event = context.event("message.answered", question.task, message=question.id)
+    event = context.event(Kind.MESSAGE_ANSWERED, question.task, message=question.id)
     if question.author == SUPERVISOR:
         return _decide_on_budget(context, closed, reply, event)
     context.commit([Put(closed), Put(reply)], event)
@@ -257,7 +258,9 @@ def take_answer(context: Context, request: TakeAnswer) -> MessageRow | None:
         return None
     if reply.state is MessageState.OPEN:
         reply = rules.delivered(reply, at=context.store.now())
-        context.commit([Put(reply)], context.event("message.heard", reply.task, message=reply.id))
+        context.commit(
+            [Put(reply)], context.event(Kind.MESSAGE_HEARD, reply.task, message=reply.id)
+        )
     return message_row(reply)
 
 

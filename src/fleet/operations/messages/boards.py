@@ -10,6 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.addressing import POST, as_post
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, nearest
+from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
@@ -123,7 +124,7 @@ def post(context: Context, request: Post) -> PostRow:
             ),
         },
     )
-    event = context.event("board.posted", task.id, message=message.id)
+    event = context.event(Kind.BOARD_POSTED, task.id, message=message.id)
     context.commit([Put(message), *_heard_by(context, task, message)], event)
     return post_row(message)
 
@@ -194,7 +195,7 @@ def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
     found = [_the_post(context, i, Permission.BOARD) for i in _some(request.posts)]
     fresh = [replace(m, readers=(*m.readers, name)) for m in found if name not in m.readers]
     if fresh:
-        events = [context.event("board.read", m.task, message=m.id) for m in fresh]
+        events = [context.event(Kind.BOARD_READ, m.task, message=m.id) for m in fresh]
         context.commit([Put(m) for m in fresh], *events)
     return tuple(post_row(m) for m in (*fresh, *(m for m in found if name in m.readers)))
 
@@ -223,7 +224,7 @@ def archive(context: Context, request: ArchivePosts) -> tuple[PostRow, ...]:
     found = [m for m in _to_archive(context, request, now) if m.state is not MessageState.ARCHIVED]
     gone = [replace(m, state=MessageState.ARCHIVED, closed_at=now) for m in found]
     if gone:
-        events = [context.event("board.archived", m.task, message=m.id) for m in gone]
+        events = [context.event(Kind.BOARD_ARCHIVED, m.task, message=m.id) for m in gone]
         context.commit([Put(m) for m in gone], *events)
     return tuple(map(post_row, gone))
 

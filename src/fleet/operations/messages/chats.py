@@ -11,6 +11,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import BadInput, NotFound
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import a_name, keep, must_be_self, new_entry, the_team
 from fleet.operations.shared.names import how_many, some_text
@@ -121,7 +122,7 @@ def open_chat(context: Context, request: OpenChat) -> ChatRow:
     if held is None:
         body = {"participants": list(names), "read": {}}
         held = new_entry(context, EntryKind.CHAT, team=team, key=key, owner="", body=body)
-        held = keep(context, held, "chat.opened")
+        held = keep(context, held, Kind.CHAT_OPENED)
     return _row(context, held)
 
 
@@ -153,7 +154,7 @@ def say(context: Context, request: Say) -> SayingRow:
     data = json_object("data", request.data, most=MOST, example='{"task": "t-3"}')
     body = {"author": context.actor.name, "text": text, "data": data}
     entry = new_entry(context, EntryKind.SAYING, team=chat.team, key="", owner=chat.key, body=body)
-    event = context.event("chat.said", "", entry=entry.id, team=chat.team, chat=chat.key)
+    event = context.event(Kind.CHAT_SAID, "", entry=entry.id, team=chat.team, chat=chat.key)
     context.commit([Put(entry)], event)
     return _saying(entry)
 
@@ -177,7 +178,7 @@ def mark(context: Context, request: MarkChat) -> ChatRow:
     name = context.actor.name
     if newest and chat.body["read"].get(name) != newest:
         body = {**chat.body, "read": {**chat.body["read"], name: newest}}
-        chat = keep(context, replace(chat, body=body), "chat.read")
+        chat = keep(context, replace(chat, body=body), Kind.CHAT_READ)
     return _row(context, chat)
 
 

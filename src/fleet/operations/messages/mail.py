@@ -10,6 +10,7 @@ from fleet.domain.addressing import MAIL, as_mail
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, Refused
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.deliver import agent_named, as_read, at_work, own_names, words_for
 from fleet.operations.shared.entries import (
@@ -101,7 +102,7 @@ def send(context: Context, request: SendMail) -> MailRow:
     agent = agent_named(context.store, team, to)
     text = as_mail(body["sender"], body["subject"], body["text"])
     words = words_for(context, agent, text, MAIL, entry.id) if agent else []
-    event = context.event("mail.sent", "", entry=entry.id, team=team)
+    event = context.event(Kind.MAIL_SENT, "", entry=entry.id, team=team)
     context.commit([Put(entry), *words], event)
     return mail_row(entry)
 
@@ -134,7 +135,7 @@ def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
         if entry.owner in agents
         for change in words_for(context, agents[entry.owner], text, MAIL, entry.id)
     ]
-    event = context.event("mail.broadcast", "", team=team)
+    event = context.event(Kind.MAIL_BROADCAST, "", team=team)
     context.commit([*map(Put, made), *words], event)
     return tuple(map(mail_row, made))
 
@@ -171,7 +172,7 @@ def read(context: Context, request: ReadMail) -> MailRow:
         raise Forbidden(f"That mail is for {entry.owner}.", fix="Leave it to them.")
     if entry.body.get("read_at"):
         return mail_row(entry)
-    return mail_row(keep(context, as_read(entry, context.store.now()), "mail.read"))
+    return mail_row(keep(context, as_read(entry, context.store.now()), Kind.MAIL_READ))
 
 
 def take(context: Context, request: TakeMail) -> tuple[MailRow, ...]:
@@ -179,7 +180,7 @@ def take(context: Context, request: TakeMail) -> tuple[MailRow, ...]:
     found, now = list_mail(context, asked), context.store.now()
     held = (context.store.entry_by_id(row.id) for row in found if not row.read_at)
     if fresh := [as_read(entry, now) for entry in held]:
-        events = [context.event("mail.read", "", entry=e.id, team=e.team) for e in fresh]
+        events = [context.event(Kind.MAIL_READ, "", entry=e.id, team=e.team) for e in fresh]
         context.commit([Put(entry) for entry in fresh], *events)
     return found
 

@@ -11,6 +11,7 @@ from fleet.operations.shared.names import clean_text, how_many, some_text, team_
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
+    from fleet.domain.event import Kind
     from fleet.operations.catalogue import Context
 
 MOST_NAME = 200
@@ -53,9 +54,9 @@ def new_entry(
     return Entry(entry_id, 0, kind, team, key or entry_id, owner, at, **given)
 
 
-def keep(context: Context, entry: Entry, fact: str) -> Entry:
-    """Write it, with the fact; what the fact says is for every team to hear, so it is no content."""
-    event = context.event(fact, "", entry=entry.id, team=entry.team)
+def keep(context: Context, entry: Entry, kind: Kind) -> Entry:
+    """Write the entry with its event, which names it only: every team can hear of events."""
+    event = context.event(kind, "", entry=entry.id, team=entry.team)
     written = context.commit([Put(entry)], event)[0]
     assert isinstance(written, Entry)
     return written

@@ -9,6 +9,7 @@ from fleet.domain.access import GRANTS, Permission
 from fleet.domain.data import dataclass
 from fleet.domain.depth import check_depth
 from fleet.domain.errors import Forbidden, Refused
+from fleet.domain.event import Kind
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import clean_text, the_task
@@ -106,7 +107,7 @@ def _given(context: Context, task: Task, name: str) -> TaskRow:
     if context.run is not None and not name:  # it would get a run
         check_depth(task.depth, context.world("").settings.max_depth)
     changed = replace(task, spec=replace(task.spec, assignee=name))
-    return write_task(context, changed, "task.assigned", assignee=name)
+    return write_task(context, changed, Kind.TASK_ASSIGNED, assignee=name)
 
 
 OPERATIONS = (

@@ -10,6 +10,7 @@ from fleet.domain.access import SUPERVISOR, Permission, allow
 from fleet.domain.data import dataclass
 from fleet.domain.depth import check_depth, depth_of
 from fleet.domain.errors import BadInput, FleetError, Refused, nearest
+from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.run import Wanted
 from fleet.domain.schedule import credential
@@ -81,7 +82,7 @@ class ResumeTask(Request[TaskRow]):
 
 def add(context: Context, request: AddTask) -> TaskRow:
     task = new_task(context, request)
-    return write_task(context, task, "task.added", title=task.title)
+    return write_task(context, task, Kind.TASK_ADDED, title=task.title)
 
 
 def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
@@ -159,13 +160,13 @@ def cancel(context: Context, request: CancelTask) -> TaskRow:
         return _end_run(context, task)
     now = context.store.now()
     with decided(task):
-        return write_task(context, rules.cancel(task, why, now=now), "task.cancelled", why=why)
+        return write_task(context, rules.cancel(task, why, now=now), Kind.TASK_CANCELLED, why=why)
 
 
 def _end_run(context: Context, task: Task) -> TaskRow:
     run = context.store.run(task.run_id)
     if run.wanted is not Wanted.CANCEL:
-        event = context.event("run.stop_wanted", task.id, run=run.id)
+        event = context.event(Kind.RUN_STOP_WANTED, task.id, run=run.id)
         context.commit([Put(replace(run, wanted=Wanted.CANCEL)), Same(task)], event)
     return rows(context, [task])[0]
 
@@ -173,7 +174,7 @@ def _end_run(context: Context, task: Task) -> TaskRow:
 def retry(context: Context, request: RetryTask) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
     with decided(task):
-        return write_task(context, rules.reopen(task), "task.reopened")
+        return write_task(context, rules.reopen(task), Kind.TASK_REOPENED)
 
 
 def close(context: Context, request: CloseTask) -> TaskRow:
@@ -184,12 +185,12 @@ def close(context: Context, request: CloseTask) -> TaskRow:
     must_be_theirs(context, task)
     with decided(task):
         closed = rules.close(task, why, now=context.store.now())
-        return write_task(context, closed, "task.closed", why=why)
+        return write_task(context, closed, Kind.TASK_CLOSED, why=why)
 
 
 def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
     """Its agent's word that it is done: the task is settled once, when the run has ended."""
-    event = context.event("run.closed", task.id, why=why)
+    event = context.event(Kind.RUN_CLOSED, task.id, why=why)
     context.commit([Put(replace(run, closed=why)), Same(task)], event)
     return rows(context, [task])[0]
 
@@ -199,7 +200,7 @@ def pause(context: Context, request: PauseTask) -> TaskRow:
     _must_be_going(task)
     if task.paused:
         return rows(context, [task])[0]
-    return write_task(context, replace(task, paused=True), "task.paused")
+    return write_task(context, replace(task, paused=True), Kind.TASK_PAUSED)
 
 
 def resume(context: Context, request: ResumeTask) -> TaskRow:
@@ -212,7 +213,7 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
     if any(isinstance(change.record, Message) for change in held):
         task = rules.grant(task)
     resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0))
-    return write_task(context, resumed, "task.resumed", held)
+    return write_task(context, resumed, Kind.TASK_RESUMED, held)
 
 
 def _parked(context: Context, task: Task) -> list[Change]:

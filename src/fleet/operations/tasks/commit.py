@@ -15,13 +15,14 @@ from fleet.ports import Put
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from fleet.domain.event import Kind
     from fleet.operations.catalogue import Context
     from fleet.operations.tasks.rows import TaskRow
     from fleet.ports import Change
 
 
 def write_task(
-    context: Context, task: Task, kind: str, more: Iterable[Change] = (), **data: str
+    context: Context, task: Task, kind: Kind, more: Iterable[Change] = (), **data: str
 ) -> TaskRow:
     """The task, its parents and the fact, in one commit; the task as people see it then."""
     event = context.event(kind, task.id, **data)

@@ -9,6 +9,7 @@ from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.event import Kind
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import LIST, the_task
@@ -69,7 +70,7 @@ def depend(context: Context, request: AddDependency) -> TaskRow:
         error.fix = f"`fleet dep rm {first} {then}` would make room for it."
         raise
     same = [Same(t) for t in seen.values() if t.id != task.id]  # or two could make a circle
-    return write_task(context, changed, "task.needs", same, needs=need.id)
+    return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need.id)
 
 
 def independ(context: Context, request: RemoveDependency) -> TaskRow:
@@ -79,7 +80,7 @@ def independ(context: Context, request: RemoveDependency) -> TaskRow:
         fix = f"It waits for {', '.join(task.after)}." if task.after else "It waits for nothing."
         raise Refused(f"{task.id} does not wait for {needs}.", fix=fix, code="no_dependency")
     changed = replace(task, after=tuple(n for n in task.after if n != needs))
-    return write_task(context, changed, "task.needs_not", needs=needs)
+    return write_task(context, changed, Kind.TASK_NEEDS_NOT, needs=needs)
 
 
 def _waiting(context: Context, name: str) -> Task:

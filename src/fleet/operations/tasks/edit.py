@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import clean_text, some_text, the_task
 from fleet.operations.tasks.change import MOST_PROMPT, MOST_TITLE
@@ -36,7 +37,7 @@ def edit(context: Context, request: EditTask) -> TaskRow:
         return rows(context, [task])[0]
     what = [n for n in ("title", "prompt") if getattr(task, n) != getattr(changed, n)]
     what += ["priority"] if task.spec != changed.spec else []
-    return write_task(context, changed, "task.edited", what=", ".join(what))
+    return write_task(context, changed, Kind.TASK_EDITED, what=", ".join(what))
 
 
 def _edited(context: Context, task: Task, request: EditTask) -> Task:

@@ -10,6 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.depth import KINDS, run_role
 from fleet.domain.errors import BadInput, Refused
+from fleet.domain.event import Kind
 from fleet.domain.fleet import RUN_ROLES
 from fleet.domain.run import Checkpoint
 from fleet.domain.task import Mode, Spec
@@ -82,7 +83,7 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     if session:
         tally = replace(task.tally, checkpoint=Checkpoint(session=session))
         task = replace(task, tally=tally)
-    return write_task(context, task, "task.added", title=task.title)
+    return write_task(context, task, Kind.TASK_ADDED, title=task.title)
 
 
 def _handle(name: str) -> str:

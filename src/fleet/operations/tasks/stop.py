@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
+from fleet.domain.event import Kind
 from fleet.domain.run import Wanted
 from fleet.operations.catalogue import Context, Operation, Request
 from fleet.ports import Put
@@ -29,7 +30,7 @@ def stop(context: Context, request: StopRuns) -> tuple[Stopping, ...]:
     live = context.store.live_runs(host=request.host)
     fresh = [run for run in live if not run.wanted]
     if fresh:
-        events = [context.event("run.stop_wanted", run.task, run=run.id) for run in fresh]
+        events = [context.event(Kind.RUN_STOP_WANTED, run.task, run=run.id) for run in fresh]
         context.commit([Put(replace(run, wanted=Wanted.YIELD)) for run in fresh], *events)
     return tuple(Stopping(run.id, run.task) for run in live)
 

@@ -9,6 +9,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.deliver import own_names
 from fleet.operations.shared.entries import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST, MOST_ITEMS = 10_000, 200
 PENDING, ACCEPTED, REJECTED = "pending", "accepted", "rejected"
+SETTLED = {ACCEPTED: Kind.CHECKPOINT_ACCEPTED, REJECTED: Kind.CHECKPOINT_REJECTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def save(context: Context, request: SaveCheckpoint) -> CheckpointRow:
     entry = new_entry(
         context, EntryKind.CHECKPOINT, team=team, key="", owner=to, text=goal, body=body
     )
-    return _row(keep(context, entry, "checkpoint.saved"))
+    return _row(keep(context, entry, Kind.CHECKPOINT_SAVED))
 
 
 def _check(summary: Summary) -> None:
@@ -208,7 +210,7 @@ def _settled(context: Context, name: str, status: str, why: str) -> CheckpointRo
     if held != PENDING:
         raise Refused(f"{entry.id} is {held} already.", fix="Save another.", code="settled")
     body = {**entry.body, "status": status, "why": why, "settled_at": context.store.now()}
-    return _row(keep(context, replace(entry, body=body), f"checkpoint.{status}"))
+    return _row(keep(context, replace(entry, body=body), SETTLED[status]))
 
 
 def _row(entry: Entry) -> CheckpointRow:

@@ -12,6 +12,7 @@ from fleet.domain.access import GRANTS, OWN, SUPERVISOR, Actor, Permission, Role
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import a_name, keep, new_entry, page, the_team
 from fleet.operations.team.members import BeSeen, be_seen, uid_of
@@ -109,7 +110,7 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
         until=context.store.now() + request.seconds * SECOND,
         body={"role": str(role), "team": team},
     )
-    return replace(_row(keep(context, entry, "enrolment.created")), secret=secret)
+    return replace(_row(keep(context, entry, Kind.ENROLMENT_CREATED)), secret=secret)
 
 
 def list_enrolments(context: Context, request: ListEnrolments) -> tuple[EnrolmentRow, ...]:
@@ -136,7 +137,7 @@ def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
             revoked(context, token)
     if not entry.body.get("revoked_at"):
         body = {**entry.body, "revoked_at": context.store.now()}
-        entry = keep(context, replace(entry, body=body), "enrolment.revoked")
+        entry = keep(context, replace(entry, body=body), Kind.ENROLMENT_REVOKED)
     return _row(entry)
 
 
@@ -163,7 +164,7 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
         text=held.id,
         body={"role": str(role), "team": team, "enrolment": held.id},
     )
-    keep(context, entry, "token.created")
+    keep(context, entry, Kind.TOKEN_CREATED)
     be_seen(context._replace(actor=actor), BeSeen())
     return EnrolledRow(uid_of(team, name), name, str(role), team, signed, until * SECOND)
 

@@ -10,6 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, page, the_team
 from fleet.operations.shared.names import clean_text, some_text
@@ -76,9 +77,9 @@ def claim(context: Context, request: ClaimFile) -> FileRow:
             raise _taken(held, now)
         if until <= held.until:
             return _row(held)
-        return _row(keep(context, replace(held, until=until), "file.claimed"))
+        return _row(keep(context, replace(held, until=until), Kind.FILE_CLAIMED))
     taken = replace(held, owner=actor.name, at=now, until=until, body={"run": actor.run})
-    return _row(keep(context, taken, "file.claimed"))
+    return _row(keep(context, taken, Kind.FILE_CLAIMED))
 
 
 def _path(text: str) -> str:
@@ -120,7 +121,7 @@ def release(context: Context, request: ReleaseFile) -> FileRow:
         raise Refused(f"{path} is claimed by nobody.", fix="There is nothing to release.")
     if held.owner != context.actor.name:
         raise _taken(held, now)
-    return _row(keep(context, replace(held, until=now), "file.released"))
+    return _row(keep(context, replace(held, until=now), Kind.FILE_RELEASED))
 
 
 def list_files(context: Context, request: ListFiles) -> tuple[FileRow, ...]:

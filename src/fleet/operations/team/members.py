@@ -11,6 +11,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import NotFound
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, page, the_team
 from fleet.operations.shared.names import team_in_view
@@ -80,7 +81,7 @@ def be_seen(context: Context, request: BeSeen) -> MemberRow:
         return member_row(seen)
     else:
         entry = replace(entry, body=body)
-    return member_row(keep(context, entry, "member.joined"))
+    return member_row(keep(context, entry, Kind.MEMBER_JOINED))
 
 
 def list_members(context: Context, request: ListMembers) -> tuple[MemberRow, ...]:

@@ -10,6 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, must_be_self, new_entry, page, the_team
 from fleet.operations.shared.names import clean_text, some_text
@@ -90,7 +91,7 @@ def store(context: Context, request: StoreMemory) -> MemoryRow:
         held = replace(held, at=now)
     elif {**held.body, "changed_at": now} == body:
         return _row(held)
-    return _row(keep(context, replace(held, text=text, body=body), "memory.stored"))
+    return _row(keep(context, replace(held, text=text, body=body), Kind.MEMORY_STORED))
 
 
 def _key(agent: str, name: str) -> str:

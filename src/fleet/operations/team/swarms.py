@@ -10,6 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.event import Kind
 from fleet.domain.task import ENDED, Join, Limits, Spec, TaskState, is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import new_entry, page, the_team
@@ -102,7 +103,7 @@ def create(context: Context, request: CreateSwarm) -> SwarmRow:
         owner=context.actor.name,
         text=task.title,
     )
-    write_task(context, task, "task.added", [Put(entry)], title=task.title)
+    write_task(context, task, Kind.TASK_ADDED, [Put(entry)], title=task.title)
     return _row(context, task)
 
 
@@ -137,7 +138,7 @@ def kill(context: Context, request: KillSwarm) -> SwarmRow:
             ended = rules.join(ended, inside, now=now)
         else:
             ended = rules.cancel(ended, request.why, now=now)
-        write_task(context, ended, "swarm.ended", why=request.why)
+        write_task(context, ended, Kind.SWARM_ENDED, why=request.why)
     for child in going:
         cancel(context, CancelTask(child.id, request.why))
     return _row(context, context.store.task(task.id))

@@ -10,6 +10,7 @@ from fleet.domain.access import Actor, Permission, Role, claims_of
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import a_name, keep, new_entry, the_team
 from fleet.operations.shared.names import how_many
@@ -80,7 +81,7 @@ def create(context: Context, request: CreateToken) -> TokenRow:
         until=until * SECOND,
         body={"role": str(role), "team": team},
     )
-    return replace(_row(keep(context, entry, "token.created")), token=signed)
+    return replace(_row(keep(context, entry, Kind.TOKEN_CREATED)), token=signed)
 
 
 def a_role(name: str) -> Role:
@@ -113,7 +114,7 @@ def revoked(context: Context, entry: Entry) -> Entry:
     if entry.body.get("revoked_at"):
         return entry
     body = {**entry.body, "revoked_at": context.store.now()}
-    return keep(context, replace(entry, body=body), "token.revoked")
+    return keep(context, replace(entry, body=body), Kind.TOKEN_REVOKED)
 
 
 def list_tokens(context: Context, request: ListTokens) -> tuple[TokenRow, ...]:

@@ -11,6 +11,7 @@ from fleet.domain.access import Role
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
+from fleet.domain.event import TASK, Kind
 from fleet.operations.shared.entries import LEADS
 from fleet.server.http.codec import encode
 
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
 
 # What claude-fleet's clients call it.
 NAMES = {
-    "board.posted": "blackboard_message",
-    "mail.broadcast": "broadcast",
-    "mail.sent": "new_message",
-    "chat.said": "new_message",
-    "message.answered": "new_message",
-    "message.asked": "new_message",
-    "message.posted": "new_message",
-    "message.sent": "new_message",
-    "run.ended": "worker_dismissed",
-    "run.started": "worker_spawned",
-    "swarm.ended": "swarm_killed",
-    "task.assigned": "task_assigned",
+    Kind.BOARD_POSTED: "blackboard_message",
+    Kind.MAIL_BROADCAST: "broadcast",
+    Kind.MAIL_SENT: "new_message",
+    Kind.CHAT_SAID: "new_message",
+    Kind.MESSAGE_ANSWERED: "new_message",
+    Kind.MESSAGE_ASKED: "new_message",
+    Kind.MESSAGE_POSTED: "new_message",
+    Kind.MESSAGE_SENT: "new_message",
+    Kind.RUN_ENDED: "worker_dismissed",
+    Kind.RUN_STARTED: "worker_spawned",
+    Kind.SWARM_ENDED: "swarm_killed",
+    Kind.TASK_ASSIGNED: "task_assigned",
 }
 TALK = frozenset({"new_message", "broadcast"})  # heard by who subscribed to where it was said
 TEAM = "team"  # the topic of all that is said in one's team
@@ -95,9 +96,9 @@ class Heard:
     def name(self) -> str:
         """That of claude-fleet where it has one for this, else `event`."""
         kind = self.event.type
-        if kind == "task.added":
+        if kind == Kind.TASK_ADDED:
             return self._added()
-        return NAMES.get(kind) or ("task_updated" if kind.startswith("task.") else "event")
+        return NAMES.get(kind) or ("task_updated" if kind.startswith(TASK) else "event")
 
     @cached_property
     def topics(self) -> frozenset[str]:
@@ -114,9 +115,9 @@ class Heard:
         try:
             if message := data.get("message"):
                 return _message(self._store, str(message))
-            if self.event.type == "mail.sent":
+            if self.event.type == Kind.MAIL_SENT:
                 return _mail(self._store, str(data["entry"]))
-            if self.event.type == "chat.said":
+            if self.event.type == Kind.CHAT_SAID:
                 return _saying(self._store, str(data["entry"]))
         except NotFound:
             pass

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import BadConfig, Conflict, FleetError
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.run import Ending, Outcome, Run, RunState
 from fleet.domain.task import SECOND, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
@@ -163,7 +163,7 @@ class Attempt:
         now = store.now()
         self._steady = Steady(now, self._parts.clock)
         running = replace(self.run, state=RunState.RUNNING, started_at=now)
-        event = self._event("run.started", now)
+        event = self._event(Kind.RUN_STARTED, now)
         self.run = store.commit([Put(running)], [event])[0]  # type: ignore[assignment]
 
     def _deliver(self) -> None:
@@ -172,15 +172,15 @@ class Attempt:
             store = self._parts.store
             now, said = store.now(), store.messages(self.run.task)
             told = news_for(said, self.run.claimed_at)
-            facts = [self._event("message.heard", now, message=m.id) for m in told]
-            if not is_recorded(store, self.run, "run.prompted"):
-                facts.append(self._event("run.prompted", now))
+            facts = [self._event(Kind.MESSAGE_HEARD, now, message=m.id) for m in told]
+            if not is_recorded(store, self.run, Kind.RUN_PROMPTED):
+                facts.append(self._event(Kind.RUN_PROMPTED, now))
             if facts:
                 heard = [c for m in told for c in changes_of(store, self.run, m, now=now)]
                 store.commit(heard, facts)
             self._delivered = True
 
-    def _event(self, kind: str, at: int, **data: str) -> Event:
+    def _event(self, kind: Kind, at: int, **data: str) -> Event:
         return Event(kind, self.run.task, SUPERVISOR, at, self.run.id, data)
 
     def _give_up(self, outcome: Outcome) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.message import delivered
 from fleet.operations.messages.deliver import is_read, read_marks
 from fleet.ports import Put
@@ -25,7 +25,7 @@ def changes_of(store: Store, run: Run, message: Message, *, now: int) -> list[Ch
 
 def note_heard(store: Store, run: Run, message: Message) -> None:
     now = store.now()
-    fact = Event("message.heard", run.task, SUPERVISOR, now, run.id, {"message": message.id})
+    fact = Event(Kind.MESSAGE_HEARD, run.task, SUPERVISOR, now, run.id, {"message": message.id})
     store.commit(changes_of(store, run, message, now=now), [fact])
 
 

@@ -9,7 +9,7 @@ from fleet.domain.access import SUPERVISOR
 from fleet.domain.addressing import is_aside
 from fleet.domain.budget import OPTIONS
 from fleet.domain.errors import Conflict, Unavailable
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Ending, Outcome, Run, Slots, end, release
 from fleet.domain.schedule import credential
@@ -49,7 +49,7 @@ def end_run(
         ended = end(run, outcome, at=now)
         changes: list[Change] = [*conditions, Put(ended)]
         changes += [Put(release(row, run.id)) for row in store.slots(run.slots).values()]
-        events = [_event("run.ended", run, now, ending=outcome.ending, detail=outcome.detail)]
+        events = [_event(Kind.RUN_ENDED, run, now, ending=outcome.ending, detail=outcome.detail)]
         task = store.task(run.task)
         if task.run_id == run.id and task.state is TaskState.RUNNING:
             settled = settle(
@@ -63,7 +63,7 @@ def end_run(
             )
             changes += [Put(settled), *parent_changes(store, settled, now=now)]
             changes += refused_words(store, settled, now=now)
-            events.append(_event("task.settled", run, now, state=settled.state))
+            events.append(_event(Kind.TASK_SETTLED, run, now, state=settled.state))
             more, facts = _follow_up(store, run, outcome, now)
             changes += more
             events += facts
@@ -75,7 +75,7 @@ def end_run(
     raise Unavailable(f"{run_id} could not be settled: its records keep changing.")
 
 
-def is_recorded(store: Store, run: Run, kind: str) -> bool:
+def is_recorded(store: Store, run: Run, kind: Kind) -> bool:
     """Whether such a fact about the run is known, perhaps by an earlier supervisor."""
     facts = store.events(task=run.task, limit=200, newest=True)
     return any(e.type == kind and e.run == run.id for e in facts)
@@ -110,9 +110,9 @@ def _follow_up(
             at=now,
             options=OPTIONS,
         )
-        return [Put(question)], [_event("message.asked", run, now, message=question.id)]
+        return [Put(question)], [_event(Kind.MESSAGE_ASKED, run, now, message=question.id)]
     return [], []
 
 
-def _event(kind: str, run: Run, at: int, **data: object) -> Event:
+def _event(kind: Kind, run: Run, at: int, **data: object) -> Event:
     return Event(kind, run.task, SUPERVISOR, at, run.id, {k: str(v) for k, v in data.items()})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.activity import SILENT
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
+from fleet.domain.event import Kind
 from fleet.domain.task import SECOND, Mode
 from fleet.ports import InTerminal, ScreenState
 from fleet.supervisor.attempt.attempt import Attempt
@@ -31,7 +32,6 @@ TRIES = 3
 FRESH = 0.5  # seconds for which a look tells what is to be seen
 SHORTEST = SECOND // 64
 GLANCE = SECOND // 8  # between two looks at a screen on which nothing is known to have happened
-TYPED = "message.typed"
 PROMPT = "prompt"  # what is typed, if it is no message
 
 
@@ -69,7 +69,7 @@ class TerminalAttempt(Attempt):
         """Also by an earlier supervisor, which may not have lived to see that they were heard."""
         found: dict[str, Typed] = {}
         for fact in self._parts.store.events(task=self.run.task, limit=200, newest=True):
-            if fact.type == TYPED and fact.run == self.run.id:
+            if fact.type == Kind.MESSAGE_TYPED and fact.run == self.run.id:
                 key, times = fact.data["message"], int(fact.data["times"])
                 found[key] = Typed(fact.at, times, int(fact.data["before"]))
         return found
@@ -129,7 +129,7 @@ class TerminalAttempt(Attempt):
         if self._is_ready(now) and not self._begins_by_itself(key, now):
             self._typed[key] = Typed(now, times + 1, before)
             told = {"message": key, "times": str(times + 1), "before": str(before)}
-            self._parts.store.commit([], [self._event(TYPED, now, **told)])
+            self._parts.store.commit([], [self._event(Kind.MESSAGE_TYPED, now, **told)])
             self._typing = self._parts.quick.begin(
                 partial(self._parts.terminal.paste, self.run.id, words)
             )

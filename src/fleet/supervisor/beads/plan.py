@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
+from fleet.domain.event import Kind
 from fleet.domain.run import Ending
 
 if TYPE_CHECKING:
@@ -59,19 +60,19 @@ def what_to_tell(event: Event, bead: str, *, question: str, why: str) -> list[Ba
 
 def _tell(event: Event, question: str, why: str) -> list[tuple[str, str]]:
     match event.type, str(event.data.get("state", "")):
-        case "message.asked", _:
+        case Kind.MESSAGE_ASKED, _:
             number = event.data.get("message", "")
             return [("comment", f"QUESTION ({number}): {question}\nfleet answer {number} TEXT")]
-        case "run.ended", _ if event.data.get("ending") in UNLUCKY:
+        case Kind.RUN_ENDED, _ if event.data.get("ending") in UNLUCKY:
             return [("comment", f"{event.run} {event.data['ending']}: {event.data['detail']}")]
-        case ("task.settled", "done") | ("task.closed", _):
+        case (Kind.TASK_SETTLED, "done") | (Kind.TASK_CLOSED, _):
             return [("close", why or "Done.")]
-        case "task.settled", "failed":
+        case Kind.TASK_SETTLED, "failed":
             return [("block", why or "It failed.")]
-        case "task.settled", "review":
+        case Kind.TASK_SETTLED, "review":
             return [("comment", f"Done as far as its agent knows: fleet close {event.task}")]
-        case ("task.settled", "cancelled") | ("task.cancelled", _):
+        case (Kind.TASK_SETTLED, "cancelled") | (Kind.TASK_CANCELLED, _):
             return [("comment", f"Cancelled in the fleet: {why}"), ("release", "")]
-        case "task.reopened", _:
+        case Kind.TASK_REOPENED, _:
             return [("resume", "")]
     return []

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from fleet.domain.errors import (
@@ -22,6 +17,10 @@ from fleet.domain.errors import (
     Refused,
     Unavailable,
 )
+from fleet.domain.record_json import changed, plain, reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PATIENCE = 90.0  # seconds: a run may be given its grace before it is ended
 BY_CODE: dict[str, type[FleetError]] = {
@@ -48,13 +47,10 @@ class Remote:
 
     def call(self, name: str, request: Any, reply: Any) -> Any:
         """The operation of this name, with a reply of this type."""
-        asked = {
-            f.name: plain(value)
-            for f in fields(request)
-            if (value := getattr(request, f.name)) != f.default  # the server has the same
-        }
-        said = self.say("POST", f"/v1/{name.replace('.', '/')}", asked)
-        return made(reply, said["data"])
+        fields = changed(request)  # the server has the same defaults
+        said = self.say("POST", f"/v1/{name.replace('.', '/')}", fields)
+        data = said["data"]
+        return None if data is None else reader(reply, strict=False)(data)
 
     def say(self, method: str, path: str, body: Any = None) -> Any:
         """The document it answers with; raise what it says is wrong."""
@@ -65,7 +61,7 @@ class Remote:
             raise self._no_server("what it says is not JSON") from None
 
     def text(self, method: str, path: str, body: Any = None) -> str:
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json.dumps(body, default=plain).encode()
         headers = self._headers | ({"Content-Type": "application/json"} if data else {})
         status, text = self._sent(method, self._parts.path.rstrip("/") + path, data, headers)
         if status >= 300:
@@ -120,40 +116,3 @@ def _has_port(parts: SplitResult) -> bool:
         return parts.port != 0
     except ValueError:
         return False
-
-
-def plain(value: Any) -> Any:
-    """As `json` writes it."""
-    if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(held) for key, held in value.items()}
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return [plain(held) for held in value]
-    return value
-
-
-def made(kind: Any, value: Any) -> Any:
-    """A value of this type of what `json` read. A field that we do not know yet is passed over."""
-    origin = get_origin(kind)
-    if origin in {Union, UnionType}:
-        if value is None:
-            return None
-        return made(next(k for k in get_args(kind) if k is not NoneType), value)
-    if origin in {tuple, list}:
-        inner = get_args(kind)[0]
-        return origin(made(inner, held) for held in value)
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(
-            **{name: made(hints[name], held) for name, held in value.items() if name in hints}
-        )
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(value)
-    return value
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    names = {f.name for f in fields(kind)}
-    return {name: hint for name, hint in get_type_hints(kind).items() if name in names}

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from fleet.cli.terminal.encode import dumps
 from fleet.domain.access import Role
 from fleet.domain.errors import Forbidden, NotFound
+from fleet.domain.record_json import dumps
 from fleet.domain.run import Ending
 from fleet.operations.messages.ask_answer_send import (
     Answer,

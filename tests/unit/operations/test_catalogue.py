@@ -7,9 +7,9 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
-from fleet.cli.terminal.encode import dumps
 from fleet.domain.access import GRANTS, Permission, Role
 from fleet.domain.errors import Conflict, Forbidden, NotFound, Refused
+from fleet.domain.record_json import dumps
 from fleet.operations import catalogue
 from fleet.operations.catalogue import Request, find, perform
 from fleet.operations.tasks.change import PauseTask

@@ -187,11 +187,11 @@ def _write(
     client: Client, seen: list[Seen], unsaid: frozenset[str], data: dict[str, Any]
 ) -> list[str]:
     """What was written, for a person."""
-    from fleet.cli.terminal.encode import dumps
     from fleet.config.commands.set import Context, apply, parsed
     from fleet.config.files.write import write_whole
     from fleet.config.keys import table
     from fleet.config.loader import shown
+    from fleet.domain.record_json import dumps
 
     app = client.app
     file, origins, nodes = app.loaded.project_file, app.loaded.origins, app.loaded.fleet.nodes

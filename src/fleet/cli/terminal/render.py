@@ -83,7 +83,7 @@ def _feed(result: Result, feed: Feed, *, as_json: bool) -> None:
 
 def document(result: Result) -> str:
     """The result's envelope as one JSON document; a list has one element per line."""
-    from fleet.cli.terminal.encode import dumps
+    from fleet.domain.record_json import dumps
 
     head = f'{{"fleet": {JSON_VERSION}, "kind": {dumps(result.kind)}'
     if result.notes:
@@ -98,7 +98,7 @@ def document(result: Result) -> str:
 def fail(error: FleetError, *, as_json: bool = False, detail: str = "") -> int:
     """Print the error on stderr and return its exit status; `detail` is a traceback."""
     if as_json:
-        from fleet.cli.terminal.encode import dumps
+        from fleet.domain.record_json import dumps
 
         shown = {"code": error.code, "message": error.message, "fix": error.fix}
         if detail:

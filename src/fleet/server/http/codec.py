@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import msgspec
 
 from fleet.domain.errors import BadInput, NotFound
+from fleet.domain.record_json import plain
 from fleet.operations.catalogue import operations
 from fleet.operations.shared.untrusted import check_plain
 
@@ -106,15 +107,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "items"):
-        return dict(value.items())
-    if hasattr(value, "__iter__"):
-        return list(value)
-    raise TypeError(f"{type(value).__name__} cannot be said in JSON")
-
-
-ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+ENCODER = msgspec.json.Encoder(enc_hook=plain)
 
 
 def encode(data: Any) -> bytes:

@@ -14,13 +14,13 @@ from fleet.adapters.nodes.ollama import Ollama
 from fleet.adapters.nodes.survey import Prober, detect, make_backend
 from fleet.adapters.nodes.warm_up import Warming
 from fleet.domain.errors import Unavailable
-from fleet.domain.fleet import Node, Serving
+from fleet.domain.fleet import NODE_KINDS, Node, Serving
 from fleet.domain.nodes.inventory import cache_bytes
 from fleet.testing.fake_node.node import FakeModel, FakeNode
 from tests.contract.launching import until
 
-KINDS = ("ollama", "vllm", "llamacpp", "lmstudio", "openai", "openrouter", "anthropic")
-LOCAL = KINDS[:4]
+KINDS = tuple(kind for kind in NODE_KINDS if kind != "hosted")
+LOCAL = ("ollama", "vllm", "llamacpp", "lmstudio")
 PLENTY = 20.0  # seconds, for what is not to wait at all
 
 

@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from fleet.config.keys.key import Path
     from fleet.config.layers import Layer
 
-HOSTED = {
-    "openai": ("https://api.openai.com/v1", "os.environ/OPENAI_API_KEY"),
-    "openrouter": ("https://openrouter.ai/api/v1", "os.environ/OPENROUTER_API_KEY"),
-    "anthropic": ("https://api.anthropic.com", "os.environ/ANTHROPIC_API_KEY"),
-    "hosted": ("", ""),
-}
-
 
 def bind(merged: Layer, problems: Problems, withheld: Iterable[Path] = ()) -> Fleet:
     """What it cannot bind it leaves out, and names. `withheld`: declared, and not trusted."""
@@ -79,22 +72,24 @@ class _Binder(Declared):
         self.wrong(path, f"'{name}' is not one of its values.", fix)
 
     def node(self, name: str, held: Mapping[str, Any]) -> Node:
+        from fleet.domain.nodes.kinds import kind_of  # noqa: PLC0415  # most homes name no node
+
         kind, provider = self.kind(name, held)
-        address, key = HOSTED.get(kind, ("", ""))
+        known = kind_of(kind)
         endpoint = held.get("endpoint", "")
-        if not endpoint and kind not in HOSTED:
+        if not endpoint and known.needs_endpoint:
             self.needs("nodes", name, "endpoint", "Add `endpoint: http://HOST:PORT`.")
         if kind == "hosted" and not provider:
             self.needs("nodes", name, "provider", "Add the gateway's name for the API.")
-        ours = endpoint in {"", address}  # a default key goes to its own API and nowhere else
+        ours = endpoint in {"", known.address}  # a default key goes to its own API and nowhere else
         return Node(
             name,
             kind,
-            endpoint or address,
+            endpoint or known.address,
             provider,
             held["tags"],
             held["max_parallel"],
-            held.get("api_key") or (key if ours else ""),
+            held.get("api_key") or (known.key if ours else ""),
             size_bytes(held["memory"]) or 0,
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import EVERYWHERE
 from fleet.domain.nodes.inventory import absent, resident
+from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,12 +123,12 @@ def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
     kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
     for name, serving in missing:
         pull = f"ollama pull {serving.upstream}"
-        ours = kinds[serving.node.name] == "ollama"
+        ollama = kind_of(kinds[serving.node.name]).is_ollama
         yield Finding(
             "nodes",
             BAD,
             f"{serving.node.name} has no {serving.upstream}, which models.{name} names.",
-            f"On {serving.node.name}: {pull}" if ours else "Load it there, or name another.",
+            f"On {serving.node.name}: {pull}" if ollama else "Load it there, or name another.",
         )
     up = [each.node for each in seen if each.up]
     if up:
@@ -144,7 +145,7 @@ def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
             held = resident(inventory, serving.upstream) if inventory else None
             if inventory is None or held is None or not held.context:
                 continue
-            ollama = inventory.kind == "ollama"
+            ollama = kind_of(inventory.kind).is_ollama
             if held.context == serving.context or (not ollama and held.context > serving.context):
                 right += 1
                 continue

@@ -22,7 +22,7 @@ CODERS = (
     "command",
     "scripted",
 )
-NODE_KINDS = (
+NODE_KINDS = (  # what is known of each: `fleet.domain.nodes.kinds`
     "ollama",
     "vllm",
     "lmstudio",
@@ -47,13 +47,6 @@ class Node(NamedTuple):
     max_parallel: int = 0  # requests at once over all models; 0: no total
     api_key: str = ""  # a reference to the key, never the key
     memory: int = 0  # bytes that models may fill; 0: unknown
-
-
-def wire_of(node: Node) -> str:
-    """The format in which it is spoken to; `hosted`: by the gateway itself."""
-    if node.kind in {"ollama", "anthropic"}:
-        return node.kind
-    return "openai" if node.endpoint else "hosted"
 
 
 class Serving(NamedTuple):

@@ -12,14 +12,15 @@ from urllib.parse import quote
 import yaml
 
 from fleet.adapters.coders.claude.files import tiers
-from fleet.domain.fleet import alias_of, wire_of
+from fleet.domain.fleet import alias_of
+from fleet.domain.nodes.kinds import ANTHROPIC, HOSTED, OLLAMA, OPENAI, wire_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fleet.domain.fleet import Fleet, Gateway, Model, Serving
 
-PROVIDERS = {"ollama": "ollama_chat", "openai": "hosted_vllm", "anthropic": "anthropic"}
+PROVIDERS = {OLLAMA: "ollama_chat", OPENAI: "hosted_vllm", ANTHROPIC: "anthropic"}  # by wire
 PATIENCE = 86_400  # seconds: a request may wait in the relay's line, which judges silence itself
 HEARTBEAT = 10  # seconds between signs of life while a node reads a long prompt
 STOCK = "claude-*"  # whatever name of its own Claude Code may ask for
@@ -97,7 +98,7 @@ def _deployments(fleet: Fleet, name: str, model: Model, agent: str) -> Iterator[
                 "max_input_tokens": min(s.context for s in servings),
                 "supports_function_calling": True,
             }
-            | ({"base_model": first.upstream} if wire == "hosted" else {}),
+            | ({"base_model": first.upstream} if wire == HOSTED else {}),
         }
 
 
@@ -105,7 +106,7 @@ def _params(
     gateway: Gateway, model: Model, agent: str, wire: str, servings: list[Serving]
 ) -> dict[str, Any]:
     first = servings[0]
-    if wire == "hosted":
+    if wire == HOSTED:
         params: dict[str, Any] = {"model": f"{first.node.provider}/{first.upstream}"}
         params["timeout"] = max(s.timeout for s in servings)
         return params | ({"api_key": first.node.api_key} if first.node.api_key else {})
@@ -113,15 +114,15 @@ def _params(
     base = f"http://127.0.0.1:{relay_port(gateway)}{by}/m/{quote(model.name, safe='')}"
     params = {
         "model": f"{PROVIDERS[wire]}/{first.upstream}",
-        "api_base": f"{base}/v1" if wire == "openai" else base,
+        "api_base": f"{base}/v1" if wire == OPENAI else base,
         "api_key": "the-relay-has-it",
         "timeout": PATIENCE,
         "stream_timeout": PATIENCE,
         "keepalive_seconds": HEARTBEAT,
     }
-    if wire == "openai":  # many servers lack /v1/responses, or the groups of tools that Codex sends
+    if wire == OPENAI:  # many servers lack /v1/responses, or the groups of tools that Codex sends
         params["use_chat_completions_api"] = True
-    if wire == "ollama":
+    if wire == OLLAMA:
         params |= {
             "num_ctx": min(s.context for s in servings),
             "keep_alive": -1,

@@ -18,6 +18,7 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.benchmark import Measured, summed
 from fleet.domain.nodes.inventory import holds, resident
+from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node, Serving
     from fleet.domain.nodes.benchmark import Sample
     from fleet.domain.nodes.inventory import Resident
+    from fleet.domain.nodes.kinds import NodeKind
     from fleet.ports import Backend
 
 LOOK = 5.0  # seconds to say what it has
 UNLOAD = 20.0
 EVERY = 0.1
 WAKE = "Reply with ok."
-EXACT = frozenset({"llamacpp", "vllm"})  # they can be told not to stop early
 TEMPLATE = 64  # tokens that a chat's own marks take, at most
 # Short and common: about one token each, whatever the tokenizer.
 WORDS = (
@@ -61,7 +62,7 @@ class Meter:
     def __init__(
         self, kind: str, endpoint: str, headers: Mapping[str, str], backend: Backend
     ) -> None:
-        self.kind, self.backend = kind, backend
+        self.kind, self.backend = kind_of(kind), backend
         self.endpoint = endpoint.removesuffix("/v1")
         self.headers = headers
 
@@ -79,8 +80,8 @@ class Meter:
         return reply.sample(len(prompt.split()))
 
     def unload(self, upstream: str) -> None:
-        """Only Ollama can be told to, and it takes a moment."""
-        if self.kind != "ollama":
+        """Only an Ollama server can be told to, and it takes a moment."""
+        if not self.kind.is_ollama:
             return
         with Asking(self.endpoint, self.headers, within=UNLOAD) as asking:
             asking.json("/api/generate", {"model": upstream, "keep_alive": 0, "stream": False})
@@ -123,15 +124,17 @@ def words(count: int, chance: random.Random) -> str:
     )
 
 
-def _request(kind: str, serving: Serving, prompt: str, output: int) -> tuple[str, dict[str, Any]]:
+def _request(
+    kind: NodeKind, serving: Serving, prompt: str, output: int
+) -> tuple[str, dict[str, Any]]:
     messages = [{"role": "user", "content": prompt}]
     body: dict[str, Any] = {"model": serving.upstream, "messages": messages, "stream": True}
-    if kind == "ollama":
+    if kind.is_ollama:
         # As all our requests are: another context would load it anew, a time would let it go.
         options = {"num_ctx": serving.context, "num_predict": output, "temperature": 0}
         return "/api/chat", body | {"keep_alive": -1, "options": options}
     body |= {"max_tokens": output, "temperature": 0, "stream_options": {"include_usage": True}}
-    return "/v1/chat/completions", body | ({"ignore_eos": True} if kind in EXACT else {})
+    return "/v1/chat/completions", body | ({"ignore_eos": True} if kind.exact else {})
 
 
 class Measuring:
@@ -198,13 +201,13 @@ class Measuring:
         """Seconds; 0 when it was there already, or when its server never lets it go."""
         found = meter.backend.look(within=LOOK)
         if not holds(found, serving.upstream):
-            pull = f"; run `ollama pull {serving.upstream}` there" * (meter.kind == "ollama")
+            pull = f"; run `ollama pull {serving.upstream}` there" * meter.kind.is_ollama
             raise OtherAnswer(f"it does not have {serving.upstream}{pull}")
         there = resident(found, serving.upstream)
         if self._size.cold and there is not None:
             self._note(number, Step(self._steps[number].row, "measuring", "unloading"))
             meter.unload(serving.upstream)
-            there = there if meter.kind != "ollama" else None
+            there = None if meter.kind.is_ollama else there
         self._note(number, Step(self._steps[number].row, "measuring", "loading"))
         sample = meter.ask(serving, WAKE, 4)
         if found.resident is None or _stays(there, serving, meter.kind):
@@ -216,11 +219,11 @@ class Measuring:
             self._steps[number] = step
 
 
-def _stays(there: Resident | None, serving: Serving, kind: str) -> bool:
+def _stays(there: Resident | None, serving: Serving, kind: NodeKind) -> bool:
     """Whether a request finds it loaded; Ollama loads anew for another context."""
     if there is None:
         return False
-    return kind != "ollama" or there.context in {0, serving.context}
+    return not kind.is_ollama or there.context in {0, serving.context}
 
 
 def _row(model: str, serving: Serving) -> Measured:

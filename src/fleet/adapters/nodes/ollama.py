@@ -18,7 +18,8 @@ WORDS = [{"role": "user", "content": "Reply with ok."}]
 
 
 class Ollama:
-    def __init__(self, endpoint: str, key: str = "") -> None:
+    def __init__(self, endpoint: str, key: str = "", kind: str = "ollama") -> None:
+        self._kind = kind
         self._endpoint = endpoint.removesuffix("/v1")
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -29,7 +30,7 @@ class Ollama:
                 raise OtherAnswer("it answers, but not as Ollama does")
             held = tuple(_held(each) for each in _models(asking.json("/api/tags")))
             return Inventory(
-                "ollama", held, self._resident(asking), version, latency=asking.latency
+                self._kind, held, self._resident(asking), version, latency=asking.latency
             )
 
     def load(self, upstream: str, *, context: int, within: float) -> Resident:
@@ -52,7 +53,7 @@ class Ollama:
                     raise
                 asking.json("/api/chat", {**body, "messages": WORDS})  # older ones want words
             while asking.left > 0:
-                found = resident(Inventory("ollama", resident=self._resident(asking)), upstream)
+                found = resident(Inventory(self._kind, resident=self._resident(asking)), upstream)
                 if found is not None:
                     return found
                 time.sleep(EVERY)

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's words: vLLM, LM Studio, llama.cpp, hosted ones. See `profiles`."""
+"""Servers that speak OpenAI's words: vLLM, LM Studio, llama.cpp, hosted ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
 from fleet.adapters.nodes.loose_json import mapping, mappings, whole, word
-from fleet.adapters.nodes.profiles import PROFILES
 from fleet.domain.nodes.inventory import Held, Inventory, Resident, holds, resident
+from fleet.domain.nodes.kinds import MODELS, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,16 +21,14 @@ WORDS = [{"role": "user", "content": "Reply with ok."}]
 
 class OpenAIShaped:
     def __init__(self, kind: str, endpoint: str, key: str = "") -> None:
-        self._kind, self._profile = kind, PROFILES[kind]
+        self._name, self._kind = kind, kind_of(kind)
         self._endpoint = endpoint.removesuffix("/v1")
-        named = self._profile.key_header
-        keyed = {named: key} if named else {"Authorization": f"Bearer {key}"}
-        self._headers = dict(self._profile.more_headers) | (keyed if key else {})
+        self._headers = self._kind.headers(key)
 
     def look(self, *, within: float) -> Inventory:
         with self._asking(within) as asking:
             found = self._listed(asking)
-            return self._more(asking, found) if not self._profile.hosted else found
+            return self._more(asking, found) if not self._kind.hosted else found
 
     def load(self, upstream: str, *, context: int, within: float) -> Resident:
         """What is always resident is waited for; LM Studio loads what it is asked for."""
@@ -39,13 +37,13 @@ class OpenAIShaped:
             found = self._more(asking, self._listed(asking))
             if not holds(found, upstream):
                 raise OtherAnswer(f"it does not have {upstream}")
-            if self._profile.states and resident(found, upstream) is None:
+            if self._kind.pages.states and resident(found, upstream) is None:
                 self._ask_to_load(asking, upstream, context)
                 found = self._more(asking, found)
             there = resident(found, upstream)
         if there is not None:
             return there
-        if self._profile.states:
+        if self._kind.pages.states:
             raise NoAnswer("it does not say that the model is loaded")
         return Resident(upstream)  # it has no word for it: hosted, or a server that we do not know
 
@@ -60,9 +58,9 @@ class OpenAIShaped:
             asking.json("/v1/chat/completions", said)
 
     def _wait_until_well(self, asking: Asking) -> None:
-        while self._profile.health:
+        while self._kind.health:
             try:
-                asking.text(self._profile.health)
+                asking.text(self._kind.health)
             except OtherAnswer as error:
                 if error.status != BUSY or asking.left < EVERY:
                     raise
@@ -71,49 +69,48 @@ class OpenAIShaped:
                 return
 
     def _listed(self, asking: Asking) -> Inventory:
-        said = mapping(asking.json("/v1/models")).get("data")
+        said = mapping(asking.json(MODELS)).get("data")
         if not isinstance(said, list):
             raise OtherAnswer("its answer has no list of models")
         held = tuple(_held(each) for each in mappings(said))
-        return Inventory(self._kind, held, latency=asking.latency)
+        return Inventory(self._name, held, latency=asking.latency)
 
     def _more(self, asking: Asking, found: Inventory) -> Inventory:
         """What it says besides; where it says nothing it is still up."""
-        profile = self._profile
+        pages = self._kind.pages
         with suppress(OtherAnswer):
-            if profile.version:
-                said = mapping(asking.json(profile.version))
+            if pages.version:
+                said = mapping(asking.json(pages.version))
                 found = found._replace(version=word(said.get("version")))
         context = 0
         with suppress(OtherAnswer):
-            if profile.props:
-                found, context = _props(found, mapping(asking.json(profile.props)))
+            if pages.props:
+                found, context = _props(found, mapping(asking.json(pages.props)))
         with suppress(OtherAnswer):
-            if profile.slots:
-                slots = mappings(asking.json(profile.slots))
+            if pages.slots:
+                slots = mappings(asking.json(pages.slots))
                 busy = sum(bool(each.get("is_processing")) for each in slots)
                 found = found._replace(busy=busy, slots=len(slots))
         with suppress(OtherAnswer):
-            if profile.metrics:
-                found = self._counted(found, asking.text(profile.metrics))
-        if profile.always:
+            if pages.metrics:
+                found = self._counted(found, asking.text(pages.metrics))
+        if self._kind.always_resident:
             loaded = [Resident(h.name, h.size, context=context or h.context) for h in found.held]
             found = found._replace(resident=tuple(loaded))
         with suppress(OtherAnswer):
-            if profile.states:
-                found = _states(found, mapping(asking.json(profile.states)))
+            if pages.states:
+                found = _states(found, mapping(asking.json(pages.states)))
         return found
 
     def _counted(self, found: Inventory, text: str) -> Inventory:
-        values = dict.fromkeys((self._profile.running, self._profile.queued), 0.0)
+        pages = self._kind.pages
+        values = dict.fromkeys((pages.running, pages.queued), 0.0)
         for line in text.splitlines():
             name = line.partition("{")[0].partition(" ")[0]
             if name in values:
                 with suppress(ValueError):
                     values[name] += float(line.rpartition(" ")[2])
-        return found._replace(
-            busy=int(values[self._profile.running]), waiting=int(values[self._profile.queued])
-        )
+        return found._replace(busy=int(values[pages.running]), waiting=int(values[pages.queued]))
 
 
 def _held(said: Mapping[str, Any]) -> Held:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from fleet.domain.nodes.kinds import kind_of
 from fleet.ports import Pulse
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ EVERY = 0.5  # seconds between looks: a task starts within a second of its node'
 DEADLINE = 2.0
 FORGOTTEN = 10.0  # seconds after which nobody seems to ask any more
 UNSEEN = Pulse(None, "it has not answered yet")
-QUICK = {"ollama": "/api/version", "vllm": "/health", "llamacpp": "/health"}
 
 
 class NodePulses:
@@ -63,7 +63,7 @@ def look(endpoint: str, kind: str) -> Pulse:
     make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=DEADLINE)
     try:
-        connection.request("GET", parts.path.rstrip("/") + QUICK.get(kind, "/v1/models"))
+        connection.request("GET", parts.path.rstrip("/") + kind_of(kind).quick)
         status = connection.getresponse().status
     except TimeoutError:
         return Pulse(None, f"no answer in {DEADLINE:g} s")

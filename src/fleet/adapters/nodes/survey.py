@@ -13,9 +13,9 @@ from fleet.adapters.nodes.key import key_of
 from fleet.adapters.nodes.loose_json import mapping, mappings, word
 from fleet.adapters.nodes.ollama import Ollama
 from fleet.adapters.nodes.openai import OpenAIShaped
-from fleet.adapters.nodes.profiles import HOSTS, OWNERS, PROFILES
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.inventory import Inventory, Seen
+from fleet.domain.nodes.kinds import KINDS, MODELS, OPENAI, kind_at, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -78,28 +78,26 @@ def _look(prober: Prober, node: Node, within: float) -> Callable[[], Seen]:
 
 
 def make_backend(kind: str, endpoint: str, key: str = "") -> Backend:
-    if kind == "ollama":
-        return Ollama(endpoint, key)
-    return OpenAIShaped(kind if kind in PROFILES else "openai", endpoint, key)
+    if kind_of(kind).is_ollama:
+        return Ollama(endpoint, key, kind)
+    return OpenAIShaped(kind if kind in KINDS else OPENAI, endpoint, key)
 
 
 def detect(endpoint: str, *, within: float) -> str:
     """What answers there, or nothing when it is no server of models that we know. No key is sent."""
-    host = urlsplit(endpoint).hostname or ""
-    if host in HOSTS:
-        return HOSTS[host]
+    if hosted := kind_at(urlsplit(endpoint).hostname):
+        return hosted
     with Asking(endpoint.removesuffix("/v1"), {}, within=within) as asking:
+        for name, kind in KINDS.items():
+            path, field = kind.sign
+            with suppress(OtherAnswer):
+                if path and mapping(asking.json(path)).get(field) not in (None, ""):
+                    return name
         with suppress(OtherAnswer):
-            if word(mapping(asking.json("/api/version")).get("version")):
-                return "ollama"
-        with suppress(OtherAnswer):
-            if "data" in mapping(asking.json("/api/v0/models")):
-                return "lmstudio"
-        with suppress(OtherAnswer):
-            said = mapping(asking.json("/v1/models"))
-            owners = {word(each.get("owned_by")) for each in mappings(said.get("data"))}
-            known = [OWNERS[owner] for owner in owners if owner in OWNERS]
-            return known[0] if known else "openai" if "data" in said else ""
+            models = mapping(asking.json(MODELS))
+            owners = {word(each.get("owned_by")) for each in mappings(models.get("data"))}
+            known = [name for name, kind in KINDS.items() if kind.owner and kind.owner in owners]
+            return known[0] if known else OPENAI if "data" in models else ""
     return ""
 
 

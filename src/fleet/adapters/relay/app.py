@@ -19,7 +19,8 @@ from fleet.adapters.relay.reply import Left, Reply
 from fleet.adapters.relay.request import asked
 from fleet.adapters.relay.small_requests import Aside
 from fleet.adapters.relay.trace_log import TraceLog
-from fleet.adapters.relay.wires import ASIDE, OPENAI, WIRES, Wire
+from fleet.adapters.relay.wires import ASIDE, WIRES, Wire
+from fleet.domain.nodes.kinds import OPENAI
 
 if TYPE_CHECKING:
     from fleet.adapters.relay.plan import Plan

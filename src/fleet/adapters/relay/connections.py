@@ -15,6 +15,7 @@ from fleet.adapters.nodes.key import key_of
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes.breaker import Result
+from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from fleet.adapters.relay.line import Line
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 ROUND = 0.2  # seconds between rounds of the watch
 STOCK = 15.0  # seconds between looks at what is loaded
 MISSES = 2  # looks in a row without an answer
-QUICK = {"ollama": "/api/version", "vllm": "/health", "llamacpp": "/health"}
 HEADERS = {"accept-encoding": "identity", "user-agent": "fleet-relay"}
 IDLE = 30.0
 
@@ -54,11 +54,7 @@ class Outside:
         """Raise `Unavailable` when the key that the node needs is not there."""
         key = key_of(node.api_key, os.environ, Path(self.settings.base or "."))
         found = {"content-type": "application/json"}
-        if not key:
-            return found
-        if node.kind == "anthropic":
-            return found | {"x-api-key": key, "anthropic-version": "2023-06-01"}
-        return found | {"authorization": f"Bearer {key}"}
+        return found | (kind_of(node.kind).headers(key) if key else {})
 
     async def get(self, node: Node, path: str) -> tuple[int, object]:
         """Its status and its JSON, if it is that. Raise `NotANode` when it is none."""
@@ -105,7 +101,7 @@ class Watch:
             return True
         pause = self._outside.settings.look
         silent = any(now - work.heard > pause for work in state.work)
-        stock = state.node.kind == "ollama" and now - state.looked > STOCK
+        stock = kind_of(state.node.kind).is_ollama and now - state.looked > STOCK
         return stock or (silent and now - state.looked > pause)
 
     async def _look(self, state: NodeState) -> None:
@@ -131,10 +127,10 @@ class Watch:
         """Why it is down, or nothing; and whether that is sure."""
         node = state.node
         try:
-            status, _ = await self._outside.get(node, QUICK.get(node.kind, "/v1/models"))
+            status, _ = await self._outside.get(node, kind_of(node.kind).quick)
             if status >= 500:
                 return f"it answers with status {status}", False
-            if node.kind == "ollama":
+            if kind_of(node.kind).is_ollama:
                 await self._stock(state)
         except (
             aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, NotANode

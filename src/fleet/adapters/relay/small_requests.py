@@ -10,6 +10,7 @@ from aiohttp import web
 from fleet.adapters.relay.request import address, asked
 from fleet.adapters.relay.wires import COUNT, Wire
 from fleet.domain.errors import Unavailable
+from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from fleet.adapters.relay.connections import Outside
@@ -29,8 +30,8 @@ class Aside:
         if path == "/v1/models":
             return web.json_response({"object": "list", "data": [{"id": model, "object": "model"}]})
         for serving in self._world.candidates(held, set()):
-            if path == COUNT and serving.node.kind == "ollama":
-                continue  # it has no such thing
+            if path == COUNT and not kind_of(serving.node.kind).counts_tokens:
+                continue
             told = body | ({"model": serving.upstream} if "model" in body or path == COUNT else {})
             if "name" in body:
                 told["name"] = serving.upstream

@@ -11,16 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.domain.data import NamedTuple
+from fleet.domain.nodes.kinds import ANTHROPIC, OLLAMA, OPENAI, kind_of
 from fleet.domain.nodes.speed import Timing
 
-OLLAMA, OPENAI, ANTHROPIC = "ollama", "openai", "anthropic"
-SPEAKS = {  # by kind of node; what is not here speaks as OpenAI does
-    "ollama": {OLLAMA, OPENAI, ANTHROPIC},
-    "llamacpp": {OPENAI, ANTHROPIC},
-    "vllm": {OPENAI, ANTHROPIC},
-    "lmstudio": {OPENAI, ANTHROPIC},
-    "anthropic": {ANTHROPIC},
-}
 PING = b": ping\n\n"
 MOST_COUNTED = 1e15  # of tokens or nanoseconds: eleven days
 
@@ -37,7 +30,7 @@ class Wire(NamedTuple):
         return self.family == OLLAMA
 
     def speaks(self, kind: str) -> bool:
-        return self.family in SPEAKS.get(kind, {OPENAI})
+        return self.family in kind_of(kind).wires
 
     def asks_stream(self, body: dict[str, Any]) -> bool:
         return bool(body.get("stream", self.streams))

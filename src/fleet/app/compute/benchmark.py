@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from fleet.adapters.nodes.benchmark import Measuring, Meter, Size, Step
 from fleet.adapters.nodes.key import key_of
 from fleet.adapters.nodes.measurements import Measurements
-from fleet.adapters.nodes.profiles import PROFILES
 from fleet.adapters.nodes.survey import detect, make_backend
 from fleet.app.compute.nodes import Compute
+from fleet.domain.nodes.kinds import kind_at, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,6 @@ class Benchmarks:
 
 
 def costs_money(node: Node) -> bool:
-    """Somebody else's machine, who sends a bill."""
-    known = PROFILES.get(node.kind)
-    host = urlsplit(node.endpoint).hostname or ""
-    return not node.endpoint or (known is not None and known.hosted) or host == "api.openai.com"
+    """Whether it is the API of a company, which sends a bill."""
+    host = urlsplit(node.endpoint).hostname
+    return not node.endpoint or kind_of(node.kind).hosted or bool(kind_at(host))

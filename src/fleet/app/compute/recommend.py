@@ -13,7 +13,6 @@ from fleet.config.advice import ANSWER, FIRST_REQUEST
 from fleet.config.keys import table
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
-from fleet.domain.fleet import wire_of
 from fleet.domain.nodes.inventory import (
     SPARE,
     Inventory,
@@ -25,6 +24,7 @@ from fleet.domain.nodes.inventory import (
     same_name,
     shape_of,
 )
+from fleet.domain.nodes.kinds import OLLAMA, kind_of, wire_of
 from fleet.domain.nodes.speed import Pace
 from fleet.domain.placement.candidates import Advice, Machine, Spot, Stock, Wish
 from fleet.domain.placement.recommend import recommend
@@ -107,7 +107,7 @@ class Advising:
             for each in seen
             for upstream in upstreams
             if each.inventory is not None
-            and each.inventory.kind == "ollama"
+            and kind_of(each.inventory.kind).is_ollama
             and holds(each.inventory, upstream)
         ]
         for thread in threads:
@@ -145,8 +145,9 @@ class Facts:
     def machine(self, node: Node) -> Machine:
         found = self._seen.get(node.name)
         kind = found.kind if found else node.kind
-        wire = "ollama" if kind == "ollama" else wire_of(node)
-        return Machine(node.name, node.memory, found is not None, kind == "ollama", wire)
+        loads = kind_of(kind).is_ollama
+        wire = OLLAMA if loads else wire_of(node)
+        return Machine(node.name, node.memory, found is not None, loads, wire)
 
     def stock(self, model: Model) -> Stock:
         first = model.servings[0]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.cli.terminal.view import Cell, Column, Stack, Table, Text
 from fleet.domain.nodes.inventory import absent, resident
+from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -104,7 +105,7 @@ def advice(
         f"The model {name} is not on its node {serving.node.name}, which has no {serving.upstream}"
         + (
             f": `ollama pull {serving.upstream}` there."
-            if kinds[serving.node.name] == "ollama"
+            if kind_of(kinds[serving.node.name]).is_ollama
             else "."
         )
         for name, serving in absent(fleet, seen)

@@ -26,6 +26,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from fleet.domain.nodes.kinds import KINDS, kind_of
 from fleet.testing.fake_node.http import Connection, Left, Request
 from fleet.testing.fake_node.manner import FAULTS, NAMES, FakeModel, Held, Manner, Seen, takes_fault
 from fleet.testing.fake_node.pages import pages, show
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeModel", "FakeNode", "Manner", "Seen"]
 
-KINDS = ("ollama", "llamacpp", "vllm", "lmstudio", "openai", "openrouter", "anthropic")
 HTML = b"<!doctype html><html><body><h1>It works!</h1></body></html>"
 
 
@@ -249,7 +249,7 @@ class FakeNode:
                 await connection.answer(200, "text/plain", page.encode())
             else:
                 await connection.json(404 if page is None else 200, page or {"error": "not found"})
-        elif path == "/api/show" and self.kind == "ollama":
+        elif path == "/api/show" and kind_of(self.kind).is_ollama:
             model = self.models.get(str((body or {}).get("model") or (body or {}).get("name")))
             gone = {"error": "model not found"}
             await connection.json(200 if model else 404, show(model) if model else gone)
@@ -275,7 +275,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description="A stand-in for a node.")
     asked.add_argument("--port", type=int, default=0)
     asked.add_argument("--model", action="append", default=[])
-    asked.add_argument("--kind", choices=KINDS, default="ollama")
+    asked.add_argument("--kind", choices=list(KINDS), default="ollama")
     asked.add_argument("--key", default="")
     asked.add_argument("--ready", type=Path, help="a file that is given the address")
     for name in ("prefill", "decode", "load", "lag", "idle"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.nodes.kinds import MODELS, kind_of
+
 if TYPE_CHECKING:
     from fleet.testing.fake_node.manner import FakeModel, Manner
 
@@ -14,27 +16,30 @@ def pages(
     kind: str, models: dict[str, FakeModel], manner: Manner, resident: dict[str, int], busy: int
 ) -> dict[str, Any]:
     """By path: what GET answers, for a server of this kind."""
-    found: dict[str, Any] = {"/v1/models": _openai(kind, models)}
-    if kind == "ollama":
-        tags = [_tag(model) for model in models.values()]
-        ps = [_loaded(models[name], context) for name, context in resident.items()]
-        found |= {"/api/version": {"version": manner.version}, "/api/tags": {"models": tags}}
-        found |= {"/": "Ollama is running", "/api/ps": {"models": ps}}
-    elif kind == "llamacpp":
-        slots = [{"id": n, "is_processing": n < busy} for n in range(manner.slots)]
-        first = next(iter(models.values()))
-        props = {"model_alias": first.name, "total_slots": manner.slots}
-        props |= {"default_generation_settings": {"n_ctx": first.context}}
-        found |= {"/health": {"status": "ok"}, "/slots": slots, "/props": props}
-    elif kind == "vllm":
-        waiting = max(0, busy - manner.slots)
-        running = f"vllm:num_requests_running {busy - waiting}\n"
-        metrics = f"{running}vllm:num_requests_waiting {waiting}\n"
-        found |= {"/health": "", "/version": {"version": manner.version}, "/metrics": metrics}
-    elif kind == "lmstudio":
-        listed = [_lmstudio(model, model.name in resident) for model in models.values()]
-        found |= {"/api/v0/models": {"object": "list", "data": listed}}
-    return found
+    row, first = kind_of(kind), next(iter(models.values()))
+    waiting = max(0, busy - manner.slots)
+    props = {"model_alias": first.name, "total_slots": manner.slots}
+    found: dict[str, Any] = {
+        row.health: {"status": "ok"},
+        MODELS: _openai(kind, models),
+        row.pages.version: {"version": manner.version},
+        row.pages.props: props | {"default_generation_settings": {"n_ctx": first.context}},
+        row.pages.slots: [{"id": n, "is_processing": n < busy} for n in range(manner.slots)],
+        row.pages.metrics: f"{row.pages.running} {busy - waiting}\n{row.pages.queued} {waiting}\n",
+        row.pages.states: _lmstudio(models, resident),
+    } | (_ollama(models, manner, resident) if row.is_ollama else {})
+    return {path: page for path, page in found.items() if path}
+
+
+def _ollama(
+    models: dict[str, FakeModel], manner: Manner, resident: dict[str, int]
+) -> dict[str, Any]:
+    return {
+        "/": "Ollama is running",
+        "/api/version": {"version": manner.version},
+        "/api/tags": {"models": [_tag(model) for model in models.values()]},
+        "/api/ps": {"models": [_loaded(models[name], size) for name, size in resident.items()]},
+    }
 
 
 def show(model: FakeModel) -> dict[str, Any]:
@@ -80,7 +85,11 @@ def _loaded(model: FakeModel, context: int) -> dict[str, Any]:
 def _openai(kind: str, models: dict[str, FakeModel]) -> dict[str, Any]:
     listed = []
     for model in models.values():
-        row: dict[str, Any] = {"id": model.name, "object": "model", "owned_by": kind}
+        row: dict[str, Any] = {
+            "id": model.name,
+            "object": "model",
+            "owned_by": kind_of(kind).owner or kind,
+        }
         if kind == "vllm":
             row["max_model_len"] = model.context
         elif kind == "llamacpp":
@@ -91,7 +100,12 @@ def _openai(kind: str, models: dict[str, FakeModel]) -> dict[str, Any]:
     return {"object": "list", "data": listed}
 
 
-def _lmstudio(model: FakeModel, loaded: bool) -> dict[str, Any]:  # noqa: FBT001  # one caller
-    row = {"id": model.name, "object": "model", "type": "llm", "max_context_length": model.context}
-    state = "loaded" if loaded else "not-loaded"
-    return row | {"state": state} | ({"loaded_context_length": model.context} if loaded else {})
+def _lmstudio(models: dict[str, FakeModel], resident: dict[str, int]) -> dict[str, Any]:
+    listed = []
+    for model in models.values():
+        row: dict[str, Any] = {"id": model.name, "object": "model", "type": "llm"}
+        row |= {"max_context_length": model.context, "state": "not-loaded"}
+        if model.name in resident:
+            row |= {"state": "loaded", "loaded_context_length": model.context}
+        listed.append(row)
+    return {"object": "list", "data": listed}

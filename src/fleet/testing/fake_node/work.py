@@ -8,6 +8,7 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fleet.domain.nodes.kinds import kind_of
 from fleet.testing.fake_node.wires import WIRES, Job, Wire
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Worker:
             await connection.json(200, {"input_tokens": _tokens(_prompt(body))})
         elif request.path in {"/v1/embeddings", "/api/embed"}:
             await connection.json(200, _embeddings(body))
-        elif wire is None or (native and self._node.kind != "ollama"):
+        elif wire is None or (native and not kind_of(self._node.kind).is_ollama):
             await connection.json(404, {"error": "not found"})
         elif body.get("model") not in self._node.models:
             text = f"model '{body.get('model')}' not found"

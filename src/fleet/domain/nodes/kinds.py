@@ -1,0 +1,137 @@
+"""What is known of each kind of node: one row a kind, and everything that differs between them.
+
+A new kind is a row here and its name in `fleet.domain.fleet.NODE_KINDS`. Pulses, inventory, relay,
+benchmark and the stand-in `fleet.testing.fake_node` read the row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from fleet.domain.fleet import Node
+
+OLLAMA, OPENAI, ANTHROPIC = "ollama", "openai", "anthropic"  # the wire formats
+HOSTED = "hosted"  # the gateway itself speaks to it, so no wire of ours
+MODELS = "/v1/models"  # every kind lists its models there
+
+
+class Pages(NamedTuple):
+    """Where a server says more than its list of models."""
+
+    version: str = ""
+    props: str = ""  # llama.cpp's: its slots and the context of each
+    slots: str = ""  # llama.cpp's: which of them work
+    metrics: str = ""  # Prometheus
+    running: str = ""  # the metric that counts requests at work
+    queued: str = ""  # the metric that counts requests that wait
+    states: str = ""  # LM Studio's own list, which says what is loaded
+
+
+class NodeKind(NamedTuple):
+    """Paths come after the address without its `/v1`; an empty path is a page it does not have."""
+
+    wires: tuple[str, ...] = (OPENAI,)  # the formats it speaks; the gateway uses the first
+    health: str = ""  # answers with 200 once it can serve
+    pages: Pages = Pages()
+    sign: tuple[str, str] = ("", "")  # a path, and a field of its answer, that no other kind has
+    owner: str = ""  # whom its list names as the owner of every model
+    exact: bool = False  # it can be told not to stop early, so that a benchmark counts alike
+    always_resident: bool = False  # what it lists is in its memory
+    counts_tokens: bool = True  # it answers /v1/messages/count_tokens where it speaks that wire
+    hosted: bool = False  # a company's API: there is nothing to load
+    address: str = ""  # of the company's API
+    key: str = ""  # a reference to the key for that address
+    key_header: str = ""  # instead of `Authorization: Bearer`
+    more_headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def quick(self) -> str:
+        """The cheapest page that shows whether it is up."""
+        return self.health or MODELS
+
+    @property
+    def is_ollama(self) -> bool:
+        """Whether it has Ollama's own API, by which models are pulled, loaded and unloaded."""
+        return OLLAMA in self.wires
+
+    @property
+    def needs_endpoint(self) -> bool:
+        return not (self.address or self.hosted)
+
+    def headers(self, key: str) -> dict[str, str]:
+        """By which it knows its clients."""
+        named = {self.key_header: key} if self.key_header else {"authorization": f"Bearer {key}"}
+        return dict(self.more_headers) | (named if key else {})
+
+
+KINDS: dict[str, NodeKind] = {
+    "ollama": NodeKind(
+        wires=(OLLAMA, OPENAI, ANTHROPIC),
+        health="/api/version",
+        sign=("/api/version", "version"),
+        counts_tokens=False,
+    ),
+    "vllm": NodeKind(
+        wires=(OPENAI, ANTHROPIC),
+        health="/health",
+        pages=Pages(
+            version="/version",
+            metrics="/metrics",
+            running="vllm:num_requests_running",
+            queued="vllm:num_requests_waiting",
+        ),
+        owner="vllm",
+        exact=True,
+        always_resident=True,
+    ),
+    "lmstudio": NodeKind(
+        wires=(OPENAI, ANTHROPIC),
+        pages=Pages(states="/api/v0/models"),
+        sign=("/api/v0/models", "data"),
+    ),
+    "llamacpp": NodeKind(
+        wires=(OPENAI, ANTHROPIC),
+        health="/health",
+        pages=Pages(props="/props", slots="/slots"),
+        owner="llamacpp",
+        exact=True,
+        always_resident=True,
+    ),
+    "openai": NodeKind(
+        address="https://api.openai.com/v1",
+        key="os.environ/OPENAI_API_KEY",
+    ),
+    "openrouter": NodeKind(
+        hosted=True,
+        address="https://openrouter.ai/api/v1",
+        key="os.environ/OPENROUTER_API_KEY",
+    ),
+    "anthropic": NodeKind(
+        wires=(ANTHROPIC,),
+        hosted=True,
+        address="https://api.anthropic.com",
+        key="os.environ/ANTHROPIC_API_KEY",
+        key_header="x-api-key",
+        more_headers=(("anthropic-version", "2023-06-01"),),
+    ),
+    "hosted": NodeKind(hosted=True),
+}
+
+
+def kind_of(name: str) -> NodeKind:
+    """A server of an unknown kind is taken as one that speaks as OpenAI does."""
+    return KINDS.get(name, KINDS["openai"])
+
+
+def kind_at(host: str | None) -> str:
+    """The kind whose company has its API at that host; empty when it is another host."""
+    hosts = {kind.address.split("/")[2]: name for name, kind in KINDS.items() if kind.address}
+    return hosts.get(host or "", "")
+
+
+def wire_of(node: Node) -> str:
+    """The format in which the gateway speaks to it."""
+    return kind_of(node.kind).wires[0] if node.endpoint else HOSTED

@@ -10,7 +10,7 @@ from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong, take
 from fleet.config.keys.values import read
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import BadInput, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,11 +126,9 @@ def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
     known = {schema.variable(key) for key in table.KEYS} - {""}
     for name in env:
         if name.startswith("FLEET_") and name not in known:
-            import difflib  # noqa: PLC0415  # start-up time
-
-            meant = difflib.get_close_matches(name, known, n=1, cutoff=0.9)
-            if meant:  # a slip of a letter or two, rather than a variable of something else
-                problems.warn(Place(name), "", f"is not a setting. Did you mean {meant[0]}?")
+            meant = nearest(name, known)
+            if meant:  # a slip, rather than a variable of something else
+                problems.warn(Place(name), "", f"is not a setting. {meant}")
 
 
 def from_flags(flags: Mapping[str, object], cwd: FilePath, problems: Problems) -> Layer:

@@ -74,9 +74,40 @@ class Spoiled(Conflict):
     """One of several that were written as one has failed, so none of them was made."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?`, or the empty string when nothing is near."""
-    import difflib  # noqa: PLC0415  # start-up time
+NEAR = 0.75  # of 1: at 0.6, `nope` was taken for `reopen` and `get` for `set`
+AS_NEAR = 0.1  # below the best: `tassk` may be `task` or `tasks`
+SEPARATORS = str.maketrans("-_/", "...")
 
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"Did you mean '{found[0]}'?" if found else ""
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`Did you mean 'x'?` when `name` looks like a slip for `x`, else the empty string."""
+    scores = {other: _likeness(_parts(name), _parts(other)) for other in known}
+    least = max(NEAR, max(scores.values(), default=0.0) - AS_NEAR)
+    near = sorted((-score, other) for other, score in scores.items() if score >= least)
+    return f"Did you mean {' or '.join(repr(other) for _, other in near[:2])}?" if near else ""
+
+
+def _parts(name: str) -> list[str]:
+    return name.lower().lstrip("-").translate(SEPARATORS).split(".")
+
+
+def _likeness(mine: list[str], theirs: list[str]) -> float:
+    """From 0 to 1. Each part counts: `workspace.foo` is not `workspace.root`."""
+    if len(mine) != len(theirs):  # `heavycoder` for `heavy-coder`
+        return float("".join(mine) == "".join(theirs))
+    least = 1.0
+    for a, b in zip(mine, theirs, strict=True):
+        least = min(least, _ratio(a, b))
+        if least < NEAR:
+            return 0.0
+    return least
+
+
+def _ratio(a: str, b: str) -> float:
+    if a == b:
+        return 1.0
+    if 2 * min(len(a), len(b)) < NEAR * (len(a) + len(b)):  # most are: letters need not be compared
+        return 0.0
+    from difflib import SequenceMatcher  # noqa: PLC0415  # start-up time
+
+    return SequenceMatcher(None, a, b).ratio()

@@ -363,7 +363,7 @@ def test_a_password_in_the_users_own_file_is_his_business_and_is_not_shown(world
 def test_a_variable_that_is_nearly_a_setting_is_pointed_out(world):
     warnings = world.load(env={"FLEET_MAX_CONCURENT": "5", "FLEET_TASK_ID": "t-1"}).warnings
     assert warnings == (
-        "FLEET_MAX_CONCURENT: is not a setting. Did you mean FLEET_MAX_CONCURRENT?",
+        "FLEET_MAX_CONCURENT: is not a setting. Did you mean 'FLEET_MAX_CONCURRENT'?",
     )
 
 

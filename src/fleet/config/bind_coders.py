@@ -12,8 +12,8 @@ from fleet.domain.fleet import CODERS, OwnCoder, Spot
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.config.declared import Declared
-    from fleet.config.keys.key import Path
+    from fleet.config.bind import Declared
+    from fleet.config.keys.table import Path
 
 GROUP = "fleet.coders"  # of entry points
 SAYS = (

@@ -10,7 +10,7 @@ from fleet.domain.fleet import Model, Node, Serving
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.config.declared import Declared
+    from fleet.config.bind import Declared
 
 
 class Models:

@@ -6,35 +6,51 @@ default < user ($FLEET_HOME/config.yaml) < project (fleet.yaml) < environment < 
 
 from __future__ import annotations
 
-from fleet.config.keys.coders import CODER_KEYS
-from fleet.config.keys.key import (
-    ANYWHERE,
-    DEFAULT,
-    ENVIRONMENT,
-    FILES,
-    FLAG,
-    LAYERS,
-    NOT_PROJECT,
-    PROJECT,
-    RUNS,
-    SENDS,
-    STORES,
-    USER,
-    WIDENS,
-    WRITES,
-    Key,
-    Path,
-)
-from fleet.config.keys.key import in_files as _in_files
-from fleet.config.keys.workspaces import WORKSPACE_KEYS
+from typing import Any, TypeAlias
+
 from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import NODE_KINDS, PERMISSIONS, RUN_ROLES
 
-__all__ = [
-    "ANYWHERE", "DECLARED", "DEFAULT", "ENVIRONMENT", "FILES", "FLAG", "IGNORED", "KEYS", "LAYERS",
-    "MOVED", "NAMES", "NOT_PROJECT", "PROJECT", "RUNS", "SENDS", "SETTINGS", "STORES", "USER",
-    "WIDENS", "WRITES", "Key", "NameRule", "Path",
-]  # fmt: skip
+DEFAULT, USER, PROJECT, ENVIRONMENT, FLAG = LAYERS = (
+    "default",
+    "user",
+    "project",
+    "environment",
+    "flag",
+)
+ANYWHERE = (USER, PROJECT, ENVIRONMENT, FLAG)
+FILES = (USER, PROJECT, FLAG)  # a path with a chosen name has no environment variable
+NOT_PROJECT = (USER, ENVIRONMENT, FLAG)  # one supervisor serves many projects
+
+RUNS = "it runs commands"
+WIDENS = "it widens what an agent may do"
+SENDS = "it decides where data or keys are sent"
+WRITES = "it decides where files are written"
+STORES = "it chooses the store"
+
+Path: TypeAlias = tuple[str, ...]
+
+
+class Key(NamedTuple):
+    """`also` are older names for the last word of the path, with the same meaning."""
+
+    path: str
+    kind: str
+    default: Any
+    doc: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ANYWHERE
+    trust: str = ""  # why a project's value counts only after `fleet trust`
+    harmless: tuple[Any, ...] = ()  # values that need no trust, besides the default
+    also: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()  # variables that are read besides our own
+
+
+def _in_files(path: str, kind: str, default: Any, doc: str, **rest: Any) -> Key:
+    return Key(path, kind, default, doc, layers=FILES, **rest)
+
 
 SETTINGS = (
     Key(
@@ -172,7 +188,43 @@ SETTINGS = (
     Key(
         "workspace.quick", "flag", False, "Copy the credential files but skip the set-up commands."
     ),
-    *WORKSPACE_KEYS,
+    Key(
+        "workspace.branch_pattern",
+        "pattern",
+        "",
+        "A regular expression that the name of every new branch must match as a whole; empty: any.",
+    ),
+    Key(
+        "workspace.teardown",
+        "texts",
+        (),
+        "Shell commands run in a worktree, in order, before it is removed. One that fails is told "
+        "of, and the rest goes on. Each may take `setup_timeout`.",
+        trust=RUNS,
+    ),
+    Key(
+        "workspace.ports",
+        "whole",
+        0,
+        "How many ports each workspace has to itself on this host, from `$FLEET_PORT_BASE` on.",
+        low=0,
+        high=100,
+    ),
+    Key(
+        "workspace.pool",
+        "whole",
+        4,
+        "How many used worktrees of each repository are kept for the next tasks; 0 is none.",
+        low=0,
+        high=1000,
+    ),
+    Key(
+        "workspace.pool_ignored",
+        "choice",
+        "keep",
+        "What becomes of files that git ignores when a worktree is kept for the next task.",
+        choices=("keep", "clean"),
+    ),
     Key(
         "tmux.prefix",
         "word",
@@ -355,7 +407,48 @@ DECLARED = (
         "The program and its arguments, for the coders `command` and `acp`.",
         trust=RUNS,
     ),
-    *CODER_KEYS,
+    _in_files(
+        "coders.*.command",
+        "texts",
+        (),
+        "The program and its arguments. `{prompt}`, `{model}`, `{instructions}`, "
+        "`{instructions_file}`, `{permissions}` and `{gateway}` in it are replaced; without "
+        "`{prompt}` the prompt is its standard input. An argument that would be empty is left "
+        "out, with the flag before it.",
+        trust=RUNS,
+    ),
+    _in_files(
+        "coders.*.resume",
+        "texts",
+        (),
+        "The command for a conversation that goes on: as `command`, with `{session}`. Without it "
+        "every run is a new conversation.",
+        trust=RUNS,
+    ),
+    _in_files(
+        "coders.*.says.*",
+        "line",
+        None,
+        "For a program that prints a JSON object on every line: where in it stands `session`, `text`, `thinking`, `tool`, "
+        "`tool_result`, `error`, `result`, `failed`, `input`, `output`, `cached`, `context` or "
+        "`usd`. The value is a path such as `message.text`; before it may stand conditions, as in "
+        "`type=result response.text`. With nothing said here its output is text.",
+    ),
+    _in_files(
+        "coders.*.counts",
+        "choice",
+        "each",
+        "Whether a line's `input`, `output`, `cached` and `usd` are of `each` reply, and add up, "
+        "or the `total` of the run so far.",
+        choices=("each", "total"),
+    ),
+    _in_files(
+        "coders.*.window",
+        "whole",
+        128_000,
+        "Tokens of its context, where the model is not one of `models`.",
+        low=1,
+    ),
     _in_files("mcp_servers.*.command", "line", None, "The program that serves it.", trust=RUNS),
     _in_files("mcp_servers.*.args", "texts", (), "The program's arguments.", trust=RUNS),
     _in_files("mcp_servers.*.env.*", "private", None, "Variables for the program.", trust=RUNS),

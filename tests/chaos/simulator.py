@@ -24,7 +24,7 @@ from fleet.domain.task import ENDED, Join, Limits, Spec, Task, TaskState
 from fleet.operations.catalogue import Context, perform
 from fleet.operations.messages.ask_answer_send import Answer, SendWords
 from fleet.operations.tasks.change import CancelTask, PauseTask, ResumeTask, RetryTask
-from fleet.operations.tasks.parents import parent_changes
+from fleet.operations.tasks.commit import parent_changes
 from fleet.ports import Put, TaskQuery
 from fleet.supervisor.parts import Here, Parts
 from fleet.supervisor.supervisor import LEASE, Supervisor

@@ -17,7 +17,7 @@ from fleet.domain.task import Retry, claim
 from fleet.operations.catalogue import Context, perform
 from fleet.operations.messages.ask_answer_send import Ask
 from fleet.operations.tasks.change import AddTask
-from fleet.operations.tasks.parents import parent_changes
+from fleet.operations.tasks.commit import parent_changes
 from fleet.operations.tasks.show import ShowTask
 from fleet.ports import ChangedFile, CommitRow, MergeRow, PushRow, Put, WorktreeRow
 from fleet.supervisor.attempt.settle import end_run

@@ -24,8 +24,7 @@ from fleet.operations.shared.names import (
     the_question,
     the_task,
 )
-from fleet.operations.tasks.commit import decided
-from fleet.operations.tasks.parents import parent_changes
+from fleet.operations.tasks.commit import decided, parent_changes
 from fleet.ports import Put
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import clean_text, some_text, the_task
 from fleet.operations.tasks.assign import must_be_theirs
 from fleet.operations.tasks.check_spec import check_spec
-from fleet.operations.tasks.commit import decided, write_task
+from fleet.operations.tasks.commit import children, decided, write_task
 from fleet.operations.tasks.dependencies import needed
-from fleet.operations.tasks.parents import children
 from fleet.operations.tasks.rows import TaskRow, choice_of, rows
 from fleet.ports import Put, Same
 

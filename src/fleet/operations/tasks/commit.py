@@ -1,4 +1,4 @@
-"""The one way in which an operation writes a task."""
+"""Writing a task: with its parents, which follow it, and the words that no run will hear any more."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import Refused
-from fleet.domain.task import Task
-from fleet.operations.tasks.parents import parent_changes
+from fleet.domain.message import MessageKind, MessageState, refused
+from fleet.domain.task import Task, TaskState, join
 from fleet.operations.tasks.rows import rows
-from fleet.operations.tasks.unheard_words import refused_words
-from fleet.ports import Put
+from fleet.ports import Put, TaskQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +17,10 @@ if TYPE_CHECKING:
     from fleet.domain.event import Kind
     from fleet.operations.catalogue import Context
     from fleet.operations.tasks.rows import TaskRow
-    from fleet.ports import Change
+    from fleet.ports import Change, Store
+
+MAX_CHILDREN = 10_000
+OVER = {TaskState.CANCELLED, TaskState.DONE}
 
 
 def write_task(
@@ -41,3 +43,33 @@ def decided(task: Task) -> Iterator[None]:
     except Refused as error:
         error.fix = error.fix or f"`fleet show {task.id}` tells its story."
         raise
+
+
+def children(store: Store, task: Task) -> list[Task]:
+    """Those it is made of, oldest first."""
+    if task.join is None:
+        return []
+    return store.tasks(TaskQuery(parent=task.id, limit=MAX_CHILDREN, oldest_first=True))
+
+
+def parent_changes(store: Store, child: Task, *, now: int) -> list[Change]:
+    """Every parent is written, also one that stays as it is: two last children must meet there."""
+    changes: list[Change] = []
+    while child.parent:
+        parent = store.task(child.parent)
+        others = [s for s in children(store, parent) if s.id != child.id]
+        child = join(parent, [*others, child], now=now)
+        changes.append(Put(child))
+    return changes
+
+
+def refused_words(store: Store, task: Task, *, now: int) -> list[Change]:
+    """Words that no run will hear, for the task has ended; a failed one may be tried again."""
+    if task.state not in OVER:
+        return []
+    why = f"{task.id} was {task.state} before anybody heard it."
+    return [
+        Put(refused(m, why, at=now))
+        for m in store.messages(task.id)
+        if m.kind is MessageKind.WORDS and m.state is MessageState.OPEN
+    ]

@@ -14,7 +14,7 @@ from fleet.domain.task import Mode, Spec  # whoever decodes a reply reads its ty
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.rows import MessageRow, message_row
 from fleet.operations.shared.names import the_task
-from fleet.operations.tasks.parents import children
+from fleet.operations.tasks.commit import children
 from fleet.operations.tasks.rows import TaskRow, UsageRow, choice_of, rows, usage_row
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import new_entry, page, the_team
 from fleet.operations.shared.names import clean_text, the_task
 from fleet.operations.tasks.change import AddTask, CancelTask, cancel, new_task
-from fleet.operations.tasks.commit import write_task
-from fleet.operations.tasks.parents import children
+from fleet.operations.tasks.commit import children, write_task
 from fleet.ports import Put
 
 if TYPE_CHECKING:

@@ -18,9 +18,7 @@ from fleet.domain.run import Ending, Outcome, Run, RunState
 from fleet.domain.task import SECOND, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
 from fleet.ports import Look, Presence, Put
-from fleet.supervisor.attempt.blame import blame, wished
 from fleet.supervisor.attempt.gate import Gate, gate_name
-from fleet.supervisor.attempt.heard import changes_of
 from fleet.supervisor.attempt.limits import (
     Silence,
     Steady,
@@ -31,10 +29,10 @@ from fleet.supervisor.attempt.limits import (
 )
 from fleet.supervisor.attempt.progress import Reporting
 from fleet.supervisor.attempt.prompt import has_asked, news_for, session_of
-from fleet.supervisor.attempt.settle import end_run, is_recorded
+from fleet.supervisor.attempt.settle import blame, end_run, is_recorded, wished
 from fleet.supervisor.attempt.site import last_started, site_of
 from fleet.supervisor.attempt.start import Starting
-from fleet.supervisor.attempt.words import Speaking
+from fleet.supervisor.attempt.words import Speaking, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,7 @@
-"""The one commit that ends a run: the run, its task, the capacity it held, its parents, the facts."""
+"""The one commit that ends a run: the run, its task, its slots, its parents, the events.
+
+And whose doing the ending is: the run's own, a person's, or that of the node it needed.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,18 @@ from fleet.domain.budget import OPTIONS
 from fleet.domain.errors import Conflict, Unavailable
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState
-from fleet.domain.run import Ending, Outcome, Run, Slots, end, release
+from fleet.domain.run import Ending, Outcome, Run, Slots, Wanted, end, release
 from fleet.domain.schedule import credential
 from fleet.domain.task import RATE_LIMIT_PAUSE, Retry, TaskState, settle
-from fleet.operations.tasks.parents import parent_changes
-from fleet.operations.tasks.unheard_words import refused_words
+from fleet.operations.tasks.commit import parent_changes, refused_words
 from fleet.ports import Change, Put, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fleet.domain.fleet import Fleet
     from fleet.domain.task import Task
+    from fleet.ports import Nodes
 
 TRIES = 50
 
@@ -116,3 +120,27 @@ def _follow_up(
 
 def _event(kind: Kind, run: Run, at: int, **data: object) -> Event:
     return Event(kind, run.task, SUPERVISOR, at, run.id, {k: str(v) for k, v in data.items()})
+
+
+def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes) -> Outcome:
+    """A run whose node went down did not fail: it costs no attempt."""
+    node = fleet.nodes.get(run.choice.node)
+    if node is None or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
+        return outcome
+    pulse = nodes.pulse(node)
+    if pulse.up is not False:
+        return outcome
+    why = f"Its node {node.name} is down ({pulse.why}). {outcome.detail}"
+    return replace(outcome, ending=Ending.LOST, detail=why)
+
+
+def wished(run: Run, otherwise: Ending) -> Ending:
+    """What somebody wanted of a run that never started counts, not why it could not."""
+    match run.wanted:
+        case Wanted.CANCEL:
+            return Ending.CANCELLED
+        case Wanted.STOP:
+            return Ending.STOPPED
+        case Wanted.YIELD:
+            return Ending.YIELDED
+    return otherwise

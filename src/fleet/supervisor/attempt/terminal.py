@@ -16,8 +16,8 @@ from fleet.domain.event import Kind
 from fleet.domain.task import SECOND, Mode
 from fleet.ports import InTerminal, ScreenState
 from fleet.supervisor.attempt.attempt import Attempt
-from fleet.supervisor.attempt.heard import note_heard, unread
 from fleet.supervisor.attempt.limits import out_of_time, spent_up
+from fleet.supervisor.attempt.words import note_heard, unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

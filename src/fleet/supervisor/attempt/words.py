@@ -1,10 +1,17 @@
-"""Words that were sent to a run: told to its coder one at a time, and confirmed once heard."""
+"""Words that were sent to a run: told to its coder one at a time, and confirmed once heard.
+
+That a run heard them, and read what they tell of, is one commit.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.supervisor.attempt.heard import note_heard, unread
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.event import Event, Kind
+from fleet.domain.message import delivered
+from fleet.operations.messages.deliver import is_read, read_marks
+from fleet.ports import Put
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
     from fleet.domain.run import Run
     from fleet.domain.transcript import Conversation
-    from fleet.ports import Listener
+    from fleet.ports import Change, Listener, Store
     from fleet.supervisor.parts import Parts
 
 KEY = "words "
@@ -63,3 +70,25 @@ class Speaking:
             keys = self._parts.launcher.told(self._run)
             self._told = [key for key in keys if key.startswith(KEY)]
         return self._told
+
+
+def changes_of(store: Store, run: Run, message: Message, *, now: int) -> list[Change]:
+    marks = read_marks(store, message, run.id, now=now)
+    return [Put(delivered(message, at=now)), *marks]
+
+
+def note_heard(store: Store, run: Run, message: Message) -> None:
+    now = store.now()
+    fact = Event(Kind.MESSAGE_HEARD, run.task, SUPERVISOR, now, run.id, {"message": message.id})
+    store.commit(changes_of(store, run, message, now=now), [fact])
+
+
+def unread(store: Store, run: Run, waiting: Sequence[Message]) -> list[Message]:
+    """Without those that tell of what it has found and read by itself: it hears nothing twice."""
+    left = []
+    for message in waiting:
+        if is_read(store, message, run.id):
+            note_heard(store, run, message)
+        else:
+            left.append(message)
+    return left

@@ -1,4 +1,4 @@
-"""Who somebody is by the environment, and the token that says so to a server of this home."""
+"""Who types a command, by the environment."""
 
 from __future__ import annotations
 
@@ -34,26 +34,3 @@ def user(env: Mapping[str, str]) -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return str(os.getuid())
-
-
-def mint(key: bytes, actor: Actor, *, seconds: float) -> str:
-    """A token like those of `fleet.server.tokens`, with nothing to load for it."""
-    import hashlib
-    import hmac
-    import json
-    import time
-
-    now = int(time.time())
-    claims = {
-        "jti": os.urandom(8).hex(), "aud": "fleet", "iat": now, "exp": now + int(seconds),
-        "sub": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run,
-    }  # fmt: skip
-    head, body = ({"alg": "HS256", "typ": "JWT"}, claims)
-    signed = ".".join(_part(json.dumps(each).encode()) for each in (head, body))
-    return f"{signed}.{_part(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"
-
-
-def _part(data: bytes) -> str:
-    import base64
-
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

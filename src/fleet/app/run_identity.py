@@ -1,4 +1,4 @@
-"""Who a run is in its team, and what lets its coder reach this home's server as that."""
+"""A run's identity in its team, and the token by which its coder uses this home's server."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ def server_env(app: App, run_id: str) -> dict[str, str]:
     """Where the server is and a token of the run's own; nothing when none runs that takes it."""
     if not (app.home.path / SERVING).exists():
         return {}
-    from fleet.app.identity import mint
-    from fleet.app.server_process import server_key, serving_at
+    from fleet.app.server_process import own_token, serving_at
 
     secret = app.env.get("JWT_SECRET", "")
     url = serving_at(app.home.path, secret)
     if not url:
         return {}
-    token = mint(server_key(app.home.path, secret), actor_of(app, run_id), seconds=LASTS)
+    token = own_token(app.home.path, actor_of(app, run_id), seconds=LASTS, secret=secret)
     return {"FLEET_RUN_SERVER": f"{url}/mcp", "FLEET_RUN_BEARER": token}

@@ -47,12 +47,11 @@ def _own_token(app: App, url: str) -> str:
             fix="Set FLEET_TOKEN; `fleet token create NAME` makes one, where the server runs.",
             code="no_token",
         )
-    from fleet.app.identity import mint
-    from fleet.app.server_process import server_key
+    from fleet.app.server_process import own_token
 
     here = App(app.cwd, app.env, config_file=app.config_file, flags=app.flags)
-    key = server_key(app.home.path, app.env.get("JWT_SECRET", ""))
-    return mint(key, here.actor, seconds=LASTS)
+    secret = app.env.get("JWT_SECRET", "")
+    return own_token(app.home.path, here.actor, seconds=LASTS, secret=secret)
 
 
 def _place(url: str) -> tuple[str, int | None]:

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from fleet.adapters.processes.service import Service, within
 from fleet.adapters.processes.supervisor_process import BOOT, PACKAGE, born
 from fleet.base import machine
 from fleet.base.files import write_atomically, write_once
+from fleet.domain.access import claims_of
 from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     from typing import IO
 
     from fleet.app import App
+    from fleet.domain.access import Actor
 
 __all__ = [
     "Service",
     "begin",
     "check_store",
     "noted",
+    "own_token",
     "server_key",
     "service_of",
     "serving_at",
@@ -59,6 +63,13 @@ def signed(home: Path, claims: dict[str, Any], secret: str = "") -> str:
     import jwt  # start-up time
 
     return jwt.encode(claims, server_key(home, secret), algorithm="HS256")
+
+
+def own_token(home: Path, actor: Actor, *, seconds: float, secret: str = "") -> str:
+    """A token of this home's server, whose key we can read, for this actor."""
+    at = int(time.time())
+    claims = claims_of(actor, secrets.token_hex(8), at=at, until=at + int(seconds))
+    return signed(home, claims, secret)
 
 
 def begin(service: Service, words: Sequence[str], *, port: int, cwd: Path) -> Popen[bytes]:

@@ -11,20 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fleet.domain.errors import FleetError
-from fleet.server.http.codec import encode, named, request_of
+from fleet.server.http.codec import encode
 from fleet.server.http.guard import BadBody, refused_body
 from fleet.server.http.problem import TYPE, problem, problem_of, status_of
 from fleet.server.mcp.tool_steps import Who
-from fleet.server.mcp.tools import steps_of
+from fleet.server.mcp.tools import run_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from fleet.domain.access import Actor
-    from fleet.operations.catalogue import Operation
+    from fleet.server.mcp.tools import Perform, ToolReply
 
     Scope = MutableMapping[str, Any]
-    Perform = Callable[[Operation, Actor, Any], Awaitable[Any]]
 
 ACTOR = "fleet.actor"
 SDK = "fleet.server.mcp.sdk"
@@ -53,15 +52,8 @@ class Mcp:
         except BadBody as error:
             await refused_body(error)(scope, receive, send)
 
-    async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> Any:
-        """What the tool's operations reply; of several, by their keys."""
-        steps = steps_of(name, Who(actor, self._place), given)
-        replies = {}
-        for step in steps:
-            operation = named(step.operation)
-            asked = request_of(operation, step.fields)
-            replies[step.key] = await self._perform(operation, actor, asked)
-        return replies[""] if list(replies) == [""] else replies
+    async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
+        return await run_tool(self._perform, Who(actor, self._place), name, given)
 
     async def _ready(self) -> Any:
         async with self._begun:

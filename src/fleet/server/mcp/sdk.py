@@ -9,19 +9,16 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from fleet import __version__
-from fleet.domain.errors import FleetError
-from fleet.server.http.codec import ENCODER
 from fleet.server.mcp.http import ACTOR
-from fleet.server.mcp.tools import shown_to
+from fleet.server.mcp.tools import ABOUT, shown_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from fleet.domain.access import Actor
+    from fleet.server.mcp.tools import ToolReply
 
-    Call = Callable[[Actor, str, Mapping[str, Any]], Awaitable[Any]]
-
-ABOUT = "Coordinate with the other agents and the people of your team."
+    Call = Callable[[Actor, str, Mapping[str, Any]], Awaitable[ToolReply]]
 
 
 def manager(call: Call) -> StreamableHTTPSessionManager:
@@ -35,13 +32,11 @@ def manager(call: Call) -> StreamableHTTPSessionManager:
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         actor = context.request.scope[ACTOR]
-        try:
-            reply = await call(actor, params.name, params.arguments or {})
-        except FleetError as error:
-            said = f"{error.message} {error.fix}".strip()
-            return _result({"code": error.code, "message": error.message}, said, failed=True)
-        text = ENCODER.encode(reply).decode()
-        return _result(None, text)
+        reply = await call(actor, params.name, params.arguments or {})
+        content: list[Any] = [types.TextContent(type="text", text=reply.text)]
+        return types.CallToolResult(
+            content=content, structured_content=reply.data, is_error=reply.failed
+        )
 
     server: Server[Any] = Server(
         "fleet",
@@ -51,8 +46,3 @@ def manager(call: Call) -> StreamableHTTPSessionManager:
         on_call_tool=call_tool,
     )
     return StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-
-
-def _result(data: Any, text: str, *, failed: bool = False) -> types.CallToolResult:
-    content: list[Any] = [types.TextContent(type="text", text=text)]
-    return types.CallToolResult(content=content, structured_content=data, is_error=failed)

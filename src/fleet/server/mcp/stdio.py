@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 from fleet import __version__
 from fleet.app import App
 from fleet.client import Client
-from fleet.domain.errors import FleetError
 from fleet.operations.team.members import BeSeen
-from fleet.server.http.codec import ENCODER, named, request_of
+from fleet.server.http.codec import ENCODER
 from fleet.server.mcp.tool_steps import Who
-from fleet.server.mcp.tools import shown_to, steps_of
+from fleet.server.mcp.tools import ABOUT, run_tool, shown_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
-ABOUT = "Coordinate with the other agents and the people of your team."
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Operation
+    from fleet.server.mcp.tools import ToolReply
+
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # newest first
 NO_METHOD, BAD_PARAMS = -32601, -32602
 
@@ -59,23 +61,26 @@ class Here:
         return _encoded(said | {"result": result})
 
     def _called(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            reply = self._reply(name, given)
-        except FleetError as error:
-            text = f"{error.message} {error.fix}".strip()
-            data = {"code": error.code, "message": error.message}
-            return {"content": [_text(text)], "structuredContent": data, "isError": True}
-        return {"content": [_text(ENCODER.encode(reply).decode())], "isError": False}
+        who = Who(self._actor, self._place)
+        text, data, failed = _finished(run_tool(self._perform, who, name, given))
+        found = {"content": [{"type": "text", "text": text}], "isError": failed}
+        return found if data is None else {**found, "structuredContent": data}
 
-    def _reply(self, name: str, given: Mapping[str, Any]) -> Any:
+    async def _perform(self, _operation: Operation, _actor: Actor, request: Any) -> Any:
         if not self._seen:
             self._seen = True
             self._client.call(BeSeen())
-        replies = {}
-        for step in steps_of(name, Who(self._actor, self._place), given):
-            request = request_of(named(step.operation), step.fields)
-            replies[step.key] = self._client.call(request)
-        return replies[""] if list(replies) == [""] else replies
+        return self._client.call(request)
+
+
+def _finished(run: Coroutine[Any, Any, ToolReply]) -> ToolReply:
+    """What it returns, of a coroutine that never waits: no event loop has to be loaded for it."""
+    try:
+        run.send(None)
+    except StopIteration as done:
+        reply: ToolReply = done.value
+        return reply
+    raise RuntimeError("It waited.")
 
 
 def _greeting(wanted: str) -> dict[str, Any]:
@@ -89,10 +94,6 @@ def _greeting(wanted: str) -> dict[str, Any]:
 
 def _described(tool: Any) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.about, "inputSchema": tool.schema()}
-
-
-def _text(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}
 
 
 def _error(code: int, message: str) -> dict[str, Any]:

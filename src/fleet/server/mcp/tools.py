@@ -1,19 +1,49 @@
-"""The tools that agents see: each says one or more of the declared operations, and nothing else."""
+"""The tools that agents see, and how one is run: as one or more of the declared operations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import GRANTS, Role, allow
-from fleet.domain.errors import BadInput
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, FleetError
+from fleet.server.http.codec import ENCODER, named, request_of
 from fleet.server.mcp.tool_table import TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Operation
     from fleet.server.mcp.tool_steps import Step, Who
     from fleet.server.mcp.tool_table import Tool
+
+    Perform = Callable[[Operation, Actor, Any], Awaitable[Any]]
+
+ABOUT = "Coordinate with the other agents and the people of your team."
+
+
+class ToolReply(NamedTuple):
+    """What the caller of a tool is shown; `data` is for its program, None when there is no more."""
+
+    text: str
+    data: dict[str, str] | None = None
+    failed: bool = False
+
+
+async def run_tool(perform: Perform, who: Who, name: str, given: Mapping[str, Any]) -> ToolReply:
+    """What the tool's operations reply; of several, by their keys."""
+    replies: dict[str, Any] = {}
+    try:
+        for step in steps_of(name, who, given):
+            operation = named(step.operation)
+            request = request_of(operation, step.fields)
+            replies[step.key] = await perform(operation, who.actor, request)
+    except FleetError as error:
+        text = f"{error.message} {error.fix}".strip()
+        return ToolReply(text, {"code": error.code, "message": error.message}, failed=True)
+    reply = replies[""] if list(replies) == [""] else replies
+    return ToolReply(ENCODER.encode(reply).decode())
 
 
 def shown_to(actor: Actor) -> list[Tool]:

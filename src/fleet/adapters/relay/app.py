@@ -138,7 +138,7 @@ class Relay:
             raise asyncio.CancelledError from None
         finally:
             await reply.quiet()
-            trace.total = time.monotonic() - began
+            trace.times = trace.times._replace(total=time.monotonic() - began)
             self.traces.add(trace)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.relay.line import NoNode
 from fleet.adapters.relay.talk import Ended, Kept, Talk
-from fleet.adapters.relay.trace_log import Trace
 from fleet.adapters.relay.wires import cost, tokens
 from fleet.domain.nodes.breaker import Result
+from fleet.domain.nodes.trace import Trace
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -45,7 +45,9 @@ class Forward:
             except NoNode as error:
                 return await self._refused(error)
             finally:
-                self.trace.wait += time.monotonic() - waiting
+                times = self.trace.times
+                waited = times.wait + time.monotonic() - waiting
+                self.trace.times = times._replace(wait=waited)
             self._chosen(grant)
             ended = await self._attempt(grant)
             if ended.response is not None:
@@ -107,12 +109,11 @@ class Forward:
 
     def _count(self, talk: Talk) -> None:
         count = tokens(talk.ear.counts)
-        self.trace.prompt_tokens = count.prompt or self.asked.prompt_tokens
-        self.trace.output_tokens = count.output
-        self.trace.cached_tokens = count.cached
+        self.trace.tokens = count._replace(prompt=count.prompt or self.asked.prompt_tokens)
         self.trace.cost = cost(talk.ear.counts)
         if talk.first:
-            self.trace.ttft = talk.first - self.began
+            first = talk.first - self.began
+            self.trace.times = self.trace.times._replace(first=first)
 
     async def _refused(self, error: NoNode) -> web.StreamResponse:
         """With what a node said, if one said anything; else that there is none."""

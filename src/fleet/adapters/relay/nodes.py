@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.relay.plan import speed_key
-from fleet.adapters.relay.wires import Clock, Tokens, timing, tokens
+from fleet.adapters.relay.wires import Clock, timing, tokens
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes import prompt_cache as prefix
 from fleet.domain.nodes import speed as paces
@@ -15,6 +15,7 @@ from fleet.domain.nodes.breaker import Breaker, Result, State
 from fleet.domain.nodes.line import Choice, Place, Room, remaining, with_first
 from fleet.domain.nodes.route import Standing
 from fleet.domain.nodes.speed import Pace
+from fleet.domain.nodes.trace import Tokens
 
 if TYPE_CHECKING:
     import asyncio

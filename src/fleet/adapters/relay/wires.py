@@ -13,6 +13,7 @@ from typing import Any
 from fleet.domain.data import NamedTuple
 from fleet.domain.nodes.kinds import ANTHROPIC, OLLAMA, OPENAI, kind_of
 from fleet.domain.nodes.speed import Timing
+from fleet.domain.nodes.trace import Tokens
 
 PING = b": ping\n\n"
 MOST_COUNTED = 1e15  # of tokens or nanoseconds: eleven days
@@ -167,12 +168,6 @@ class Ear:
                     self.counts.setdefault(key, {}).update(part[key])
         if "eval_count" in said or "prompt_eval_count" in said:
             self.counts["ollama"] = said
-
-
-class Tokens(NamedTuple):
-    prompt: int = 0
-    output: int = 0
-    cached: int = 0
 
 
 def tokens(counts: dict[str, Any]) -> Tokens:

@@ -1,9 +1,10 @@
-"""A request as the relay recorded it, read from one line of its traces."""
+"""What the relay records of a request, as one line that is written and read here."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 FARTHEST = 2.5e17  # microseconds: the year 9892, and a number that is none is not below it
-WORDS = ("agent", "session", "model", "node", "upstream", "wire", "outcome")
+WORDS = ("agent", "session", "model", "wire", "node", "upstream")
+TIMES = ("wait", "ttft", "total")  # what a line calls the times, in their order
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 OF_THE_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
@@ -36,23 +38,28 @@ class Times(NamedTuple):
     total: float = 0.0
 
 
-class Trace(NamedTuple):
-    """`at` in UTC microseconds. `cost` in dollars; None where the node does not say it."""
+@dataclass(slots=True)
+class Trace:
+    """The relay fills it in as it goes. No prompt, no reply and no key is in it.
+
+    `at` in UTC microseconds. `cost` in dollars; None where the node does not say it. `why`: the
+    estimates, and what went wrong.
+    """
 
     at: int
-    agent: str
-    session: str
-    model: str
-    node: str
-    upstream: str
-    wire: str
-    tokens: Tokens
-    times: Times
-    cost: float | None
-    retries: int
-    outcome: str  # ok, cancelled, failed or refused
-    status: int
-    why: Mapping[str, Any]
+    agent: str = ""
+    session: str = ""
+    model: str = ""
+    wire: str = ""
+    node: str = ""
+    upstream: str = ""
+    tokens: Tokens = field(default_factory=Tokens)
+    times: Times = field(default_factory=Times)
+    cost: float | None = None
+    retries: int = 0
+    outcome: str = "failed"  # ok, cancelled, failed or refused
+    status: int = 0
+    why: dict[str, Any] = field(default_factory=dict)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -88,6 +95,17 @@ class Wanted(NamedTuple):
         )
 
 
+def written(trace: Trace) -> str:
+    """The line without its end; `read` reads it."""
+    held: dict[str, Any] = {"at": trace.at}
+    held |= {name: getattr(trace, name) for name in WORDS}
+    held |= {f"{name}_tokens": count for name, count in trace.tokens._asdict().items()}
+    held |= {name: round(took, 6) for name, took in zip(TIMES, trace.times, strict=True)}
+    held["cost"] = None if trace.cost is None else round(trace.cost, 6)
+    held |= {name: getattr(trace, name) for name in ("retries", "outcome", "status", "why")}
+    return json.dumps(held, ensure_ascii=False)
+
+
 def read(line: str | bytes) -> Trace | None:
     """None for what is no trace: a line that was torn, or that somebody wrote into the file."""
     try:
@@ -103,9 +121,10 @@ def read(line: str | bytes) -> Trace | None:
         at=held["at"],
         **{name: _word(held.get(name)) for name in WORDS},
         tokens=Tokens(*(_whole(held.get(f"{name}_tokens")) for name in Tokens._fields)),
-        times=Times(*(_number(held.get(name)) for name in ("wait", "ttft", "total"))),
+        times=Times(*(_number(held.get(name)) for name in TIMES)),
         cost=_number(cost) if isinstance(cost, (int, float)) else None,
         retries=_whole(held.get("retries")),
+        outcome=_word(held.get("outcome")),
         status=_whole(held.get("status")),
         why=why if isinstance(why, dict) else {},
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from fleet.domain.errors import BadInput
-from fleet.domain.nodes.trace import Tokens, Wanted, chosen, read, since
+from fleet.domain.nodes.trace import Times, Tokens, Trace, Wanted, chosen, read, since, written
 
 NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
 HOUR = 3_600_000_000
@@ -23,6 +23,29 @@ def test_a_line_is_read_and_what_it_does_not_say_is_nothing():
     assert trace.tokens == Tokens(7, 0, 0)
     assert (trace.cost, trace.tried, trace.error) == (None, ("laptop: no answer",), "late")
     assert trace.estimates == ()
+
+
+def test_what_is_written_is_read_again():
+    trace = Trace(
+        at=5, agent="planner", session="s", model="heavy", wire="openai", node="mini",
+        upstream="qwen", tokens=Tokens(7, 3, 2), times=Times(0.25, 0.5, 1.5), cost=0.01,
+        retries=1, outcome="ok", status=200, why={"failed": ["laptop: no answer"]},
+    )  # fmt: skip
+    assert read(written(trace)) == trace
+    assert read(written(Trace(at=5))) == Trace(at=5)
+
+
+def test_a_line_that_an_earlier_release_wrote_is_read():
+    """Its names and their order are what other programs read, too: they stay."""
+    old = (
+        '{"at": 5, "agent": "planner", "session": "s", "model": "heavy", "wire": "openai", '
+        '"node": "mini", "upstream": "qwen", "prompt_tokens": 7, "output_tokens": 3, '
+        '"cached_tokens": 2, "wait": 0.25, "ttft": 0.5, "total": 1.5, "cost": null, "retries": 0, '
+        '"outcome": "ok", "status": 200, "why": {}}'
+    )
+    trace = read(old)
+    assert (trace.tokens, trace.times) == (Tokens(7, 3, 2), Times(0.25, 0.5, 1.5))
+    assert written(trace) == old
 
 
 @pytest.mark.parametrize(

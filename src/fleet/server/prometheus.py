@@ -80,4 +80,4 @@ def _escaped(text: str) -> str:
 def _number(value: float) -> str:
     if value == float("inf"):
         return "+Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

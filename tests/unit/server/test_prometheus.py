@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import math
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
 from fleet.server.prometheus import Histogram, Metric, Sample, as_rows, exposition
 
 
@@ -28,3 +34,27 @@ def test_a_histogram_counts_what_is_at_most_its_bounds():
         'took_count{way="up"} 3',
     ]
     assert [row["name"] for row in as_rows([metric])] == ["took_sum", "took_count"]
+
+
+@given(text=st.text(), value=st.floats() | st.integers(-(2**53), 2**53))
+@example(text='a"b\\c\nd', value=math.nan)
+def test_prometheus_own_parser_reads_every_label_and_value(text, value):
+    metric = Metric("fleet_x", "gauge", "About x.", (Sample({"of": text}, value),))
+    (family,) = text_string_to_metric_families(exposition([metric]))
+    (sample,) = family.samples
+    assert (family.name, family.type, family.documentation) == ("fleet_x", "gauge", "About x.")
+    assert sample.labels == {"of": text}
+    assert sample.value == value or (math.isnan(value) and math.isnan(sample.value))
+
+
+@given(values=st.lists(st.floats(0, 1e6)))
+def test_prometheus_own_parser_reads_a_histogram(values):
+    took = Histogram((0.1, 1.0))
+    for value in values:
+        took.observe(value)
+    metric = Metric("took", "histogram", "Took.", tuple(took.samples()))
+    (family,) = text_string_to_metric_families(exposition([metric]))
+    read = {(s.name, s.labels.get("le", "")): s.value for s in family.samples}
+    assert read["took_bucket", "1"] == sum(value <= 1 for value in values)
+    assert read["took_bucket", "+Inf"] == read["took_count", ""] == len(values)
+    assert math.isclose(read["took_sum", ""], sum(values))

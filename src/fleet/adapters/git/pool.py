@@ -69,20 +69,6 @@ class Pool:
                 return True
         return False
 
-    def empty(self) -> list[str]:
-        """Remove every parked tree; all that was in them is kept."""
-        gone = []
-        for record in self._records():
-            place = record.with_suffix("")
-            if self._parked(record, place) is not None:
-                self.repo.git("worktree", "remove", "--force", str(place), check=False)
-                gone.append(str(place))
-                record.unlink(missing_ok=True)
-        return gone
-
-    def parked(self) -> list[Path]:
-        return [record.with_suffix("") for record in self._records()]
-
     def _parked(self, record: Path, place: Path) -> Tree | None:
         """None, and the record gone, when it is not there or somebody has changed files in it."""
         with suppress(FleetError, OSError, ValueError, KeyError):

@@ -10,6 +10,17 @@ import pytest
 from tests.postgres import private_postgres
 
 
+def pytest_configure() -> None:
+    """Tests send signals to the programs they start, also under `nohup` or a script's `make test &`.
+
+    Those ignore SIGHUP, or SIGINT and SIGQUIT, and every child would inherit that. A signal that is
+    caught is not ignored by children, and does not end us either.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     with private_postgres() as url:

@@ -266,6 +266,18 @@ def test_a_hang_up_ends_one_in_a_terminal_and_not_one_without(scratch):
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+def test_an_interrupt_that_the_parent_ignores_stops_no_supervisor(scratch):
+    """As in a script: `fleet run &`. Ctrl-C is then the script's alone."""
+    argv = ["/bin/sh", "-c", f"trap '' INT; exec {FLEET} run"]
+    given = {"cwd": scratch.repo, "env": scratch.env, "encoding": "utf-8"}
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, **given) as supervisor:
+        assert "Supervising" in supervisor.stderr.readline()
+        supervisor.send_signal(signal.SIGINT)
+        scratch.wait_for(scratch.add(), "done")
+        supervisor.terminate()
+        assert supervisor.wait(30) == 0
+
+
 def test_closing_the_terminal_in_which_it_was_started_ends_no_detached_one(scratch):
     child, terminal = pty.fork()
     if child == 0:

@@ -224,8 +224,11 @@ def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
     """In the main thread: a signal asks to stop; a second one ends us at once, as it ends anything.
 
     A terminal that is closed asks too. Without one SIGHUP is a reason to look at the settings.
+    What the parent ignores stays ignored: SIGINT as a script's `&` leaves it, SIGHUP as `nohup` does.
     """
-    asking = [signal.SIGINT, signal.SIGTERM]
+    asking = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        asking.append(signal.SIGINT)
 
     def asked(_number: int, _frame: object) -> None:
         for number in asking:
@@ -235,7 +238,7 @@ def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
     def woken(_number: int, _frame: object) -> None:
         wake()
 
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` leaves it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         if has_terminal():
             asking.append(signal.SIGHUP)
         else:

@@ -176,10 +176,10 @@ class Going:
             return True
         return False
 
-    def interrupt(self) -> bool:
-        """Press Ctrl-C; false if something had to be killed."""
+    def end(self, number: int) -> bool:
+        """Send this signal; false if something had to be killed."""
         with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGINT)
+            os.killpg(self.process.pid, number)
         ended = wait_until(self.over)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
@@ -162,6 +163,7 @@ def roles() -> str:
     return "\n".join(["## Roles\n", *head, *(f"{row} |" for row in rows)]) + "\n"
 
 
+@cache
 def said_by() -> dict[str, list[str]]:
     """By the name of a request: the commands whose code makes one."""
     found: dict[str, list[str]] = {}
@@ -183,7 +185,7 @@ def callbacks() -> Iterator[tuple[str, Any]]:
 def called(function: str, module: str, seen: set[str]) -> set[str]:
     """What a function calls, itself or through other functions of the command line."""
     seen.add(function)
-    tree = ast.parse(Path(import_module(module).__file__ or "").read_text(encoding="utf-8"))
+    tree = parsed(module)
     (body,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
     names = {
         node.func.id
@@ -200,6 +202,12 @@ def called(function: str, module: str, seen: set[str]) -> set[str]:
     return seen | names
 
 
+@cache
+def parsed(module: str) -> ast.Module:
+    return ast.parse(Path(import_module(module).__file__ or "").read_text(encoding="utf-8"))
+
+
+@cache
 def functions(module: str) -> set[str]:
     found = inspect.getmembers(import_module(module), inspect.isfunction)
     return {name for name, function in found if function.__module__ == module}

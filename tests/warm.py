@@ -32,7 +32,7 @@ PIPE = 60_000  # bytes that a pipe takes though nobody reads them yet
 _typed: set[object] = set()
 
 
-def type_fleet(words, *, cwd, env, stdin: bytes = b"", timeout: float = 60):
+def type_fleet(words, *, cwd, env, stdin: bytes = b"", timeout: float):
     """Run `fleet` with these words; a subprocess.CompletedProcess with bytes."""
     if len(stdin) < PIPE and _is_warm(words[:1], env):
         return _warm().run([FLEET, *words], cwd=cwd, env=env, stdin=stdin, timeout=timeout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +16,8 @@ from fleet.ports import TaskQuery
 from tests.chaos.invariants import check_now, check_the_end
 from tests.chaos.named_steps import Arm, Step, named
 from tests.contract.checkouts import git
-from tests.contract.launching import until
 from tests.integration.supervised_home import SupervisedHome
+from tests.wait import until
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -44,7 +43,6 @@ SCRIPTS = {
     "words": ("say begun", "write {k}.txt x", "commit {k}", "hear 8", "say bye"),
     "cancelled": ("say begun", "sleep 60"),
 }
-PATIENCE = 30.0
 
 
 class Hit(NamedTuple):
@@ -147,13 +145,9 @@ class CrashingHome:
             until(lambda: self.forker.status(self.pid) is not None, why="the supervisor's end")
             self.pid = 0
 
-    def wait_for(self, what, why: str, timeout: float = PATIENCE) -> None:
+    def wait_for(self, what, why: str) -> None:
         """Meanwhile a person answers, sends words and cancels."""
-        end = time.monotonic() + timeout
-        while not what():
-            assert time.monotonic() < end, f"not within {timeout:.0f} s: {why}\n{self.story()}"
-            self.mind()
-            time.sleep(0.01)
+        until(lambda: what() or self.mind(), why=lambda: f"{why}\n{self.story()}")
 
     def mind(self) -> None:
         call = self.supervised.client.call
@@ -214,7 +208,7 @@ class CrashingHome:
         """With a healthy supervisor everything ends, and all that must be there is, once."""
         self.start()
         self.wait_for(self.supervises, "a healthy supervisor")
-        self.wait_for(self.all_over, "the end of every task", timeout=60)
+        self.wait_for(self.all_over, "the end of every task")
         self.wait_for(lambda: not self.supervised.strays(), "the end of every process")
         os.kill(self.pid, signal.SIGTERM)
         self.wait_for(lambda: self.forker.status(self.pid) is not None, "its own end")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from tests.chaos.named_steps import HERE, ROOT
+from tests.wait import LIMIT
 
 
 class SupervisorForker:
@@ -36,4 +37,4 @@ class SupervisorForker:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(LIMIT)

@@ -85,7 +85,7 @@ def finish(crashing: CrashingHome) -> None:
     """By the supervisor that was there all the time."""
     crashing.touched = dict.fromkeys(crashing.kinds, "disk")
     crashing.loose |= {"asks", "gate"}  # its coder or its gate may not have been able to write
-    crashing.wait_for(crashing.all_over, "the end of every task", timeout=60)
+    crashing.wait_for(crashing.all_over, "the end of every task")
     crashing.wait_for(lambda: not crashing.supervised.strays(), "the end of every process")
     assert crashing.forker.status(crashing.pid) is None
     crashing.kill()
@@ -130,6 +130,8 @@ def test_a_disk_that_gets_full_and_free_again_at_any_time_loses_nothing(crashing
     for kind in ("plain", "dependent", "gate", "asks", "words", "spawns", "lingers"):
         crashing.add(kind)
     crashing.start()
+    # With a full disk it cannot open its store, and rightly refuses to start.
+    crashing.wait_for(crashing.supervises, "the supervisor")
     filler = crashing.supervised.place / "a.filler"
     for _ in range(8):
         time.sleep(rng.uniform(0.0, 0.5))

@@ -16,8 +16,8 @@ import pytest
 from fleet.base import machine
 from fleet.domain.run import RunState
 from fleet.domain.task import MAX_LOSSES, TaskState
-from tests.contract.launching import until
 from tests.integration.supervised_home import SupervisedHome
+from tests.wait import until
 
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))
 VICTIMS = ("supervisor", "supervisor", "keeper", "coder")
@@ -85,7 +85,7 @@ class Chaos:
 
     def check(self):
         supervised = self.supervised
-        supervised.wait(*self.tasks, timeout=60)
+        supervised.wait(*self.tasks)
         until(lambda: not supervised.store.live_runs())
         runs = [r for t in self.tasks for r in supervised.store.runs(t)]
         assert all(r.state is RunState.ENDED for r in runs)

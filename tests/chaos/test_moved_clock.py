@@ -20,6 +20,7 @@ from tests.chaos.forker import SupervisorForker
 from tests.chaos.named_steps import KillSwitch
 from tests.chaos.named_supervisor import NamedStore
 from tests.chaos.simulator import Simulation
+from tests.wait import until
 
 SEEDS = int(os.environ.get("SEEDS", "600"))
 BATCH = 50
@@ -103,8 +104,7 @@ def test_an_answer_from_a_clock_that_was_ahead_is_heard(crashing):
     """It bears a later time than the run that is to hear it."""
     (task,) = crashing.add("asks")
     crashing.start()
-    while crashing.supervised.endings(task) != ["asked"]:
-        time.sleep(0.01)
+    until(lambda: crashing.supervised.endings(task) == ["asked"], why=crashing.story)
     crashing.kill()
     move(crashing, HOURS)
     crashing.mind()
@@ -116,17 +116,13 @@ def test_an_answer_from_a_clock_that_was_ahead_is_heard(crashing):
 def test_a_time_limit_counts_the_time_that_has_passed(crashing, way):
     """Two seconds are over after two seconds, and not because of two hours that never were."""
     task = crashing.supervised.add("say begun", "sleep 60", time_limit=2, attempts=1)
+    begun = time.monotonic()
     crashing.start()
     at_work(crashing, task)
-    begun = time.monotonic()
     move(crashing, way)
-    time.sleep(0.7)
-    assert crashing.supervised.state(task) == TaskState.RUNNING, crashing.supervised.story(task)
-    crashing.wait_for(
-        lambda: crashing.supervised.state(task) == TaskState.FAILED, "its end", timeout=10
-    )
+    crashing.wait_for(lambda: crashing.supervised.state(task) == TaskState.FAILED, "its end")
     assert crashing.supervised.endings(task) == ["timed_out"]
-    assert 0.7 < time.monotonic() - begun < 8
+    assert time.monotonic() - begun >= 2
 
 
 def test_progress_is_reported_when_the_clock_was_set_back(crashing):
@@ -136,7 +132,7 @@ def test_progress_is_reported_when_the_clock_was_set_back(crashing):
     crashing.start()
     crashing.wait_for(lambda: tokens(crashing, task) == 100, "the first report")
     move(crashing, -HOURS)
-    crashing.wait_for(lambda: tokens(crashing, task) == 300, "the second report", timeout=8)
+    crashing.wait_for(lambda: tokens(crashing, task) == 300, "the second report")
 
 
 def tokens(crashing: CrashingHome, task: str) -> int:

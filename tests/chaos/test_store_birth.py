@@ -21,6 +21,7 @@ from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
 from fleet.domain.task import Task, TaskState
 from fleet.ports import Put, TaskQuery
+from tests.wait import LIMIT
 
 OPEN = """
 import sys
@@ -60,7 +61,7 @@ def test_a_store_that_many_open_at_once_for_the_first_time_is_made_once(tmp_path
         each.stdin.write("\n")
         each.stdin.flush()
     for each in openers:
-        _, complaint = each.communicate(timeout=60)
+        _, complaint = each.communicate(timeout=LIMIT)
         assert each.returncode == 0, complaint
     for url in urls:
         assert len(open_store(url).events()) == 6
@@ -76,9 +77,8 @@ def test_a_store_whose_making_was_killed_is_made_by_the_next(tmp_path):
         maker = opener(url_of(file))
         maker.stdin.write("\n")
         maker.stdin.flush()
-        until = time.monotonic() + 10
-        while not file.exists() and time.monotonic() < until:
-            pass
+        while not file.exists():
+            assert maker.poll() is None
         time.sleep(rng.uniform(0, 0.006))
         maker.kill()
         maker.communicate()

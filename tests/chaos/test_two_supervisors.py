@@ -18,7 +18,8 @@ from fleet.domain.task import TaskState
 from tests.chaos.crashing_home import CrashingHome
 from tests.chaos.forker import SupervisorForker
 from tests.chaos.invariants import living_marks
-from tests.contract.launching import is_alive, until
+from tests.contract.launching import is_alive
+from tests.wait import until
 
 TIMES = 50
 LEASE = 6.0  # seconds of a host's; a keeper's is two thirds of that
@@ -123,11 +124,12 @@ def working(one: CrashingHome, two: CrashingHome) -> Counter:
 
 def taken_over(one: CrashingHome, two: CrashingHome, tasks: list[str]) -> None:
     """Every task is done, by the other host, and once."""
-    end = time.monotonic() + 60
-    while not all(two.supervised.state(t) == TaskState.DONE for t in tasks):
-        assert time.monotonic() < end, two.story()
+
+    def over() -> bool:
         never_two(one, two)
-        time.sleep(0.05)
+        return all(two.supervised.state(t) == TaskState.DONE for t in tasks)
+
+    until(over, why=two.story)
     for task in tasks:
         first, second = two.store.runs(task)
         assert two.supervised.endings(task) == ["lost", "succeeded"], two.supervised.story(task)
@@ -145,7 +147,7 @@ def both_work(one: CrashingHome, two: CrashingHome) -> None:
     until(one.supervises, why=one.story)
     two.kill()
     task = one.supervised.add("say begun", "write c.txt x", "commit c")
-    until(lambda: one.supervised.state(task) == TaskState.DONE, timeout=30, why=one.story)
+    until(lambda: one.supervised.state(task) == TaskState.DONE, why=one.story)
     assert one.supervised.endings(task) == ["succeeded"]
     assert "bug in fleet" not in one.supervised.said() + two.supervised.said()
     until(
@@ -174,7 +176,7 @@ def test_keepers_end_their_coders_before_another_host_starts_their_tasks(hosts):
     tasks = begin(one, two)
     one.kill()
     coders = one.supervised.strays()
-    until(lambda: len(two.store.runs(tasks[0])) == 2, timeout=30, why=two.story)
+    until(lambda: len(two.store.runs(tasks[0])) == 2, why=two.story)
     assert not [pid for pid in coders if is_alive(pid)]
     taken_over(one, two, tasks)
     one.start(lease=LEASE)
@@ -187,7 +189,7 @@ def test_a_host_that_wakes_up_after_its_lease_writes_nothing_about_its_runs(host
     tasks = begin(one, two)
     coders = one.supervised.strays()
     os.kill(one.pid, signal.SIGSTOP)  # in a transaction, perhaps: the server ends that in 30 s
-    until(lambda: len(two.store.runs(tasks[0])) == 2, timeout=75, why=two.story)
+    until(lambda: len(two.store.runs(tasks[0])) == 2, why=two.story)
     assert not [pid for pid in coders if is_alive(pid)]
     before = {task: two.store.runs(task)[0] for task in tasks}
     os.kill(one.pid, signal.SIGCONT)
@@ -208,7 +210,6 @@ def test_a_host_that_was_killed_and_came_back_in_time_keeps_its_runs(hosts):
     for task in tasks:
         until(
             lambda task=task: one.supervised.state(task) == TaskState.DONE,
-            timeout=30,
             why=one.story,
         )
         assert one.supervised.endings(task) == ["succeeded"]

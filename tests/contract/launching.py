@@ -6,29 +6,18 @@ import json
 import os
 import shlex
 import sys
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fleet.adapters.processes.keepers import Keepers
 from fleet.base import machine
 from fleet.ports import Launch, Presence
+from tests.wait import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ENV = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/"}
-
-
-def until(what, *, timeout: float = 15.0, why=""):
-    """The first true value of `what()`; `why` says what was waited for, or is asked at the end."""
-    end = time.monotonic() + timeout
-    while not (found := what()):
-        if time.monotonic() > end:
-            words = why() if callable(why) else why
-            raise AssertionError(f"not within {timeout} s: {words or 'what was waited for'}")
-        time.sleep(0.01)
-    return found
 
 
 def shell(script: str, cwd: Path | str = "/", **rest) -> Launch:
@@ -71,13 +60,9 @@ class Rig:
     def seen(self, run: str) -> None:
         until(lambda: self.keepers.look(run).presence is not Presence.NEVER, why=f"{run} started")
 
-    def ended(self, run: str, timeout: float = 15.0):
+    def ended(self, run: str):
         """How it ended, once it has."""
-        until(
-            lambda: self.keepers.look(run).presence is Presence.EXITED,
-            timeout=timeout,
-            why=f"the end of {run}",
-        )
+        until(lambda: self.keepers.look(run).presence is Presence.EXITED, f"the end of {run}")
         return self.keepers.look(run)
 
     def said(self, run: str) -> bytes:
@@ -101,11 +86,10 @@ class Rig:
         return shlex.quote(str(self.place / name))
 
     def close(self) -> None:
-        for folder in sorted(self.runs.glob("*")):
-            if folder.is_dir() and (folder / "launch.json").exists():
-                patience = 5 if machine.can_prove() else 0.1
-                with suppress(AssertionError):
-                    until(lambda run=folder.name: self.keepers.end(run), timeout=patience)
+        for run in (file.parent.name for file in sorted(self.runs.glob("*/launch.json"))):
+            until(
+                lambda run=run: self.keepers.end(run) or not machine.can_prove(), f"its end: {run}"
+            )
         for pid in self.pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, 9)

@@ -12,7 +12,8 @@ from fleet.adapters.processes.keepers import Keepers
 from fleet.adapters.tmux.terminals import Terminals
 from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import Launch, ScreenState
-from tests.contract.launching import ENV, Rig, until
+from tests.contract.launching import ENV, Rig
+from tests.wait import until
 
 RUN = "t-1.1"
 
@@ -40,7 +41,7 @@ class Panes(Rig):
         self.until_state(ScreenState.READY, run)
 
     def until_state(self, state: ScreenState, run: str = RUN):
-        until(lambda: self.terminals.screen(run).state is state, timeout=30, why=f"{run} {state}")
+        until(lambda: self.terminals.screen(run).state is state, why=f"{run} {state}")
 
     def got(self, what: str = "prompt") -> list[str]:
         """What the program recorded, of this kind; it may be writing the last line of it."""

@@ -15,6 +15,7 @@ from fleet.domain.errors import Refused
 from fleet.domain.transcript import Conversation, Said, SaidKind, hear
 from fleet.ports import Brief
 from fleet.testing.fakes import FakeCoder
+from tests.wait import LIMIT
 
 NAMES = [*CODERS, "fake"]
 PROMPT = 'Fix it\'s "login"\n$(touch /tmp/never) `x` 🚢\n{model} {prompt}\n'
@@ -154,7 +155,7 @@ def scripted(tmp_path):
         env = os.environ | {"FLEET_TASK_DIR": str(tmp_path), "FLEET_RUN_ID": f"t-1.{number}"}
         done = subprocess.run(
             launch.argv, cwd=tmp_path, env=env, input=launch.stdin, capture_output=True, text=True,
-            timeout=30, check=False,
+            timeout=LIMIT, check=False,
         )  # fmt: skip
         heard = Conversation()
         for line in done.stdout.splitlines():

@@ -12,8 +12,8 @@ from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import ScreenState
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine, FakeTerminal
-from tests.contract.launching import until
 from tests.contract.panes import RUN, Panes
+from tests.wait import until
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ HARD = {
 @pytest.mark.parametrize("what", HARD)
 def test_text_arrives_byte_for_byte(plain, what):
     plain.terminals.paste(RUN, HARD[what])
-    until(plain.got, timeout=20, why="the prompt was taken")
+    until(plain.got, why="the prompt was taken")
     assert plain.got() == [HARD[what]]
     assert plain.got("key") == []
 
@@ -86,7 +86,7 @@ def deliver(rig, count, seed):
         text = f"{number} {random_text(dice)}"
         rig.terminals.paste(RUN, text)
         sent.append(text)
-    until(lambda: len(rig.got()) >= count, timeout=60, why=lambda: f"{len(rig.got())} prompts")
+    until(lambda: len(rig.got()) >= count, why=lambda: f"{len(rig.got())} prompts")
     for mine, theirs in zip(sent, rig.got(), strict=True):
         assert mine == theirs
     assert rig.got("key") == []
@@ -122,7 +122,7 @@ def test_texts_that_several_send_at_once_do_not_mix(plain):
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: len(plain.got()) == len(texts), timeout=20)
+    until(lambda: len(plain.got()) == len(texts))
     assert sorted(plain.got()) == texts
 
 

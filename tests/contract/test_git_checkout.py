@@ -378,7 +378,7 @@ def test_a_set_up_that_takes_too_long_is_ended_with_all_it_started(repo, tmp_pat
     begun = time.monotonic()
     with pytest.raises(Refused, match=r"Set-up took more than .* s: sh -c"):
         prepared(checkout, site(repo))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert not is_alive(int(pid.read_text()))
 
 
@@ -387,7 +387,7 @@ def test_a_set_up_that_leaves_a_server_running_holds_up_nothing(repo, tmp_path):
     checkout = checkout_in(tmp_path, setup=(f"sleep 60 & echo $! > {pid}",))
     begun = time.monotonic()
     prepared(checkout, site(repo))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     os.kill(int(pid.read_text()), 9)
 
 

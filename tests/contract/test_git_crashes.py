@@ -12,7 +12,8 @@ from fleet.adapters.git.make import Making
 from fleet.adapters.git.repo import Repo
 from fleet.base import machine
 from tests.contract.checkouts import checkout_in, commit, git, make_repo, prepared, site
-from tests.contract.launching import is_alive, until
+from tests.contract.launching import is_alive
+from tests.wait import until
 
 FILES = {f"d{n % 20}__f{n}": f"{n}\n" * 40 for n in range(400)}
 ROUNDS = int(os.environ.get("ROUNDS", "10"))

@@ -18,6 +18,7 @@ from fleet.domain.run import Workspace
 from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 from tests.contract.test_git_crashes import in_a_child, kill
 from tests.contract.trees import files_of
+from tests.wait import until
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 SEED = int(os.environ.get("SEED", time.time_ns() % 100_000))
@@ -183,7 +184,7 @@ def test_a_program_that_goes_on_writing_for_a_moment_is_no_obstacle(checkout, re
     )
     writer = subprocess.Popen([sys.executable, "-c", busy], cwd=place.root)
     try:
-        time.sleep(0.2)
+        until((Path(place.root) / "busy").exists)
         done = checkout.remove(place, task="t-1", delete_branch=True)
     finally:
         writer.wait()

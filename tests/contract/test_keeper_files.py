@@ -15,7 +15,8 @@ import pytest
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
-from tests.contract.launching import ENV, Rig, is_alive, shell, until
+from tests.contract.launching import ENV, Rig, is_alive, shell
+from tests.wait import LIMIT, until
 
 RUN = "t-1.1"
 ROOT = Path(__file__).parents[2]  # what `tests` is imported from
@@ -148,14 +149,14 @@ def test_a_keeper_whose_folder_was_deleted_ends_its_coder_since_nobody_else_coul
     )
     child = rig.pid("pid")
     folder.rename(folder.with_name("hidden"))
-    keeper.wait(10)
+    keeper.wait(LIMIT)
     assert not is_alive(child)
 
 
 def _python(script, **more):
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True, text=True, timeout=60, check=True, **more,
+        capture_output=True, text=True, timeout=LIMIT, check=True, **more,
     )  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def test_a_full_disk_swallows_no_ending_and_no_request_to_stop(tmp_path):
     asked = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
     if asked.returncode:
         pytest.skip(f"a small disk cannot be mounted here: {asked.stderr.decode().strip()}")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "the disk was full\n"
 

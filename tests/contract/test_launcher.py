@@ -10,7 +10,8 @@ from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine
-from tests.contract.launching import Rig, is_alive, shell, until
+from tests.contract.launching import Rig, is_alive, shell
+from tests.wait import until
 
 RUN = "t-1.1"
 

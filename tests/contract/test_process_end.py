@@ -6,13 +6,14 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from fleet.adapters.processes import run as process
-from fleet.adapters.processes.threads import side_by_side
+from fleet.adapters.processes.threads import WIDTH, side_by_side
 from fleet.domain.errors import Unavailable
+from tests.contract.launching import is_alive
+from tests.wait import LIMIT, until
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -46,46 +47,52 @@ class Interrupt(BaseException):
 
 
 @pytest.fixture
-def interrupted():
-    """In a moment, as a Ctrl-C would."""
+def interrupt_once():
+    """Interrupt this thread as a Ctrl-C would, once the given fact is so."""
 
     def interrupt(_number, _frame):
         raise Interrupt
 
+    def when(fact):
+        until(fact)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
     before = signal.signal(signal.SIGUSR1, interrupt)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
-    timer.start()
-    yield
-    timer.cancel()
+    yield lambda fact: threading.Thread(target=when, args=(fact,)).start()
     signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_when_we_are_interrupted_it_goes_on_only_if_it_may(tmp_path, interrupted, ends):
+def test_when_we_are_interrupted_it_goes_on_only_if_it_may(tmp_path, interrupt_once, ends):
     pid = tmp_path / "pid"
+    interrupt_once(lambda: pid.exists() and pid.read_text())
     argv = ["sh", "-c", f"echo $$ > {pid}; exec sleep 30"]
     with pytest.raises(Interrupt):
         process.run(argv, tmp_path, env=os.environ, timeout=60, ends_with_us=ends)
     number = int(pid.read_text())
-    alive = Path(f"/proc/{number}").exists()
-    assert alive is not ends
-    if alive:
+    if ends:
+        until(lambda: not is_alive(number))
+    else:
+        assert is_alive(number)
         os.kill(number, signal.SIGKILL)
         os.waitpid(number, 0)
 
 
-def test_acts_side_by_side_are_not_waited_for_when_we_are_interrupted(interrupted):
-    begun, done = time.monotonic(), []
+def test_acts_side_by_side_are_not_waited_for_when_we_are_interrupted(interrupt_once):
+    begun, done, may_end = [], [], threading.Event()
 
     def act():
-        time.sleep(3)
+        begun.append(1)
+        may_end.wait(LIMIT)
         done.append(1)
 
+    interrupt_once(lambda: len(begun) == WIDTH)
     with pytest.raises(Interrupt):
-        side_by_side([act] * 20)
-    assert time.monotonic() - begun < 3
-    time.sleep(4)
-    assert len(done) < 20  # none was begun after it
+        side_by_side([act] * (WIDTH + 4))
+    assert done == []
+    may_end.set()
+    until(lambda: len(done) == WIDTH)
+    assert len(begun) == WIDTH  # none was begun after it
 
 
 def test_acts_side_by_side_give_what_each_returns_in_their_order():

@@ -16,8 +16,9 @@ import pytest
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Presence, ScreenState
-from tests.contract.launching import is_alive, until
+from tests.contract.launching import is_alive
 from tests.contract.panes import RUN, Panes
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_launching_again_and_by_many_starts_one_program(rig):
         Keepers(Path({str(rig.runs)!r})).launch({RUN!r}, Launch(**{launch._asdict()!r}))
     """)
     many = [subprocess.Popen([sys.executable, "-c", other]) for _ in range(6)]
-    assert [one.wait(30) for one in many] == [0] * 6
+    assert [one.wait(LIMIT) for one in many] == [0] * 6
     rig.seen(RUN)
     rig.keepers.launch(RUN, launch)
     until((rig.place / "ran").exists)
@@ -250,7 +251,7 @@ def test_a_program_that_ignores_the_end_of_its_terminal_is_killed(rig):
     rig.start(RUN, rig.in_terminal(f"trap '' HUP; echo $$ > {rig.note('pid')}; sleep 61 & wait"))
     coder = rig.pid("pid")
     os.kill(rig.server_pid(), signal.SIGKILL)
-    assert rig.ended(RUN, timeout=20).code == -signal.SIGKILL
+    assert rig.ended(RUN).code == -signal.SIGKILL
     assert not is_alive(coder)
 
 

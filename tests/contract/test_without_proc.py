@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.wait import LIMIT
+
 HERE = Path(__file__).parent
 HIDE = 'mount -t tmpfs tmpfs /proc && exec "$0" "$@"'
 # Whether a killed keeper's processes are gone cannot be told there; `without_proc` says so.
@@ -26,7 +28,7 @@ def test_keepers_start_look_tell_stop_and_sweep_without_proc():
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
     done = subprocess.run(
         [*unshare, "sh", "-c", HIDE, *pytest_, *selected, *files],
-        cwd=HERE, env=env, capture_output=True, text=True, timeout=100, check=False,
+        cwd=HERE, env=env, capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "23 passed" in done.stdout, done.stdout

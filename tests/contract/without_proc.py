@@ -7,7 +7,8 @@ import pytest
 
 from fleet.base import machine
 from fleet.ports import Presence
-from tests.contract.launching import Rig, shell, until
+from tests.contract.launching import Rig, shell
+from tests.wait import until
 
 RUN = "t-1.1"
 
@@ -36,7 +37,7 @@ def test_there_is_no_proc():
 def test_grandchildren_in_the_session_are_ended_with_the_coder(rig):
     rig.start(RUN, shell(f"sleep 61 & echo $! > {rig.note('pid')}; (sleep 61 &); exit 4"))
     grandchild = rig.pid("pid")
-    assert rig.ended(RUN, timeout=40).code == 4
+    assert rig.ended(RUN).code == 4
     assert not is_running(grandchild)
 
 

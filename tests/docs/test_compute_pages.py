@@ -15,6 +15,7 @@ import yaml
 
 from tests.docs.test_commands import complaint, typed
 from tests.docs.tree import TOP, files, name
+from tests.wait import LIMIT
 
 PAGES = [
     TOP / "docs" / page
@@ -61,7 +62,7 @@ def test_systemd_finds_nothing_wrong_with_a_unit(tmp_path, number):
     file.write_text(text.replace("User=llama\n", ""))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(file)],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     assert "made.service" not in done.stderr, done.stderr
 

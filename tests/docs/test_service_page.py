@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_commands import complaint
+from tests.wait import LIMIT
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/run-as-a-service.md").read_text("utf-8")
 
@@ -41,7 +42,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
     done = subprocess.run(
         ["systemd-analyze", "verify", "--user", "--man=no", str(file)],
         env={"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     assert "fleet.service" not in done.stderr, done.stderr
 

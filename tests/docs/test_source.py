@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,20 @@ def test_no_folder_holds_more_than_22_files():
     """A folder is read like a page: over about twenty names nobody looks at each."""
     found = Counter(name(p.parent) for p in files("src/*") if p.name != "__init__.py")
     assert {folder: count for folder, count in found.items() if count > 22} == {}
+
+
+def test_a_test_waits_with_the_limit_that_all_share():
+    """One of its own is too short for a busy machine sooner or later."""
+    own = re.compile(r"monotonic\(\) \+ [0-9]|\.(?:wait|join|communicate)\((?:timeout=)?[1-9]\d*\)")
+    elsewhere = ("tests/transcripts/", "tests/real/", "tests/warm.py")  # the last is a program
+    tests = [p for p in files("tests/*.py") if not name(p).startswith(elsewhere)]
+    found = [
+        f"{name(path)}:{number}"
+        for path in tests
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if own.search(line)
+    ]
+    assert found == []
 
 
 def test_no_function_is_over_60_lines():

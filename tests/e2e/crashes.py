@@ -9,7 +9,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from fleet.adapters.tmux.tmux import Tmux
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
+from tests.wait import until
 
 HOOK = Path(__file__).parent / "crashing"
 PROMPT = "write note.txt new"

@@ -12,6 +12,7 @@ from fleet.testing.fake_node.node import FakeNode
 from tests.e2e.scratch import Scratch
 from tests.free_ports import free_ports
 from tests.litellm_stand_in import litellm_stand_in
+from tests.wait import LIMIT
 
 FLEET = """\
 project:
@@ -63,7 +64,7 @@ class Machines:
     def shell(self, line: str) -> None:
         """As a person types what was printed."""
         subprocess.run(
-            ["bash", "-c", line], cwd=self.scratch.repo, env=self.scratch.env, check=True, timeout=60,
+            ["bash", "-c", line], cwd=self.scratch.repo, env=self.scratch.env, check=True, timeout=LIMIT,
             capture_output=True,
         )  # fmt: skip
 
@@ -80,7 +81,7 @@ class Machines:
             json.dumps(body).encode(),
             {"authorization": f"Bearer {key}", "x-fleet-session": session},
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
             return json.load(answer)
 
 

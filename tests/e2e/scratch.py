@@ -8,10 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.wait import LIMIT, until
 from tests.warm import start_fleet, type_fleet
 
 BIN = Path(sys.executable).parent
@@ -45,7 +45,7 @@ class Scratch:
             argv, cwd=cwd or self.repo, env=self.env, check=True, capture_output=True, text=True
         ).stdout
 
-    def type(self, *words, cwd: Path | None = None, stdin: bytes = b"", env=None, timeout=60):
+    def type(self, *words, cwd: Path | None = None, stdin: bytes = b"", env=None, timeout=LIMIT):
         """Run `fleet` with these words; its output is text."""
         given = {"cwd": cwd or self.repo, "env": self.env | (env or {})}
         done = type_fleet(words, stdin=stdin, timeout=timeout, **given)
@@ -107,7 +107,7 @@ class Scratch:
             for task in self.data("tasks", "--status", "running"):
                 self("cancel", task["id"])
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=LIMIT)
 
     def wait_for(self, task: str, *statuses: str) -> None:
         until(lambda: self.status(task) in statuses, f"{task} to be {statuses}")
@@ -122,10 +122,3 @@ class Scratch:
             finally:
                 db.close()
         return []
-
-
-def until(seen, what: str, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < end, f"waited {seconds} s for {what}"
-        time.sleep(0.05)

@@ -8,7 +8,8 @@ import re
 import signal
 import subprocess
 
-from tests.e2e.scratch import FLEET, Scratch, until
+from tests.e2e.scratch import FLEET, Scratch
+from tests.wait import LIMIT, until
 
 
 class Served:
@@ -37,14 +38,14 @@ class Served:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(LIMIT)
 
     def token(self, name: str = "ann", role: str = "coordinator", *words: str) -> str:
         return self.scratch("token", "create", name, "--role", role, *words).strip()
 
     def raw(self, method: str, path: str, body=None, *, token: str = "", headers=None):
         """The status, the headers and the text."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=90)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         said = {"Authorization": f"Bearer {token}"} if token else {}
         text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         connection.request(method, path, text, said | (headers or {}))

@@ -11,7 +11,8 @@ import pytest
 
 from fleet.adapters.tmux.tmux import Tmux
 from tests.e2e.crashes import LONG
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
+from tests.wait import LIMIT, until
 
 ODD = ["it's", "$(touch x)", "two\nlines", "C-c", "-x --help", "tab\there", "ünï 🚀", "end\\"]
 
@@ -83,11 +84,11 @@ def test_words_that_are_sent_while_it_starts_wait_for_its_first_prompt_and_are_n
     scratch,
 ):
     created = scratch.start("create", "slow", "--prompt", "late 2\nsleep 1")
-    until((scratch.home / "runs" / "t-1.1" / "transcript").exists, "its program", 20)
+    until((scratch.home / "runs" / "t-1.1" / "transcript").exists, "its program")
     said = scratch("prompt", "slow", "say Later", "--queue", "--wait", "30")
     assert said == "t-1 has heard it (m-1).\n"
     assert heard(scratch, "t-1") == ["late 2\nsleep 1", "say Later"]
-    assert created.wait(30) == 0
+    assert created.wait(LIMIT) == 0
     created.communicate()
 
 
@@ -124,7 +125,7 @@ def test_the_same_words_are_heard_as_often_as_they_are_sent(scratch):
 
 def test_an_agent_whose_program_ended_is_not_typed_into(scratch):
     scratch("create", "short", "--prompt", "exit 3")
-    until(lambda: agents(scratch)["short"]["doing"] == "exited", "its end", 20)
+    until(lambda: agents(scratch)["short"]["doing"] == "exited", "its end")
     assert agents(scratch)["short"]["exit"] == 3
     assert "exited 3" in scratch("list")
     refused = scratch.fails("prompt", "short", "rm -rf nothing", status=1)
@@ -141,7 +142,7 @@ def press(scratch, key: str) -> None:
     """As somebody who sits at the terminal of the first agent."""
     pane = json.loads((scratch.home / "runs" / "t-1.1" / "keeper.json").read_text())["pane"]
     argv = ["tmux", "-L", Tmux(scratch.home).socket, "send-keys", "-t", pane, key]
-    subprocess.run(argv, check=True, timeout=20)
+    subprocess.run(argv, check=True, timeout=LIMIT)
 
 
 def test_a_dialog_is_seen_never_typed_into_and_over_once_it_is_answered(scratch):

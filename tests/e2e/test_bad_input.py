@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from tests.e2e.scratch import Scratch
+from tests.wait import LIMIT
 
 OPEN, RUNNING, DONE, CANCELLED, ASKING, FAILED = "t-1", "t-2", "t-3", "t-4", "t-5", "t-6"
 
@@ -31,7 +32,7 @@ def scratch(tmp_path_factory):
     scratch.wait_for(DONE, "done")
     scratch.wait_for(RUNNING, "running")
     supervisor.send_signal(signal.SIGINT)
-    supervisor.communicate(timeout=30)
+    supervisor.communicate(timeout=LIMIT)
     scratch("comment", OPEN, "A note.")
     (scratch.root / "nul").write_bytes(b"a\0b")
     (scratch.root / "latin").write_bytes(b"caf\xe9")

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from tests.e2e.scratch import Scratch
+from tests.wait import LIMIT
 
 
 @pytest.fixture
@@ -347,7 +348,7 @@ def test_the_bd_of_a_run_is_found_and_imports_nothing_from_where_it_is_typed(scr
     env = scratch.env | {"PYTHONPATH": str(scratch.repo), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         [program, "list", "--all", "--json"],
-        cwd=scratch.repo, env=env, capture_output=True, text=True, timeout=60, check=False,
+        cwd=scratch.repo, env=env, capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["data"][0]["id"] == "t-1"

@@ -14,6 +14,7 @@ import pytest
 
 from fleet.testing.fake_node.node import FakeNode
 from tests.e2e.scratch import FLEET, Scratch
+from tests.wait import LIMIT
 
 SMALL, HEAVY = "qwen2.5-coder:7b", "qwen2.5-coder:32b"
 FLEET_YAML = """\
@@ -208,7 +209,7 @@ def test_on_a_terminal_it_fits_the_width_and_obeys_no_color(place, colour):
         with suppress(OSError):
             while data := os.read(ours, 65536):
                 said += data
-        assert process.wait(30) == 0
+        assert process.wait(LIMIT) == 0
     os.close(ours)
     text = said.decode()
     assert ("\x1b[32m█" in text) is colour

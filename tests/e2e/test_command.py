@@ -12,6 +12,7 @@ import pytest
 
 from fleet import __version__
 from fleet.cli.main import COMMANDS
+from tests.wait import LIMIT
 
 BIN = Path(sys.executable).parent
 # As a person has it: output that is buffered, and no settings of ours.
@@ -31,7 +32,7 @@ def fleet(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             encoding="utf-8",
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
 

@@ -14,8 +14,9 @@ import pytest
 from fleet.adapters.relay.plan import relay_config
 from fleet.config import load
 from fleet.testing.fake_node.node import FakeNode
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
 from tests.free_ports import free_ports
+from tests.wait import LIMIT, until
 
 FLEET = """\
 # The machines at home.
@@ -195,13 +196,13 @@ def relay(place):
     until(lambda: ask(f"{url}/relay/health"), "the relay")
     yield url
     process.terminate()
-    process.wait(20)
+    process.wait(LIMIT)
 
 
 def ask(url: str, body: dict | None = None) -> dict:
     with suppress(OSError):
         data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(url, data, timeout=10) as answer:
+        with urllib.request.urlopen(url, data, timeout=LIMIT) as answer:
             return json.load(answer)
     return {}
 
@@ -245,7 +246,7 @@ def test_status_watch_goes_on_and_shows_what_changes(place):
         until(down, "the laptop to be offline")
     finally:
         watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=20)
+        _, err = watching.communicate(timeout=LIMIT)
     assert first["nodes"][0]["status"] == "online"
     assert (watching.returncode, err) == (130, "")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crashes import LONG, PROMPT, CrashDesk
-from tests.e2e.scratch import until
+from tests.wait import LIMIT, until
 
 # Of each, what has been done and what has not when it happens.
 STEPS = [
@@ -100,7 +100,7 @@ def test_a_create_whose_supervisor_dies_meanwhile_finishes_by_itself(scratch, st
     try:
         until((scratch.home / "supervisor.json").exists, "the supervisor")
         assert scratch("create", "new", "--prompt", PROMPT).startswith("Created new")
-        assert supervisor.wait(30) == -signal.SIGKILL
+        assert supervisor.wait(LIMIT) == -signal.SIGKILL
     finally:
         supervisor.kill()
         supervisor.communicate()

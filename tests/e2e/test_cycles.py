@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crashes import CrashDesk
-from tests.e2e.scratch import until
+from tests.wait import until
 
 CYCLES = int(os.environ.get("CYCLES", "1000"))
 SHORT = 10

@@ -15,7 +15,7 @@ import pytest
 
 from fleet.testing.fake_node.node import FakeModel
 from tests.e2e.machines import FLEET, Machines, typed
-from tests.e2e.scratch import until
+from tests.wait import LIMIT, until
 
 
 class Patient(Machines):
@@ -118,7 +118,7 @@ def test_programs_python_itself(patient):
     def asked(*more: str) -> list[dict]:
         ran = subprocess.run(
             [sys.executable, "-c", OLDER, "doctor", "--json", *more], cwd=patient.scratch.repo,
-            env=patient.scratch.env, capture_output=True, check=False, timeout=60,
+            env=patient.scratch.env, capture_output=True, check=False, timeout=LIMIT,
         )  # fmt: skip
         return [f for f in json.loads(ran.stdout)["data"]["findings"] if f["check"] == "programs"]
 

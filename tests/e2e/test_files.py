@@ -12,7 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.e2e.scratch import FLEET, Scratch, until
+from tests.e2e.scratch import FLEET, Scratch
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_followed_file_is_shown_as_it_grows_until_the_task_has_ended(scratch):
     task = scratch.add(script="say One.\nsleep 1\nsay Two.")
     following = scratch.start("task", task, "events", "--follow")
     scratch.work()
-    said, complaints = following.communicate(timeout=30)
+    said, complaints = following.communicate(timeout=LIMIT)
     assert (following.returncode, complaints) == (0, "")
     found = [json.loads(line) for line in said.splitlines()]
     assert [e["text"] for e in found if e["kind"] == "text"] == ["One.", "Two."]
@@ -130,7 +131,7 @@ def test_the_supervisors_log_is_shown_whole_or_followed(scratch):
     scratch.work()
     assert "task.added" in following.stdout.readline()
     following.send_signal(signal.SIGINT)
-    following.communicate(timeout=10)
+    following.communicate(timeout=LIMIT)
     assert following.returncode == 130
 
 

@@ -12,7 +12,7 @@ import stat
 import pytest
 
 from tests.e2e.machines import FLEET, Machines, alive, typed
-from tests.e2e.scratch import until
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_whoever_has_no_patience_is_left_with_nothing_half_started(machines):
     until(lambda: machines.services()["gateway"]["running"], "LiteLLM to be started")
     pids = [each["pid"] for each in machines.services().values()]
     starting.send_signal(signal.SIGINT)
-    assert starting.wait(20) == 130
+    assert starting.wait(LIMIT) == 130
     assert not any(each["running"] for each in machines.services().values())
     assert not any(alive(pid) for pid in pids)
 

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from tests.e2e.scratch import BIN, Scratch, until
+from tests.e2e.scratch import BIN, Scratch
 from tests.e2e.served import Served
+from tests.wait import LIMIT, until
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 HELLO = {
@@ -201,7 +202,7 @@ class Pipes:
 
     def end(self):
         self.process.stdin.close()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(LIMIT) == 0
         self.process.stdout.close()
 
 

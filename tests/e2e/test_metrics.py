@@ -8,8 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fleet.testing.fake_node.node import FakeNode
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
+from tests.wait import until
 
 WORLD = """\
 nodes:

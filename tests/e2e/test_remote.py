@@ -8,8 +8,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
+from tests.wait import until
 
 
 @pytest.fixture(scope="module")

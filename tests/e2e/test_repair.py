@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.tmux.tmux import Tmux
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
+from tests.wait import until
 
 
 @pytest.fixture

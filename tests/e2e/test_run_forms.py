@@ -17,7 +17,8 @@ import pytest
 
 import fleet
 from fleet.adapters.processes.supervisor_process import born
-from tests.e2e.scratch import FLEET, Scratch, until
+from tests.e2e.scratch import FLEET, Scratch
+from tests.wait import LIMIT, until
 
 LONG = "say begun\nsleep 60"
 
@@ -82,7 +83,7 @@ def test_starting_again_is_fine_and_says_which_one_runs(scratch):
 
 def test_two_starts_at_once_make_one_supervisor(scratch):
     both = [scratch.start("run", "start", "--json") for _ in range(2)]
-    pids = {json.loads(each.communicate(timeout=30)[0])["data"]["pid"] for each in both}
+    pids = {json.loads(each.communicate(timeout=LIMIT)[0])["data"]["pid"] for each in both}
     assert pids == {standing(scratch)["pid"]}
 
 
@@ -275,7 +276,7 @@ def test_an_interrupt_that_the_parent_ignores_stops_no_supervisor(scratch):
         supervisor.send_signal(signal.SIGINT)
         scratch.wait_for(scratch.add(), "done")
         supervisor.terminate()
-        assert supervisor.wait(30) == 0
+        assert supervisor.wait(LIMIT) == 0
 
 
 def test_closing_the_terminal_in_which_it_was_started_ends_no_detached_one(scratch):
@@ -354,7 +355,7 @@ def test_a_supervisor_whose_home_is_removed_ends(scratch):
     process = scratch.start("run")
     until(lambda: scratch.type("run", "status").returncode == 0, "a supervisor")
     shutil.rmtree(scratch.home)
-    assert process.wait(10) == 3
+    assert process.wait(LIMIT) == 3
     assert f"{scratch.home} is gone" in process.stderr.read()
     process.stdout.close()
     process.stderr.close()

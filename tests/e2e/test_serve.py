@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
 from tests.free_ports import free_ports
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_with_no_supervisor_here_the_server_ends_the_run_itself(scratch, serve):
     scratch.wait_for(task, "running")
     begun(scratch, task)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=LIMIT)
     served = serve("--no-run")
     status, _ = served.ask("POST", "/v1/task/cancel", {"task": task}, token=served.token())
     assert (status, scratch.status(task)) == (200, "cancelled")
@@ -137,7 +138,7 @@ def test_with_no_supervisor_here_the_server_ends_the_run_itself(scratch, serve):
 def test_what_a_command_writes_is_streamed_at_once(scratch, serve, words):
     """Within less than the 15 s after which a stream looks by itself."""
     served = serve(*words)
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT)
     connection.request("GET", "/events", headers={"Authorization": f"Bearer {served.token()}"})
     answer = connection.getresponse()
     while b"ready" not in answer.readline():
@@ -151,7 +152,7 @@ def test_what_a_command_writes_is_streamed_at_once(scratch, serve, words):
 
 def test_whoever_reads_events_is_let_go_when_the_server_stops(serve):
     served = serve("--no-run")
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT)
     connection.request("GET", "/events", headers={"Authorization": f"Bearer {served.token()}"})
     answer = connection.getresponse()
     assert b"retry" in answer.readline()

@@ -10,9 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
 from tests.integration.listeners import Sse, Ws
+from tests.wait import LIMIT, until
 
 KILLS = 2
 BROKEN = (OSError, http.client.HTTPException, ValueError, AssertionError, TypeError)
@@ -48,7 +49,7 @@ class Load:
     def end(self) -> None:
         self.over.set()
         for thread in self.threads:
-            thread.join(30)
+            thread.join(LIMIT)
 
 
 class Follower:
@@ -107,7 +108,7 @@ def test_a_kill_under_load_loses_nothing_and_readers_go_on_from_their_number(ser
         follower.end()
     assert served.end() == 0  # whoever reads is let go
     for follower in followers:
-        follower.thread.join(20)
+        follower.thread.join(LIMIT)
         assert follower.seen == list(range(1, len(follower.seen) + 1))
         assert follower.resumed >= KILLS
     served.start()

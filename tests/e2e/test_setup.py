@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.wait import LIMIT
+
 EXAMPLES = Path(__file__).parent.parent / "unit" / "config" / "examples"
 
 
@@ -36,7 +38,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=LIMIT,
         )
         assert done.returncode == status, done.stdout + done.stderr
         assert "Traceback" not in done.stderr

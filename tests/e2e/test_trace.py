@@ -10,7 +10,8 @@ import time
 import pytest
 
 from tests.e2e.machines import Machines
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
+from tests.wait import LIMIT, until
 
 SECOND = 1_000_000
 
@@ -151,7 +152,7 @@ def test_follow_shows_what_comes_through_a_rotation(scratch):
         assert next_session() == "first of the new"
     finally:
         following.send_signal(signal.SIGINT)
-        _, err = following.communicate(timeout=20)
+        _, err = following.communicate(timeout=LIMIT)
     assert (following.returncode, err) == (130, "")
 
 
@@ -226,7 +227,7 @@ def test_a_log_is_followed_through_rotation_and_truncation(scratch):
         assert following.stdout.readline() == "five\n"
     finally:
         following.send_signal(signal.SIGINT)
-        following.communicate(timeout=20)
+        following.communicate(timeout=LIMIT)
     assert following.returncode == 130
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.scratch import Scratch
+from tests.wait import LIMIT
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorial"
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -56,7 +57,7 @@ def test_what_is_typed_prints_what_the_page_shows(page, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=100,
+        timeout=LIMIT,
         check=False,
     )
     shown = re.split(MARK.format(r"(\d+)") + "\n", done.stdout)

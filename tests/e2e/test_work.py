@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scratch import FLEET, Scratch, until
+from tests.e2e.scratch import FLEET, Scratch
+from tests.wait import LIMIT, until
 
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run\n"
 
@@ -260,7 +261,7 @@ class Terminal:
         return False
 
     def see(self, words: str) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + LIMIT
         while words not in self.drawn:
             assert self.read(0.2), self.drawn
             assert time.monotonic() < end, self.drawn
@@ -271,7 +272,7 @@ class Terminal:
         return self.end()
 
     def end(self) -> int:
-        while self.read(20):
+        while self.read(LIMIT):
             pass
         os.close(self.screen)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -332,7 +333,7 @@ def test_watch_into_a_pipe_writes_only_what_changes(scratch):
         assert "paused" in going.stdout.readline()
     finally:
         going.send_signal(signal.SIGINT)
-        rest, said = going.communicate(timeout=20)
+        rest, said = going.communicate(timeout=LIMIT)
     assert (going.returncode, rest, said) == (130, "", "")
 
 
@@ -349,7 +350,7 @@ def test_a_run_is_ended_also_when_no_supervisor_is_there_to_do_it(scratch):
     supervisor = scratch.start("run")
     scratch.wait_for(task, "running")
     supervisor.send_signal(signal.SIGINT)
-    _, said = supervisor.communicate(timeout=20)
+    _, said = supervisor.communicate(timeout=LIMIT)
     assert "1 still run; the next `fleet run` takes them up." in said
     assert alive(scratch)
     assert scratch("cancel", task) == f"{task} is cancelled.\n"
@@ -391,6 +392,6 @@ def test_the_supervisor_keeps_to_its_number(scratch):
 
 def test_a_home_is_used_by_two_people_typing_at_once(scratch):
     going = [scratch.start("add", f"Task {n}") for n in range(8)]
-    said = [process.communicate(timeout=60) for process in going]
+    said = [process.communicate(timeout=LIMIT) for process in going]
     assert {p.returncode for p in going} == {0}, said
     assert len(scratch.data("tasks")) == 8

@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
+from tests.wait import LIMIT, until
 
 SCRIPT = "say One.\nthink Two.\nwrite a.txt x\nusage 10 2\nask Which licence?\nsay It is {answer}."
 
@@ -26,7 +27,7 @@ def test_whoever_asks_waits_and_hears_the_answer(scratch):
         r"m-1 holds t-1 until it is answered: fleet answer m-1", asker.stderr.readline()
     )
     assert scratch("answer", task, "go", "right") == f"Answered m-1 of {task}: go right\n"
-    out, _ = asker.communicate(timeout=20)
+    out, _ = asker.communicate(timeout=LIMIT)
     assert (asker.returncode, out) == (0, "go right\n")
     assert scratch.status(task) == "ready"
 
@@ -46,7 +47,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_question(scratch):
     asker = scratch.start("ask", "Which way?", "--task", task)
     until(lambda: scratch.status(task) == "asking", "the question")
     asker.send_signal(signal.SIGINT)
-    out, _ = asker.communicate(timeout=20)
+    out, _ = asker.communicate(timeout=LIMIT)
     assert (asker.returncode, out) == (130, "")
     assert len(scratch.data("questions")) == 1
 
@@ -56,7 +57,7 @@ def test_one_whose_task_is_cancelled_does_not_wait_for_ever(scratch):
     asker = scratch.start("ask", "Which way?", "--task", task)
     until(lambda: scratch.status(task) == "asking", "the question")
     scratch("cancel", task)
-    _, said = asker.communicate(timeout=20)
+    _, said = asker.communicate(timeout=LIMIT)
     assert asker.returncode == 1
     assert f"{task} is cancelled, and m-1 has no answer." in said
 
@@ -77,7 +78,7 @@ def test_a_question_is_answered_by_its_id_and_an_option_by_its_number(scratch):
 def test_of_two_who_answer_at_once_one_is_heard(scratch):
     question = scratch.ask(scratch.add())
     going = [scratch.start("answer", question, f"answer {n}") for n in range(4)]
-    said = [process.communicate(timeout=60) for process in going]
+    said = [process.communicate(timeout=LIMIT) for process in going]
     assert sorted(p.returncode for p in going) == [0, 1, 1, 1], said
     assert sum("has been answered already" in err for _, err in said) == 3
 
@@ -125,7 +126,7 @@ def test_logs_follow_a_run_until_it_ends(scratch):
         scratch.wait_for(task, "running", "done")
         going = scratch.start("logs", "-f", task)
         assert going.stdout.readline() == "First.\n"
-        rest, said = going.communicate(timeout=30)
+        rest, said = going.communicate(timeout=LIMIT)
     assert rest.splitlines() == ["line 1", "line 2", "line 3", "Last.", "[result] Done."]
     assert (going.returncode, said) == (0, "")
 

@@ -6,10 +6,10 @@ import json
 import re
 import socket
 import subprocess
-import time
 
 from tests.integration.team import Team
 from tests.integration.test_server import FLEET, Served
+from tests.wait import LIMIT, until
 
 HOST = b"Host: 127.0.0.1\r\n"
 
@@ -27,15 +27,12 @@ class Logged(Served):
                 stdout=log,
                 stderr=log,
             )
-        end = time.monotonic() + 30
-        while not (said := re.search(r":(\d+)\. ", self.log.read_text())):
-            assert time.monotonic() < end, self.log.read_text()
-            time.sleep(0.05)
-        self.port = int(said[1])
+        port = until(lambda: re.search(r":(\d+)\. ", self.log.read_text()), why=self.log.read_text)
+        self.port = int(port[1])
 
     def end(self, number: int = 15) -> None:
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(LIMIT)
         assert "Traceback" not in self.log.read_text(), self.log.read_text()
 
 

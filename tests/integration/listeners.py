@@ -9,12 +9,12 @@ import os
 import socket
 import struct
 import threading
-import time
 
 from fleet.app import App
 from fleet.domain.access import Actor, Role
 from fleet.server.make import tokens_of
 from fleet.server.run import Serving
+from tests.wait import LIMIT, until
 
 
 class Inside:
@@ -41,7 +41,7 @@ class Inside:
         return self.tokens.mint(Actor(name, Role(role), team), seconds=seconds)[0]
 
     def ask(self, method: str, path: str, body=None, *, token: str = "", headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         said = {"Authorization": f"Bearer {token}"} if token else {}
         text = None if body is None else json.dumps(body).encode()
         try:
@@ -75,23 +75,15 @@ class Inside:
 
     def end(self) -> None:
         self.serving.stop()
-        self.thread.join(20)
+        self.thread.join(LIMIT)
         assert not self.thread.is_alive()
-
-
-def until(holds, limit: float = 20.0):
-    end = time.monotonic() + limit
-    while not (found := holds()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-    return found
 
 
 def connected(port: int, room: int = 0) -> socket.socket:
     made = socket.socket()
     if room:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-    made.settimeout(20)
+    made.settimeout(LIMIT)
     made.connect(("127.0.0.1", port))
     return made
 

@@ -6,7 +6,6 @@ import asyncio
 import http.client
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from fleet.adapters.relay.plan import plan_of, relay_config
 from fleet.adapters.relay.process import open_relay
 from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
 from fleet.testing.fake_node.node import FakeNode
+from tests.wait import LIMIT, until
 
 MODEL = "coder"
 UPSTREAM = "qwen2.5-coder:7b"
@@ -71,7 +71,7 @@ class LoopbackRelay:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
         self._thread.start()
-        assert ready.wait(10)
+        assert ready.wait(LIMIT)
         return self
 
     def _run(self, ready: threading.Event) -> None:
@@ -87,16 +87,16 @@ class LoopbackRelay:
     def close(self) -> None:
         if self.port:
             self._loop.call_soon_threadsafe(self._over.set)
-            self._thread.join(10)
+            self._thread.join(LIMIT)
         self._stack.close()
 
-    def connect(self, timeout=20.0) -> http.client.HTTPConnection:
+    def connect(self, timeout=LIMIT) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def get(self, path: str) -> Got:
         return self.ask("GET", path, None)
 
-    def ask(self, method: str, path: str, body, headers=None, timeout=20.0) -> Got:
+    def ask(self, method: str, path: str, body, headers=None, timeout=LIMIT) -> Got:
         connection = self.connect(timeout)
         try:
             connection.request(method, path, body and json.dumps(body), headers or {})
@@ -106,10 +106,10 @@ class LoopbackRelay:
         finally:
             connection.close()
 
-    def post(self, path: str, *, model=MODEL, headers=None, timeout=20.0, **body) -> Got:
+    def post(self, path: str, *, model=MODEL, headers=None, timeout=LIMIT, **body) -> Got:
         return self.ask("POST", f"/m/{model}{path}", {"model": model, **body}, headers, timeout)
 
-    def chat(self, *, model=MODEL, headers=None, messages=None, timeout=20.0, **body) -> Got:
+    def chat(self, *, model=MODEL, headers=None, messages=None, timeout=LIMIT, **body) -> Got:
         messages = messages or HELLO
         return self.post(
             "/api/chat", model=model, headers=headers, timeout=timeout, messages=messages, **body
@@ -124,18 +124,15 @@ class LoopbackRelay:
     def status(self):
         return self.get("/relay/status").json
 
-    def until(self, found, timeout=20.0) -> None:
+    def until(self, found) -> None:
         """Wait until this is so of what the relay says of itself."""
-        deadline = time.monotonic() + timeout
-        while not found(status := self.status):
-            assert time.monotonic() < deadline, status
-            time.sleep(0.02)
+        until(lambda: found(self.status), why=lambda: str(self.status))
 
     def traces(self, count: int):
-        deadline = time.monotonic() + 10
-        while True:
-            held = self._traces.read_text().splitlines() if self._traces.exists() else []
-            if len(held) >= count:
-                return [json.loads(line) for line in held]
-            assert time.monotonic() < deadline, held
-            time.sleep(0.02)
+        until(lambda: len(self._lines()) >= count, why=lambda: str(self._lines()))
+        return [json.loads(line) for line in self._lines()]
+
+    def _lines(self) -> list[str]:
+        """The whole lines of the traces; the relay may be writing the next one."""
+        text = self._traces.read_text() if self._traces.exists() else ""
+        return text.rpartition("\n")[0].splitlines()

@@ -17,7 +17,7 @@ from fleet.domain.run import RunState
 from fleet.domain.task import Limits, Spec
 from fleet.operations.tasks.change import AddTask
 from tests.contract.checkouts import git, make_repo
-from tests.contract.launching import until
+from tests.wait import LIMIT, until
 from tests.warm import start_fleet, type_fleet
 
 BIN = Path(sys.executable).parent
@@ -70,7 +70,7 @@ class SupervisedHome:
         """Signal the supervisor and wait for its end; its status."""
         assert self.supervisor is not None
         self.supervisor.send_signal(number)
-        status = self.supervisor.wait(20)
+        status = self.supervisor.wait(LIMIT)
         self.supervisor = None
         return status
 
@@ -78,7 +78,7 @@ class SupervisedHome:
         return self.log.read_text() if self.log.exists() else ""
 
     def type(self, *words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess:
-        done = type_fleet(words, cwd=cwd or self.repo, env=self.env | env)
+        done = type_fleet(words, cwd=cwd or self.repo, env=self.env | env, timeout=LIMIT)
         said = (done.stdout.decode(), done.stderr.decode())
         return subprocess.CompletedProcess(done.args, done.returncode, *said)
 
@@ -95,10 +95,10 @@ class SupervisedHome:
     def endings(self, task: str) -> list[str]:
         return [str(r.outcome.ending) if r.outcome else r.state for r in self.store.runs(task)]
 
-    def wait(self, *tasks: str, state: str = "done", timeout: float = 30.0) -> None:
+    def wait(self, *tasks: str, state: str = "done") -> None:
         for task in tasks:
             seen, story = partial(self._is, task, state), partial(self.story, task)
-            until(seen, timeout=timeout, why=story)
+            until(seen, why=story)
 
     def _is(self, task: str, state: str) -> bool:
         return self.state(task) == state
@@ -110,7 +110,7 @@ class SupervisedHome:
             found = [r for r in self.store.runs(task) if r.state is RunState.RUNNING]
             return [r for r in found if not number or r.number == number]
 
-        return until(there, timeout=20, why=lambda: self.story(task))[-1]
+        return until(there, why=lambda: self.story(task))[-1]
 
     def heard(self, task: str, words: str, number: int = -1) -> None:
         """Wait until a run has said so."""
@@ -170,5 +170,5 @@ class SupervisedHome:
         keepers = self.client.app.keepers
         for file in self.home.glob("runs/*/launch.json"):
             with suppress(AssertionError):
-                until(lambda run=file.parent.name: keepers.end(run), timeout=10)
+                until(lambda run=file.parent.name: keepers.end(run))
         self.store.close()

@@ -6,13 +6,13 @@ import http.client
 import json
 import re
 import subprocess
-import time
 from functools import cache
 
 import msgspec
 
 from fleet.server.claude_fleet.described import described
 from tests.integration.test_server import Served
+from tests.wait import LIMIT
 
 COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
 
@@ -72,15 +72,9 @@ class Team:
 
     def asked(self, who: str, method: str, path: str):
         """With the headers of the reply."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=LIMIT)
         connection.request(method, path, headers={"Authorization": f"Bearer {self.tokens[who]}"})
         answer = connection.getresponse()
         said = json.loads(answer.read())
         connection.close()
         return answer.status, said, answer.headers
-
-    def until(self, holds, limit: float = 20.0) -> None:
-        end = time.monotonic() + limit
-        while not holds():
-            assert time.monotonic() < end
-            time.sleep(0.05)

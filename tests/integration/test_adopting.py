@@ -11,7 +11,8 @@ from fleet.adapters.home.home import Home
 from fleet.domain.run import Choice
 from fleet.domain.task import claim
 from fleet.ports import Put
-from tests.contract.launching import is_alive, until
+from tests.contract.launching import is_alive
+from tests.wait import LIMIT, until
 
 LONG = ("lines 200", "sleep {seconds}", "lines 50", "write done.txt x", "commit done")
 
@@ -49,7 +50,7 @@ def test_a_run_that_ended_while_nobody_looked_is_settled_with_every_line(supervi
     until(lambda: '"result"' in supervised.transcript(task))
     until(lambda: not supervised.strays())
     supervised.start("--once")
-    assert supervised.supervisor.wait(20) == 0
+    assert supervised.supervisor.wait(LIMIT) == 0
     assert supervised.endings(task) == ["succeeded"]
     assert supervised.run(task).outcome.usage.input == 70
     assert len(supervised.texts(task)) == 105

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from tests.contract.launching import until
+from tests.wait import until
 
 ASK = ("say thinking", "ask Which licence?", "write LICENSE {answer}", "commit Choose {answer}")
 

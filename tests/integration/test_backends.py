@@ -17,7 +17,7 @@ from fleet.domain.errors import Unavailable
 from fleet.domain.fleet import NODE_KINDS, Node, Serving
 from fleet.domain.nodes.inventory import cache_bytes
 from fleet.testing.fake_node.node import FakeModel, FakeNode
-from tests.contract.launching import until
+from tests.wait import until
 
 KINDS = tuple(kind for kind in NODE_KINDS if kind != "hosted")
 LOCAL = ("ollama", "vllm", "llamacpp", "lmstudio")

@@ -18,7 +18,7 @@ from fleet.operations.catalogue import perform
 from fleet.operations.tasks.change import CancelTask
 from fleet.supervisor.beads.exchange import Beads
 from fleet.supervisor.beads.plan import bead_of
-from tests.contract.launching import until
+from tests.wait import until
 
 STAND_IN = Path(__file__).parent / "bd_stand_in.py"
 ACTOR = "fleet-box-1"
@@ -79,17 +79,19 @@ class Hive:
         found = [t for t in self.supervised.store.tasks(_all()) if bead_of(t.spec.labels) == name]
         return found[0] if found else None
 
-    def until(self, seen, seconds: float = 40) -> None:
+    def until(self, seen) -> None:
         """Steps as the loop takes them, until it is seen."""
-        end = time.monotonic() + seconds
-        while not seen():
-            assert time.monotonic() < end, (self.issues(), self.warned)
+
+        def stepped() -> bool:
             before = time.monotonic()
             self.beads.step(self.supervised.store.now())
             self.longest = max(self.longest, time.monotonic() - before)
             self.beads._next = min(self.beads._next, self.supervised.store.now() + 100_000)
             self.supervisor.step()
-            time.sleep(0.02)
+            return seen()
+
+        if not seen():
+            until(stepped, why=lambda: str((self.issues(), self.warned)))
 
     def is_(self, name: str, status: str):
         return lambda: self.issues()[name]["status"] == status
@@ -172,7 +174,7 @@ def test_the_next_supervisor_tells_what_the_last_one_could_not(hive):
     name = hive.create("say Done.")
     hive.until(lambda: hive.task(name) is not None)
     task = hive.task(name).id
-    until(lambda: hive.supervisor.step() or hive.supervised.state(task) == "done", timeout=20)
+    until(lambda: hive.supervisor.step() or hive.supervised.state(task) == "done")
     hive.beads = hive.another()
     hive.until(hive.is_(name, "closed"))
 

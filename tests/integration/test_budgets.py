@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from fleet.domain.task import Budget
-from tests.contract.launching import until
+from tests.wait import until
 
 
 def questions(supervised) -> list:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fleet.domain.run import Wanted
 from fleet.ports import Put
-from tests.contract.launching import is_alive, until
+from tests.contract.launching import is_alive
+from tests.wait import until
 
 
 def test_a_running_task_is_cancelled_by_its_supervisor_and_the_command_waits_for_it(supervised):
@@ -43,7 +44,7 @@ def test_a_coder_that_does_not_want_to_end_is_killed_after_its_grace(supervised)
     supervised.heard(task, "deaf")
     begun = time.monotonic()
     assert supervised.type("cancel", task).returncode == 0
-    assert 0.5 <= time.monotonic() - begun < 6
+    assert 0.5 <= time.monotonic() - begun < 30
     assert supervised.run(task).outcome.exit_code == -signal.SIGKILL
     assert supervised.endings(task) == ["cancelled"]
 

@@ -2,6 +2,8 @@
 
 import json
 
+from tests.wait import LIMIT
+
 TRICKY = 'Fix it\'s "login" $(touch never) `x` {model} \\n 🚢\n\n  second line\t\n'
 
 
@@ -25,7 +27,7 @@ def test_a_command_is_told_its_prompt_byte_for_byte(supervised):
     declare(supervised)
     hears, reads = supervised.add(TRICKY, agent="hears"), supervised.add(TRICKY, agent="reads")
     supervised.start("--once")
-    assert supervised.supervisor.wait(30) == 0
+    assert supervised.supervisor.wait(LIMIT) == 0
     assert [supervised.state(t) for t in (hears, reads)] == ["done", "done"], supervised.said()
     one, two = (supervised.home / supervised.run(t).workspace.path for t in (hears, reads))
     assert (one / "heard").read_bytes() == TRICKY.encode()
@@ -38,7 +40,7 @@ def test_a_command_that_fails_is_shown_with_its_words(supervised):
     declare(supervised)
     task = supervised.add("x", agent="fails", attempts=1)
     supervised.start("--once")
-    supervised.supervisor.wait(30)
+    supervised.supervisor.wait(LIMIT)
     assert supervised.state(task) == "failed"
     assert supervised.task(task).tally.why == "Exit status 7. why not"
     shown = supervised.type("show", task).stdout
@@ -49,7 +51,7 @@ def test_a_command_whose_program_is_not_there_is_shown_with_its_name(supervised)
     (supervised.home / "config.yaml").write_text("agents:\n" + agent("gone", ["no-such-agent"]))
     task = supervised.add("x", agent="gone", attempts=1)
     supervised.start("--once")
-    supervised.supervisor.wait(30)
+    supervised.supervisor.wait(LIMIT)
     why = supervised.task(task).tally.why
     assert why == (
         "Exit status 127. fleet: no-such-agent: No such file or directory. "

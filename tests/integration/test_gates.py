@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from tests.contract.launching import until
+from tests.wait import until
 
 
 def test_work_that_passes_its_gate_is_done(supervised):

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.testing.fake_node.node import FakeNode
 from tests.integration.supervised_home import SupervisedHome
+from tests.wait import LIMIT
 
 FLEET_YAML = """\
 nodes: {{here: {{endpoint: "{url}"}}}}
@@ -31,7 +32,7 @@ def keys_of(supervised, *agents, **env) -> list[str]:
     shell = 'echo "key: $LITELLM_MASTER_KEY." > "$FLEET_ARTIFACT_DIR/key"'
     tell = f"run sh -c {shlex.quote(shell)}"
     tasks = [supervised.add(tell, agent=agent) for agent in agents]
-    supervised.start("--once", **env).wait(60)
+    supervised.start("--once", **env).wait(LIMIT)
     supervised.supervisor = None
     found = [supervised.home / "tasks" / task / "artifacts" / "key" for task in tasks]
     return [file.read_text().strip() for file in found]

@@ -10,7 +10,7 @@ from fleet.domain.task import Spec
 from fleet.operations.catalogue import perform
 from fleet.operations.messages.mail import SendMail
 from fleet.operations.tasks.change import AddTask
-from tests.contract.launching import until
+from tests.wait import until
 
 
 def heard(supervised, task: str) -> list[str]:

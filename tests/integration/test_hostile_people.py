@@ -16,6 +16,7 @@ from fleet.domain.run import Run, RunState
 from fleet.domain.task import TaskState
 from fleet.ports import Put
 from tests.integration.hostile import HostileTeam
+from tests.wait import until
 
 LIST, ADD = "/v1/task/list", "/v1/task/add"
 
@@ -94,11 +95,11 @@ def test_the_token_of_a_run_ends_with_the_run(team, key):
     later = jwt.encode(
         claims("worker", run=f"{task}.1") | {"jti": "a" * 16}, key, algorithm="HS256"
     )
-    team.until(lambda: team.served.ask("GET", LIST, token=later)[0] == 200)
+    until(lambda: team.served.ask("GET", LIST, token=later)[0] == 200)
     comment = {"task": task, "text": "Half done"}
     assert team.served.ask("POST", "/v1/message/comment", comment, token=later)[0] == 200
     store.commit([Put(replace(run, state=RunState.ENDED, ended_at=9))], [])
-    team.until(lambda: team.served.ask("GET", "/metrics/json", token=token)[0] == 401)
+    until(lambda: team.served.ask("GET", "/metrics/json", token=token)[0] == 401)
     assert refused(team, later) == "stale_run"
     store.close()
 

@@ -19,6 +19,7 @@ from fleet.operations.catalogue import operations
 from fleet.server.claude_fleet.paths import PATHS
 from fleet.server.http import openapi
 from tests.integration.hostile import HostileTeam
+from tests.wait import LIMIT
 
 CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance]
 ENDLESS = "/events"  # an answer that goes on for ever is looked at elsewhere
@@ -88,7 +89,7 @@ def drive(team, asking, operation, mode, most: int) -> None:
             session=asking,
             headers={"Authorization": f"Bearer {team.tokens['root']}"},
             checks=CHECKS,
-            timeout=20,
+            timeout=LIMIT,
         )
 
     with suppress(Unsatisfiable):  # nothing that could be wrong is asked with it

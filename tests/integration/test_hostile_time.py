@@ -22,6 +22,7 @@ from fleet.server.run import Serving
 from fleet.testing.clock import FakeClock
 from fleet.testing.memory_store import MemoryStore
 from tests.integration.hostile import HOST, Answer, heard
+from tests.wait import LIMIT
 
 PATIENCE = 1.0
 BODY = b"POST /v1/task/add HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
@@ -45,15 +46,15 @@ def serving(app):
 
     thread = threading.Thread(target=serve)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(LIMIT)
     yield made[0]
     made[0].stop()
-    thread.join(20)
+    thread.join(LIMIT)
 
 
 @pytest.fixture
 def line(serving):
-    with socket.create_connection(("127.0.0.1", serving.port), timeout=20) as made:
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=LIMIT) as made:
         yield made
 
 
@@ -73,7 +74,7 @@ def drip(line: socket.socket, byte: bytes) -> bytes:
 
 
 def is_well(serving) -> bool:
-    with socket.create_connection(("127.0.0.1", serving.port), timeout=5) as other:
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=LIMIT) as other:
         other.sendall(b"GET /health HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
         return heard(other).startswith(b"HTTP/1.1 200 ")
 
@@ -119,7 +120,7 @@ def test_a_second_request_on_a_line_has_its_time_too(serving, line):
 def test_a_hundred_who_are_slow_delay_nobody(serving):
     with contextlib.ExitStack() as held:
         for _ in range(100):
-            slow = socket.create_connection(("127.0.0.1", serving.port), timeout=20)
+            slow = socket.create_connection(("127.0.0.1", serving.port), timeout=LIMIT)
             held.enter_context(slow).sendall(b"GET /health HTT")
         assert is_well(serving)
 

@@ -10,7 +10,7 @@ import fleet.client
 from fleet.cli.agents.calls import kill
 from fleet.operations.tasks.at_work import ListAgents
 from fleet.operations.tasks.change import CancelTask
-from tests.contract.launching import until
+from tests.wait import until
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from tests.integration.listeners import Inside, Sse, Ws, until
+from tests.integration.listeners import Inside, Sse, Ws
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -387,7 +388,7 @@ def test_a_socket_that_does_not_answer_pings_is_dropped(strict):
         pass
     assert deaf.closed == 1011
     alive.send({"type": "ping"})
-    reading.join(20)
+    reading.join(LIMIT)
     assert (reading.is_alive(), alive.closed) == (False, None)
     until(lambda: len(strict.streams) == 1)
     deaf.close()

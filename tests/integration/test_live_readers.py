@@ -13,7 +13,8 @@ import pytest
 
 from fleet.domain.event import Event
 from fleet.server.live.stream import HELD, IN_KERNEL
-from tests.integration.listeners import Inside, Sse, Ws, until
+from tests.integration.listeners import Inside, Sse, Ws
+from tests.wait import LIMIT, until
 
 KEPT = {"Reader", "Wire", "WSProtocol", "RequestResponseCycle", "_SelectorSocketTransport"}
 SMALL = 4096  # what an idle reader's own side holds
@@ -82,7 +83,7 @@ def test_a_reader_that_does_not_read_is_let_go_and_delays_nobody(server, root):
         thread.start()
     flood(server, count, size)
     for thread in threads:
-        thread.join(60)
+        thread.join(LIMIT)
     everything = list(range(start + 1, last + 1))
     assert heard == {"stream": everything, "socket": everything}
     until(lambda: len(server.streams) == 2)  # the two who slept are gone,

@@ -10,13 +10,14 @@ import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from fleet.adapters.machine.notify import Desktop, NumberFile, Webhook
 from fleet.domain.errors import Unavailable
 from fleet.supervisor.notices import Notice
-from tests.contract.launching import until
+from tests.wait import LIMIT, until
 
 BODY = Notice(
     "failed", "t-1", "t-1 failed", 'It\'s "odd" $(touch never) <b>\n&', "failed", 7
@@ -53,7 +54,7 @@ class Hook:
     def meet(self, handler, body) -> None:
         match self.faults.pop(0) if self.faults else 200:
             case "hang":
-                self.free.wait(30)
+                self.free.wait(LIMIT)
             case "close":
                 handler.connection.shutdown(socket.SHUT_RDWR)
             case "drip":
@@ -208,7 +209,7 @@ def test_a_person_is_told_when_a_task_asks_fails_or_ends(supervised, hook):
     )
     before = supervised.add("say before")
     supervised.start("--once")
-    supervised.supervisor.wait(30)
+    supervised.supervisor.wait(LIMIT)
     configure(supervised, "desktop: true", "webhook: os.environ/HOOK")
     done, failed = (
         supervised.add("say well"),
@@ -251,7 +252,7 @@ def test_what_happened_unseen_is_told_by_the_next_supervisor_and_nothing_twice(s
     )
     supervised.end(signal.SIGKILL)
     supervised.start("--once")
-    assert supervised.supervisor.wait(30) == 0
+    assert supervised.supervisor.wait(LIMIT) == 0
     assert titles(hook) == [f"{first} is done", f"{second} is done"]
 
 
@@ -263,7 +264,7 @@ def test_a_webhook_that_hangs_holds_up_no_task_and_is_reported_once(supervised, 
     until(lambda: len(hook.asked) == 1, why=supervised.said)
     with at_most(5):
         supervised.wait(supervised.add("say 2"), supervised.add("say 3"))
-    until(lambda: "could not be told" in supervised.said(), timeout=25, why=supervised.said)
+    until(lambda: "could not be told" in supervised.said(), why=supervised.said)
     until(lambda: len(hook.asked) == 5, why=supervised.said)
     time.sleep(0.3)
     assert supervised.said().count("webhook: ") == 1
@@ -279,12 +280,17 @@ def test_a_second_signal_ends_it_at_once_while_it_waits_for_its_last_words(super
     supervised.add("say 1")
     until(lambda: len(hook.asked) == 1, why=supervised.said)
     os.kill(process.pid, signal.SIGTERM)
-    time.sleep(0.5)
+    until(lambda: not catches(process.pid, signal.SIGTERM), why="the first signal to be heard")
     assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
-    with at_most(1):
-        assert process.wait(10) == -signal.SIGINT
+    assert process.wait(LIMIT) == -signal.SIGINT
     supervised.supervisor = None
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def test_a_test_notice_says_what_became_of_it(supervised, hook):

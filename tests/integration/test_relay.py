@@ -157,8 +157,8 @@ def test_when_the_client_leaves_the_node_is_told_at_once_and_the_slot_is_free(lo
     answer.readline()
     answer.close()
     connection.close()
-    it.nodes[0].until(lambda n: n.seen and n.asked("/api/chat")[0].outcome == "left", 5)
-    it.until(lambda s: s["nodes"]["a"]["busy"] == 0, 5)
+    it.nodes[0].until(lambda n: n.seen and n.asked("/api/chat")[0].outcome == "left")
+    it.until(lambda s: s["nodes"]["a"]["busy"] == 0)
     assert it.traces(1)[0]["outcome"] == "cancelled"
 
 
@@ -166,8 +166,8 @@ def test_when_the_client_of_a_whole_reply_leaves_the_node_is_told_too(loopback):
     it = loopback(decode=4, output=400).open()
     with pytest.raises(TimeoutError):
         it.chat(stream=False, timeout=0.3)
-    it.nodes[0].until(lambda n: n.asked("/api/chat")[0].outcome == "left", 5)
-    it.until(lambda s: s["nodes"]["a"]["busy"] == 0, 5)
+    it.nodes[0].until(lambda n: n.asked("/api/chat")[0].outcome == "left")
+    it.until(lambda s: s["nodes"]["a"]["busy"] == 0)
 
 
 def test_the_agent_is_named_by_the_address_or_by_a_header(loopback):

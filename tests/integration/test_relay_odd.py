@@ -20,6 +20,7 @@ from tests.integration.loopback_relay import (
     fleet_of,
     serving,
 )
+from tests.wait import LIMIT
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_text_that_was_cut_in_the_middle_of_a_sign_is_answered(loopback, path, h
 
 def test_a_header_of_any_bytes_is_no_reason_to_lose_an_answer(loopback):
     it = loopback().open()
-    with socket.create_connection(("127.0.0.1", it.port), timeout=20) as raw:
+    with socket.create_connection(("127.0.0.1", it.port), timeout=LIMIT) as raw:
         body = json.dumps({"messages": HELLO, "stream": False}).encode()
         head = f"POST /m/{MODEL}/api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
         head += f"Content-Length: {len(body)}\r\n"

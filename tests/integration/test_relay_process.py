@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -16,6 +15,7 @@ from fleet.domain.errors import BadConfig
 from fleet.domain.fleet import Model, Node, Serving
 from fleet.testing.fake_node.node import FakeNode
 from tests.integration.loopback_relay import HELLO, MODEL, UPSTREAM, fleet_of, serving
+from tests.wait import LIMIT, until
 
 
 class Program:
@@ -37,31 +37,23 @@ class Program:
         new.replace(self.file)
 
     def get(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         connection.request("GET", path)
         return json.load(connection.getresponse())
 
     def chat(self, model=MODEL):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         connection.request("POST", f"/m/{model}/api/chat", json.dumps({"messages": HELLO}))
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
 
-    def until(self, found, timeout=30.0):
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                if found():
-                    return
-            except OSError:
-                pass
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    def until(self, found):
+        until(found, errors=(OSError,))
 
     def stop(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(LIMIT)
 
 
 @pytest.fixture
@@ -106,7 +98,7 @@ def test_when_told_to_stop_it_lets_what_is_under_way_end(tmp_path, node):
         program.process.send_signal(signal.SIGTERM)
         call.join()
         assert '"done": true' in got[0][1]
-        assert program.process.wait(20) == 0
+        assert program.process.wait(LIMIT) == 0
         assert json.loads((tmp_path / "traces.jsonl").read_text())["outcome"] == "ok"
     finally:
         program.stop()
@@ -128,7 +120,7 @@ def test_when_told_to_stop_it_does_not_wait_for_ever(tmp_path, node):
         call.start()
         node.until(lambda n: n.busy == 1)
         program.process.send_signal(signal.SIGTERM)
-        assert program.process.wait(20) == 0
+        assert program.process.wait(LIMIT) == 0
         call.join()
         assert failed
         node.until(lambda n: n.busy == 0)

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from tests.integration.team import Team
+from tests.wait import until
 
 TASK = {
     *("id", "teamName", "subject", "description", "ownerHandle", "ownerUid", "createdByHandle"),
@@ -293,7 +294,7 @@ def test_a_revoked_token_counts_no_more_within_a_second(team):
     made = team.served.ask("POST", "/v1/token/create", asked, token=root)[1]["data"]
     assert team.served.ask("GET", "/swarms", token=made["token"])[0] == 200
     assert team.served.ask("POST", "/v1/token/revoke", {"token": made["id"]}, token=root)[0] == 200
-    team.until(lambda: team.served.ask("GET", "/swarms", token=made["token"])[0] == 401)
+    until(lambda: team.served.ask("GET", "/swarms", token=made["token"])[0] == 401)
     status, said = team.served.ask("GET", "/swarms", token=made["token"])
     assert (status, said["code"]) == (401, "revoked_token")
     rows = team.served.ask("GET", "/v1/token/list?all=true", token=root)[1]["data"]

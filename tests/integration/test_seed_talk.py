@@ -13,6 +13,7 @@ import pytest
 from tests.integration.team import Team
 from tests.integration.test_seed_paths import uid
 from tests.integration.test_server import FLEET
+from tests.wait import until
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MESSAGE = {"id", "chatId", "fromHandle", "fromUid", "text", "timestamp", "status", "metadata"}
@@ -67,7 +68,7 @@ def test_a_secret_is_exchanged_for_a_token_that_works(team):
     team.ok("root", "POST", "/v1/enrolment/revoke", {"enrolment": made["id"]})
     assert auth(team, **asked)[1]["code"] == "bad_secret"
     for each in (token, again[1]["token"]):
-        team.until(lambda t=each: team.served.ask("GET", "/swarms", token=t)[0] == 401)
+        until(lambda t=each: team.served.ask("GET", "/swarms", token=t)[0] == 401)
 
 
 def test_without_a_secret_nobody_gets_in(team):
@@ -112,7 +113,7 @@ def test_nobody_takes_the_name_of_another(team):
 
 def test_a_secret_ends_with_its_time_and_is_kept_as_a_hash(team):
     made = enrolment(team, role="worker", team="red", seconds=1)
-    team.until(lambda: auth(team, handle="late", secret=made["secret"])[0] == 401)
+    until(lambda: auth(team, handle="late", secret=made["secret"])[0] == 401)
     listed = team.ok("root", "GET", "/v1/enrolment/list?all=true")["data"]
     assert made["id"] in [row["id"] for row in listed]
     assert not any(row["secret"] for row in listed)
@@ -126,7 +127,7 @@ def test_a_secret_ends_with_its_time_and_is_kept_as_a_hash(team):
 def test_a_chat_is_read_by_those_who_are_in_it(team):
     for name in ("ann", "bob", "mel", "eve"):
         team.ok(name, "GET", "/swarms")  # so that they have been seen
-    team.until(lambda: len(team.ok("ann", "GET", "/teams/red/agents")) >= 3)
+    until(lambda: len(team.ok("ann", "GET", "/teams/red/agents")) >= 3)
     ann, bob = uid("red", "ann"), uid("red", "bob")
     chat = team.ok("ann", "POST", "/chats", {"uid1": ann, "uid2": bob})["chatId"]
     assert team.ok("bob", "POST", "/chats", {"uid1": bob, "uid2": ann}) == {"chatId": chat}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.contract.launching import until
+from tests.wait import until
 
 
 def heard(supervised, task: str) -> list[str]:

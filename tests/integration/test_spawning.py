@@ -9,7 +9,7 @@ from fleet.domain.access import Role
 from fleet.operations.tasks.change import CancelTask
 from fleet.operations.tasks.show import ShowTask
 from fleet.operations.tasks.spawn import SpawnAgent
-from tests.contract.launching import until
+from tests.wait import until
 
 
 def spawn(supervised, handle: str, *script: str, **given) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fleet.adapters.home.tail import LONGEST, Tail
+from tests.wait import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ class Reader:
             self._read.put(line)
 
     def next(self) -> bytes:
-        return self._read.get(timeout=20)
+        return self._read.get(timeout=LIMIT)
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from fleet.base import machine
 from fleet.testing.model_server import ModelServer, call
 from tests.real.programs import private_env, repository
+from tests.wait import until
 
 FLEET = Path(sys.executable).with_name("fleet")
 COMMIT = "git -c user.name=A -c user.email=a@example.invalid commit -qam Work"
@@ -122,11 +122,8 @@ class ModelScratch:
     def endings(self, task: str = "t-1") -> list[str]:
         return [run["ending"] for run in self.runs(task)]
 
-    def until(self, so, *, timeout: float = 60.0, why: str = "") -> None:
-        end = time.monotonic() + timeout
-        while not so():
-            assert time.monotonic() < end, f"not within {timeout} s: {why}\n{self.story()}"
-            time.sleep(0.1)
+    def until(self, so, *, why: str = "") -> None:
+        until(so, why=lambda: f"{why}\n{self.story()}")
 
     def wait(self, *statuses: str) -> None:
         self.until(lambda: self.status() in statuses, why=f"{statuses}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fleet.domain.transcript import Conversation, Said, SaidKind, hear
+from tests.wait import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,16 +106,17 @@ class Pane:
                 self.said.append(said)
                 self.heard = hear(self.heard, said)
 
-    def until(self, so: Callable[[], object], *, timeout: float = 60.0, why: str = "") -> Pane:
-        end = time.monotonic() + timeout
-        while True:
+    def until(self, so: Callable[[], object], *, why: str = "") -> Pane:
+        def stepped() -> object:
             self.step()
-            if so():
-                return self
-            if time.monotonic() > end:
-                tail = "\n".join(line[:300] for line in self.raw.splitlines()[-6:])
-                raise AssertionError(f"not within {timeout} s: {why}\n{self.screen()}\n{tail}")
-            time.sleep(0.02)
+            return so()
+
+        until(stepped, why=lambda: f"{why}\n{self.story()}")
+        return self
+
+    def story(self) -> str:
+        tail = "\n".join(line[:300] for line in self.raw.splitlines()[-6:])
+        return f"{self.screen()}\n{tail}"
 
     def until_said(self, kind: SaidKind, text: str = "") -> Pane:
         def so() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.run import Wanted
 from fleet.domain.transcript import Conversation, Exit, Said, SaidKind, hear, judge
 from fleet.ports import Brief, Presence
+from tests.wait import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,17 +86,14 @@ class Drive:
                 if said.kind is SaidKind.REPLY:
                     self.keepers.tell(self.brief.run_id, said.text, key=said.name)
 
-    def until(self, so: Callable[[], object], *, timeout: float = 30.0, why: str = "") -> Drive:
+    def until(self, so: Callable[[], object], *, why: str = "") -> Drive:
         """Listen until it is so."""
-        end = time.monotonic() + timeout
-        while not so():
-            self.step()
-            if time.monotonic() > end:
-                tail = "\n".join(line[:500] for line in self.lines[-8:])
-                errors = self.keepers.stderr(self.brief.run_id)
-                raise AssertionError(f"not within {timeout} s: {why}\n{tail}\n{errors}")
-            time.sleep(0.01)
+        until(lambda: so() or self.step(), why=lambda: f"{why}\n{self.story()}")
         return self
+
+    def story(self) -> str:
+        tail = "\n".join(line[:500] for line in self.lines[-8:])
+        return f"{tail}\n{self.keepers.stderr(self.brief.run_id)}"
 
     def until_said(self, kind: SaidKind, text: str = "") -> Drive:
         def so() -> bool:
@@ -119,13 +116,13 @@ class Drive:
         self.keepers.stop(self.brief.run_id, grace=grace)
         return self
 
-    def end(self, *, timeout: float = 30.0) -> Outcome:
+    def end(self) -> Outcome:
         """Close its standard input, wait for it to exit, and judge."""
         self.keepers.close(self.brief.run_id)
-        return self.over(timeout=timeout)
+        return self.over()
 
-    def over(self, *, timeout: float = 30.0) -> Outcome:
-        self.until(lambda: self._look() is Presence.EXITED, timeout=timeout, why="it exited")
+    def over(self) -> Outcome:
+        self.until(lambda: self._look() is Presence.EXITED, why="it exited")
         self.step(final=True)
         look = self.keepers.look(self.brief.run_id)
         ended = Exit(look.code, look.stderr)

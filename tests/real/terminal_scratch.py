@@ -12,6 +12,7 @@ from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import ScreenState
 from tests.real.model_scratch import FLEET, ModelScratch
 from tests.real.terminal_world import at_home
+from tests.wait import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,12 +80,9 @@ class TerminalScratch(ModelScratch):
         (found,) = self.data("list")
         return found
 
-    def until_doing(self, doing: str, *, timeout: float = 20.0) -> dict:
-        end = time.monotonic() + timeout
-        while (agent := self.agent())["doing"] != doing:
-            assert time.monotonic() < end, f"{agent['doing']} ({agent['by']})\n{self.shown()}"
-            time.sleep(0.1)
-        return agent
+    def until_doing(self, doing: str) -> dict:
+        until(lambda: self.agent()["doing"] == doing, why=lambda: f"{self.agent()}\n{self.shown()}")
+        return self.agent()
 
     def story(self) -> str:
         return self.shown()

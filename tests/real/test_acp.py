@@ -69,6 +69,6 @@ def test_an_agent_that_reads_is_granted_nothing_that_writes(place):
 def test_sigterm_ends_it_and_what_it_ran(place):
     drive = opencode(place, [call("bash", command="sleep 4321", description="x"), hang()])
     drive.start().until_said(SaidKind.TOOL)
-    drive.stop(10).over(timeout=15)
+    drive.stop(10).over()
     assert drive.heard.turns > drive.heard.ended_turns
     assert not left_of(drive)

@@ -96,14 +96,14 @@ def test_a_429_that_it_retries_by_itself_costs_nothing(place):
 @pytest.mark.slow
 def test_a_429_at_the_end_is_a_rate_limit_and_no_failure(place):
     run = place.drive([fail(429, "Slow down.", retry_after=0)])
-    outcome = run.start().over(timeout=150)
+    outcome = run.start().over()
     assert outcome.ending is Ending.RATE_LIMITED
 
 
 def test_sigterm_ends_it_and_nothing_of_it_is_left(place):
     run = place.drive([hang()])
     run.start().until_said(SaidKind.TURN).stop(10)
-    outcome = run.over(timeout=15)
+    outcome = run.over()
     assert outcome.ending is Ending.FAILED
     assert run.heard.turns > run.heard.ended_turns
     assert not left_of(run)

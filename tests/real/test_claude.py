@@ -307,7 +307,7 @@ def test_where_background_work_is_allowed_a_run_goes_on_until_its_agents_have_en
 def test_nothing_is_left_in_the_background_to_keep_it_from_exiting(world):
     run = world.drive([call("Bash", command="ls", run_in_background=True), say("Done.")])
     run.start().until_turn_ends()
-    assert run.end(timeout=5).ending is Ending.SUCCEEDED
+    assert run.end().ending is Ending.SUCCEEDED
     bash = next(t for t in world.asked[0].body["tools"] if t["name"] == "Bash")
     assert "run_in_background" not in bash["input_schema"]["properties"]
     assert "max 3600000" in json.dumps(bash)
@@ -316,7 +316,7 @@ def test_nothing_is_left_in_the_background_to_keep_it_from_exiting(world):
 def test_sigterm_ends_it_and_what_it_ran(world):
     run = world.drive([Reply((Say("Wait."), Call("Bash", {"command": "sleep 4321"})))])
     run.start().until_said(SaidKind.TOOL)
-    outcome = run.stop(10).over(timeout=15)
+    outcome = run.stop(10).over()
     assert outcome.ending is Ending.FAILED
     assert outcome.exit_code in {143, -signal.SIGTERM}
     assert outcome.checkpoint.session

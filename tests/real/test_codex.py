@@ -227,7 +227,7 @@ def test_full_permissions_are_full(place, elsewhere):
 def test_sigterm_ends_it_and_what_it_ran(place):
     drive = place.drive([run("sleep 4321")])
     drive.start().until_said(SaidKind.TOOL)
-    drive.stop(10).over(timeout=15)
+    drive.stop(10).over()
     assert drive.heard.turns > drive.heard.ended_turns
     assert not left_of(drive)
 

@@ -55,7 +55,7 @@ def test_an_agent_is_driven_by_commands_from_its_start_to_its_end(scratch):
     scratch.answer(YES[scratch.coder])
     scratch.until_doing("working")
     assert scratch.coder == "opencode" or len(scratch.server.turns) == 2  # its tool still runs
-    scratch.until(lambda: len(scratch.server.turns) == 3, timeout=20, why="it goes on")
+    scratch.until(lambda: len(scratch.server.turns) == 3, why="it goes on")
     assert outside.exists()
     assert "is busy" in scratch.refused("prompt", "seat", "More.")
     scratch.interrupt(STOP[scratch.coder])
@@ -90,7 +90,7 @@ def test_words_that_are_sent_while_it_starts_come_after_its_first_prompt(program
         with scratch.typing(
             "create", "seat", "--agent", "greeter", "--prompt", "At first."
         ) as created:
-            scratch.until((run / "keeper.json").exists, timeout=30, why="its keeper")
+            scratch.until((run / "keeper.json").exists, why="its keeper")
             said = scratch("prompt", "seat", "And then.", "--queue", "--wait", "60")
             assert said == "t-1 has heard it (m-1).\n"
             assert "And then." in (run / "transcript").read_text()

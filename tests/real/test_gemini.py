@@ -64,5 +64,5 @@ def test_its_tools_write_nothing_outside_and_an_agent_that_reads_writes_nothing(
 def test_it_is_ended_with_what_it_ran(place):
     run = place.drive([shell("sleep 4321"), hang()])
     run.start().until_said(SaidKind.TOOL).until(lambda: place.asked)
-    run.stop(1).over(timeout=15)
+    run.stop(1).over()
     assert not left_of(run)

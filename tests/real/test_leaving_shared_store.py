@@ -10,8 +10,9 @@ import pytest
 
 from fleet.app import open_store
 from fleet.base.machine import since_boot
-from tests.e2e.scratch import Scratch, until
+from tests.e2e.scratch import Scratch
 from tests.postgres import private_postgres
+from tests.wait import until
 
 pytestmark = pytest.mark.real
 DAY = 24 * 3600

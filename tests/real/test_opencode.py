@@ -133,7 +133,7 @@ def test_an_agent_that_edits_does_so_in_its_worktree_and_its_artifacts(place):
 def test_sigterm_ends_the_bridge_the_server_and_what_it_ran(place):
     drive = place.drive([run("sleep 4321")])
     drive.start().until_said(SaidKind.TOOL)
-    outcome = drive.stop(10).over(timeout=15)
+    outcome = drive.stop(10).over()
     assert outcome.ending is Ending.FAILED
     assert not left_of(drive)
 

@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "transcripts" / "screens"))
 
 from record import RUN, SHELL, Place
 
+from tests.wait import until
+
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(240)]
 
 LEAVE = {"claude": "/exit", "codex": "/quit", "opencode": "/exit"}
@@ -40,13 +42,6 @@ def at(request, tmp_path):
         place.server = server
         yield place
         place.close()
-
-
-def until(so, why):
-    end = time.monotonic() + 90
-    while not so():
-        assert time.monotonic() < end, why()
-        time.sleep(0.05)
 
 
 def until_state(at, state):

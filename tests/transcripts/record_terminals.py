@@ -108,7 +108,7 @@ def leave(pane):
     time.sleep(1)
     pane.say("/exit")
     with suppress(AssertionError):  # OpenCode says goodbye, and now and then stays
-        pane.until(lambda: pane.status() is not None, timeout=20)
+        pane.until(lambda: pane.status() is not None)
     pane.step()
     return pane
 

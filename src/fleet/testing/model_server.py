@@ -95,7 +95,7 @@ class ModelServer:
         """The requests that the script has answered."""
         return [asked for asked in self.requests if asked.dialect and not asked.aside]
 
-    def until(self, found: Callable[[Asked], bool], *, timeout: float = 20.0) -> Asked:
+    def until(self, found: Callable[[Asked], bool], *, timeout: float = 60.0) -> Asked:
         """The first request, past or to come, that is so."""
         with self._news:
             self._news.wait_for(lambda: any(map(found, self.requests)), timeout)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from fleet.adapters.home.bd_program import bd_folder
 from fleet.adapters.tmux.tmux import Tmux
 from fleet.testing.fake_node.node import FakeNode
 from tests.free_ports import free_ports
+from tests.wait import LIMIT, until
 from tests.warm import type_fleet
 
 BIN = Path(sys.executable).parent
@@ -99,7 +99,7 @@ class Sandbox:
         if (self.home / "server").exists():
             self.type("fleet serve --stop")
         if (self.home / "runs").exists():
-            type_fleet(["kill", "*", "--force"], cwd=self.cwd, env=self.env)
+            type_fleet(["kill", "*", "--force"], cwd=self.cwd, env=self.env, timeout=LIMIT)
 
     def fill(self, text: str) -> str:
         return text.format(home=self.home, cwd=self.cwd, task=self.task)
@@ -126,7 +126,7 @@ class Sandbox:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
 
@@ -137,7 +137,7 @@ class Sandbox:
 
     def fleet(self, *words: str, status: int = 0) -> str:
         """What only makes or clears a world need not go by the shell."""
-        done = type_fleet(words, cwd=self.cwd, env=self.env)
+        done = type_fleet(words, cwd=self.cwd, env=self.env, timeout=LIMIT)
         assert done.returncode == status, (words, done.stdout, done.stderr)
         return done.stdout.decode()
 
@@ -180,20 +180,15 @@ class Going:
         """Send this signal; false if something had to be killed."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        ended = wait_until(self.over)
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
-        return ended
-
-
-def wait_until(seen, seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if seen():
-            return True
-        time.sleep(0.1)
-    return False
+        try:
+            until(self.over)
+        except AssertionError:
+            return False
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(LIMIT)
+        return True
 
 
 def _write(name: str, text: str):
@@ -238,7 +233,7 @@ def _answered(sandbox: Sandbox) -> None:
 
 def _agent(sandbox: Sandbox, branch: str) -> None:
     sandbox.fleet("create", branch, "--prompt", "say Begun.")
-    wait_until(lambda: sandbox.doings() == {"waiting"})
+    until(lambda: sandbox.doings() == {"waiting"})
 
 
 def _fan_out(sandbox: Sandbox, prefix: str) -> None:

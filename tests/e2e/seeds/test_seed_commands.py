@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from fleet.cli import main as table
-from tests.e2e.seeds.seed_sandbox import NAMED, WORLDS, Sandbox, wait_until
+from tests.e2e.seeds.seed_sandbox import NAMED, WORLDS, Sandbox
 from tests.e2e.seeds.seed_table import BARE_WORD, COMMANDS, PROGRAMS, Command, read_pending
+from tests.wait import until
 
 PENDING = {key for key, _, _ in read_pending()[1]}
 GROUP = re.compile(r'\[[^\]]*\]|<[^>]*>|"[^"]*"|\{[^}]*\}|\S+')
@@ -78,7 +79,7 @@ def test_the_line_goes_on_until_it_is_interrupted(command, tmp_path):
     sandbox.given(command.given)
     going = sandbox.start(command.typed)
     # It says where it works once it is up; before that, Ctrl-C would prove nothing.
-    wait_until(lambda: going.over() or str(sandbox.home) in going.said())
+    until(lambda: going.over() or str(sandbox.home) in going.said(), going.said)
     up = not going.over()
     # A shell that is no terminal's starts a background job with SIGINT ignored.
     number = signal.SIGTERM if COMMENT.sub("", command.typed).endswith("&") else signal.SIGINT

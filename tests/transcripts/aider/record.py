@@ -48,7 +48,7 @@ def act(case: str, place: AiderPlace):
             run.start().until_said(SaidKind.TURN)
             run.stop(0).over()
         case _:
-            run.start().over(timeout=120)
+            run.start().over()
     return run
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from fleet.domain.task import Tally, Task, TaskState
 from fleet.ports import Put
 from fleet.supervisor.notices import Notices, notice_of, teller
 from fleet.testing.memory_store import MemoryStore
+from tests.wait import LIMIT, until
 
 TASK = Task("t-3", 0, TaskState.OPEN, "Fix the login", "", "/shop", "ada", 1)
 ASKED = Message(
@@ -97,7 +97,7 @@ class Ear:
     def send(self, notice) -> None:
         self.tries += 1
         if self._holds is not None:
-            self._holds.wait(10)
+            self._holds.wait(LIMIT)
         if self.tries <= self._fails:
             raise Unavailable("nobody there")
         self.heard.append(notice["title"])
@@ -142,9 +142,7 @@ class World:
 
 
 def told(world: World, count: int) -> list[str]:
-    until = time.monotonic() + 10
-    while len(world.ear.heard) < count and time.monotonic() < until:
-        time.sleep(0.005)
+    until(lambda: len(world.ear.heard) >= count, why=lambda: str(world.ear.heard))
     return world.ear.heard
 
 

@@ -24,6 +24,7 @@ from fleet.testing.model_server import (
     read_script,
     say,
 )
+from tests.wait import LIMIT
 
 TOOL = {
     "/v1/messages": {"name": "look"},
@@ -39,7 +40,7 @@ def post(server, path, body, **headers):
         json.dumps(body).encode(),
         {"content-type": "application/json", **headers},
     )
-    with urllib.request.urlopen(request, timeout=10) as reply:
+    with urllib.request.urlopen(request, timeout=LIMIT) as reply:
         return reply.read().decode()
 
 
@@ -118,7 +119,7 @@ def test_a_reply_may_wait_and_a_hanging_one_ends_with_the_server():
         thread.start()
         server.until(lambda asked: asked.number == 1)
         assert not ended
-    thread.join(10)
+    thread.join(LIMIT)
     assert ended
 
 
@@ -148,7 +149,7 @@ def test_a_request_without_tools_is_answered_beside_the_script():
 
 def test_models_and_tokens_can_be_asked_for():
     with ModelServer(model="mine") as server:
-        with urllib.request.urlopen(server.url + "/v1/models", timeout=10) as reply:
+        with urllib.request.urlopen(server.url + "/v1/models", timeout=LIMIT) as reply:
             assert json.loads(reply.read())["data"][0]["id"] == "mine"
         counted = post(server, "/v1/messages/count_tokens", body("/v1/messages", "Hello"))
         assert json.loads(counted)["input_tokens"] > 0
@@ -186,7 +187,7 @@ def test_it_is_a_program_that_prints_its_address(tmp_path):
             request = urllib.request.Request(
                 address + path, json.dumps(body(path, "Hello")).encode()
             )
-            with urllib.request.urlopen(request, timeout=10) as reply:
+            with urllib.request.urlopen(request, timeout=LIMIT) as reply:
                 assert b"Scripted." in reply.read()
         finally:
             program.terminate()

@@ -87,7 +87,7 @@ class FakeNode:
     def asked(self, path: str) -> list[Seen]:
         return [seen for seen in list(self.seen) if seen.path == path]
 
-    def until(self, found: Callable[[Self], object], timeout: float = 20.0) -> None:
+    def until(self, found: Callable[[Self], object], timeout: float = 60.0) -> None:
         """Wait until this is so of the node."""
         deadline = time.monotonic() + timeout
         while not found(self):

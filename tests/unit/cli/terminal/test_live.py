@@ -11,6 +11,7 @@ import pytest
 
 from fleet.cli.terminal.live import Live, clip, rows
 from fleet.cli.terminal.view import Table, Text
+from tests.wait import LIMIT
 
 SCRIPT = """
 import sys, time
@@ -46,7 +47,7 @@ def screen(text):
     return grid
 
 
-def read_all(fd, until=None, limit=10):
+def read_all(fd, until=None, limit=LIMIT):
     text, end = "", time.monotonic() + limit
     while time.monotonic() < end and (until is None or until not in text):
         if not select.select([fd], [], [], 0.1)[0]:
@@ -74,7 +75,7 @@ def on_a_terminal(*words):
 def test_a_terminal_is_redrawn_in_place_and_keeps_the_last_picture():
     child, ours = on_a_terminal()
     text = read_all(ours)
-    assert child.wait(10) == 0
+    assert child.wait(LIMIT) == 0
     assert screen(text) == ["t-1 began", "TASK  STATE", "t-1   done", "t-2   open", ""]
     assert text.index("\x1b[?25l") < text.index("TASK")
     assert text.endswith("\x1b[?25h")
@@ -86,7 +87,7 @@ def test_the_cursor_comes_back_when_the_command_is_stopped(number):
     read_all(ours, until="done")
     child.send_signal(number)
     assert "\x1b[?25h" in read_all(ours, until="\x1b[?25h")
-    assert child.wait(10) != 0
+    assert child.wait(LIMIT) != 0
 
 
 def test_a_pipe_gets_only_the_lines_that_changed(capsys):

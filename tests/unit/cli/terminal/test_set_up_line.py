@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from fleet.cli.terminal.set_up_line import Readying, running
+from tests.wait import LIMIT
 
 SCRIPT = """
 import sys, time
@@ -56,7 +57,7 @@ def test_on_a_terminal_the_line_is_shown_and_gone_at_the_end(logs):
             text += os.read(ours, 4096).decode()
         except OSError:
             break
-    assert child.wait(20) == 0
+    assert child.wait(LIMIT) == 0
     os.close(ours)
     assert "Setting up: make (0 s)" in text
     assert text.endswith("\r\x1b[KCreated\r\n")

@@ -11,16 +11,17 @@ from urllib.request import Request, urlopen
 import pytest
 
 from fleet.testing.fake_node.node import FakeModel, FakeNode
+from tests.wait import LIMIT, until
 
 MODEL = "qwen2.5-coder:7b"
 
 
 def get(url):
-    with urlopen(url, timeout=10) as answer:
+    with urlopen(url, timeout=LIMIT) as answer:
         return json.load(answer)
 
 
-def post(url, body, timeout=10):
+def post(url, body, timeout=LIMIT):
     data = json.dumps(body).encode()
     with urlopen(Request(url, data, {"content-type": "application/json"}), timeout=timeout) as got:
         return got.read()
@@ -165,7 +166,7 @@ def test_it_can_end_a_stream_without_its_end_and_speak_no_json(node):
     assert b'"done": true' not in chat(node)
     node.heal()
     node.set(html=True, only="/api/tags", times=1)
-    with urlopen(f"{node.url}/api/tags", timeout=10) as answer:
+    with urlopen(f"{node.url}/api/tags", timeout=LIMIT) as answer:
         assert answer.headers["content-type"] == "text/html"
     node.set(garbage=True, times=None)
     with pytest.raises(ValueError):
@@ -178,7 +179,7 @@ def test_faults_are_set_over_http(node):
     node.until(lambda it: it.manner.status == 503)
     with pytest.raises(OSError, match="503"):
         chat(node)
-    with urlopen(Request(f"{node.url}/fault", method="DELETE"), timeout=10):
+    with urlopen(Request(f"{node.url}/fault", method="DELETE"), timeout=LIMIT):
         pass
     node.until(lambda it: it.manner.status == 0)
     assert chat(node)
@@ -213,7 +214,7 @@ def test_a_key_is_asked_for():
         with pytest.raises(OSError, match="401"):
             get(f"{node.url}/v1/models")
         asked = Request(f"{node.url}/v1/models", headers={"authorization": "Bearer sk-x"})
-        with urlopen(asked, timeout=10) as answer:
+        with urlopen(asked, timeout=LIMIT) as answer:
             assert answer.status == 200
 
 
@@ -222,10 +223,8 @@ def test_it_is_a_program(tmp_path):
     argv = [sys.executable, "-m", "fleet.testing.fake_node.node", "--ready", str(ready)]
     program = subprocess.Popen([*argv, "--model", "tiny", "--slots", "3"])
     try:
-        deadline = time.monotonic() + 20
-        while not (ready.exists() and ready.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert get(f"{ready.read_text()}/api/tags")["models"][0]["name"] == "tiny"
+        url = until(ready.read_text, errors=(FileNotFoundError,))
+        assert get(f"{url}/api/tags")["models"][0]["name"] == "tiny"
     finally:
         program.terminate()
-        program.wait(10)
+        program.wait(LIMIT)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from fleet.adapters.coders.opencode import bridge as opencode_bridge
+from tests.wait import LIMIT
 
 SERVER = """
 import base64, http.server, json, os, sys, threading, time
@@ -60,7 +61,7 @@ def bridge():
     yield start
     for process in started:  # killed, it would leave its server
         process.stdin.close()
-        process.wait(10)
+        process.wait(LIMIT)
         process.stdout.close()
 
 
@@ -108,7 +109,7 @@ def test_when_the_input_ends_so_do_the_server_and_the_bridge(bridge):
     ask(process, "/session")
     server = until(process, lambda said: "id" in said)["body"]["pid"]
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(LIMIT) == 0
     assert not is_alive(server)
 
 
@@ -116,13 +117,13 @@ def test_a_server_that_ends_by_itself_gives_its_status(bridge):
     process = bridge(*PYTHON, "-c", SERVER)
     until(process, lambda said: "event" in said)
     ask(process, "/die")
-    assert process.wait(10) == 7
+    assert process.wait(LIMIT) == 7
 
 
 def test_a_server_that_never_starts_gives_its_status(bridge):
-    assert bridge(*PYTHON, "-c", "import sys; sys.exit(3)").wait(10) == 3
+    assert bridge(*PYTHON, "-c", "import sys; sys.exit(3)").wait(LIMIT) == 3
 
 
 def test_a_program_that_is_not_there_is_a_failure_that_names_it(bridge, capfd):
-    assert bridge("no-such-program", "serve").wait(10) == 127
+    assert bridge("no-such-program", "serve").wait(LIMIT) == 127
     assert "no-such-program" in capfd.readouterr().err

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import msgspec
 
-from fleet.server.claude_fleet.described import Described, described
+from fleet.server.claude_fleet.described import described
+
+if TYPE_CHECKING:
+    from fleet.server.http.compat import Described
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "http.md"
 HEAD = """\

@@ -136,6 +136,14 @@ BREACHES = {
     "the supervisor chooses an adapter": ("supervisor/__init__.py", "import fleet.adapters.git"),
     "the supervisor knows the command line": ("supervisor/__init__.py", "import fleet.cli"),
     "the command line chooses an adapter": ("cli/__init__.py", "import fleet.adapters.coders"),
+    "the server's own paths know claude-fleet's": (
+        "server/http/app.py",
+        "import fleet.server.claude_fleet.paths",
+    ),
+    "events know claude-fleet's names": (
+        "server/live/frames.py",
+        "import fleet.server.claude_fleet.frames",
+    ),
     "a module is in no layer": ("stray.py", ""),
 }
 

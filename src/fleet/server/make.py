@@ -13,6 +13,7 @@ from fleet.app.compute.nodes import Compute
 from fleet.app.server_process import server_key
 from fleet.client import Client
 from fleet.operations.catalogue import perform
+from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.http.app import BURST, RATE, Server
 from fleet.server.http.guard import LOOPBACK, Rates
 from fleet.server.http.idempotency import once
@@ -38,7 +39,7 @@ OUTSIDE = 8  # programs that are being waited for, such as git
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
     """`names`: by which other machines call it, besides its address; those of a proxy before it."""
     store, place = app.another_store(), str(app.loaded.project or app.cwd)
-    streams = Streams(store, _teams(store))
+    streams = Streams(store, _teams(store), CLAUDE_FLEET.frame)
     meters = Meters()
     hosts = frozenset({*LOOPBACK, host, *names})
     return Server(
@@ -52,6 +53,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         hosts_do=HostThreads(app),
         meters=meters,
         watch=Watch(app.another_store, meters, streams.tell),
+        compat=CLAUDE_FLEET,
         relay=lambda: _relay(app),
         place=place,
         places=app.loaded.settings.server.places,

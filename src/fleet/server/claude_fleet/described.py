@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.domain.data import NamedTuple
 from fleet.server.claude_fleet import bodies
 from fleet.server.claude_fleet import paths_talk as talk
 from fleet.server.claude_fleet import reply_types as replies
-from fleet.server.http.auth import EnrolBody
-
-
-class Described(NamedTuple):
-    """`body` and `query` are what is taken, None for nothing; `reply` is a type."""
-
-    method: str
-    path: str
-    about: str
-    reply: Any
-    body: Any = None
-    query: Any = None
+from fleet.server.claude_fleet.auth import EnrolBody
+from fleet.server.http.compat import Described
 
 
 def described() -> tuple[Described, ...]:
-    """Every path of `seed_paths`, and `/auth`."""
+    """Every path of `paths.PATHS`, and `/auth`."""
     return tuple(_D(*words.split(" ", 1), *rest) for words, *rest in TABLE)
 
 
@@ -31,7 +20,7 @@ _D = Described
 _B, _R, _T = bodies, replies, talk
 _TREE = "/orchestrate/worktree/{handle:path}"
 TABLE: tuple[tuple[Any, ...], ...] = (
-    ("POST /auth", "Exchange a secret for a token.", _R.EnrolledReply, EnrolBody),
+    ("POST /auth", "Exchange a secret for a token.", _R.EnrolledReply, EnrolBody, None, True),
     ("GET /teams/{team}/agents", "Who was seen in a team.", list[_R.MemberReply], None, _B.PageAsked),
     ("GET /teams/{team}/tasks", "A team's tasks.", list[_R.TaskReply], None, _B.PageAsked),
     ("POST /teams/{team}/broadcast", "Mail the team.", _R.CountReply, _B.BroadcastBody),

@@ -1,4 +1,4 @@
-"""How the paths of claude-fleet's clients are heard and answered; `seed_paths` is the table."""
+"""How the paths of claude-fleet's clients are heard and answered; `paths` is the table."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fleet.operations.shared.names import cursor_of
 from fleet.operations.shared.untrusted import check_plain
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, object_of
+from fleet.server.http.idempotency import key_of
 from fleet.server.http.routes import Answered
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 B = TypeVar("B")
 MOST = 200  # rows in one reply
-KEY = "idempotency-key"
 
 
 class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -103,11 +103,6 @@ def other_routes(
         return Route(path.path, Answered(handle), methods=[path.method])
 
     return [route(path) for path in paths]
-
-
-def key_of(request: Request) -> str:
-    """Sent again with this, a request is carried out once."""
-    return request.headers.get(KEY, "")
 
 
 async def heard(request: Request, actor: Actor, place: str = "") -> Said:

@@ -17,10 +17,7 @@ from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.operations.catalogue import perform
 from fleet.operations.shared.names import PAGE
 from fleet.operations.tasks.list import ListTasks
-from fleet.server.claude_fleet.paths import PATHS
-from fleet.server.claude_fleet.routes import key_of, other_routes
 from fleet.server.http.allowed_places import Narrow
-from fleet.server.http.auth import Enrolling
 from fleet.server.http.codec import (
     encode,
     from_query,
@@ -32,6 +29,7 @@ from fleet.server.http.codec import (
 )
 from fleet.server.http.docs_page import page
 from fleet.server.http.guard import PATIENCE, BadBody, Guard, Rates, refused_body
+from fleet.server.http.idempotency import key_of
 from fleet.server.http.openapi import document
 from fleet.server.http.problem import TYPE, problem, problem_of, status_of
 from fleet.server.http.routes import Answered, Routes
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Context, Operation
     from fleet.ports import Hosts, Store
+    from fleet.server.http.compat import Compat
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
     from fleet.server.prometheus import Metric
@@ -76,6 +75,7 @@ class Server:
     hosts_do: Hosts
     meters: Meters
     watch: Watch
+    compat: Compat
     place: str = ""  # where an agent works that is started without saying where
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
@@ -101,9 +101,8 @@ class Server:
             Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
             WebSocketRoute("/ws", sockets),
             Route("/ws", sockets),
-            Route("/auth", Answered(Enrolling(self.perform)), methods=["POST"]),
             *(self._route(operation) for operation in spoken().values()),
-            *other_routes(PATHS, self.who, self.perform, self.place),
+            *self.compat.routes(self.who, self.perform, self.place),
         ]
         return Guard(Routes(routes, self._lifespan, _failed), hosts=self.hosts)
 
@@ -193,10 +192,10 @@ class Server:
         return self.meters.read(self.store, fleet, relay)
 
     async def openapi(self, _request: Request) -> Response:
-        return Response(document(), media_type=JSON)
+        return Response(document(self.compat), media_type=JSON)
 
     async def docs(self, _request: Request) -> Response:
-        return Response(page(), media_type="text/html")
+        return Response(page(self.compat), media_type="text/html")
 
 
 async def _said(operation: Operation, request: Request) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fleet import __version__
-from fleet.server.claude_fleet import described as seed_described
 from fleet.server.http.codec import is_read, path_of, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from fleet.server.http.compat import Compat
 
 STYLE = (
     "body{font:16px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}"
@@ -33,7 +34,7 @@ FIXED = (
 
 
 @cache
-def page() -> str:
+def page(compat: Compat) -> str:
     heads = ("path", "what it does", "permission", "fields")
     own = (
         (
@@ -46,7 +47,7 @@ def page() -> str:
     )
     others = (
         (f"{d.method} {d.path.replace(':path}', '}')}", d.about, _names(d.body) or _names(d.query))
-        for d in seed_described.described()
+        for d in compat.described
     )
     short = ("path", "what it does", "fields")
     return (
@@ -58,7 +59,7 @@ def page() -> str:
         'As data: <a href="/openapi.json">/openapi.json</a>.</p>'
         f"<h2>The server</h2>{_table(short, FIXED)}"
         f"<h2>Operations</h2>{_table(heads, own)}"
-        f"<h2>For clients of claude-fleet</h2>{_table(short, others)}"
+        f"<h2>For clients of {compat.name}</h2>{_table(short, others)}"
     )
 
 

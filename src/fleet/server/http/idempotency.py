@@ -17,11 +17,18 @@ from fleet.ports import Put
 from fleet.server.http.codec import encode
 
 if TYPE_CHECKING:
+    from starlette.requests import Request as HttpRequest
+
     from fleet.operations.catalogue import Context, Request
 
 DAY = 86_400_000_000
 MOST = 200  # characters of a key
 OFTEN = 64  # of so many that are kept, one removes those whose day is over
+
+
+def key_of(request: HttpRequest) -> str:
+    """Sent again with this, a request is carried out once."""
+    return request.headers.get("idempotency-key", "")
 
 
 def once(context: Context, request: Request[Any], key: str) -> Any:

@@ -10,12 +10,11 @@ import msgspec
 
 from fleet import __version__
 from fleet.domain.data import NamedTuple
-from fleet.server.claude_fleet import described as seed_described
 from fleet.server.http.codec import encode, is_read, path_of, spoken
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation
-    from fleet.server.claude_fleet.described import Described
+    from fleet.server.http.compat import Compat, Described
 
 REF = "#/components/schemas/{name}"
 PROBLEM = {
@@ -51,7 +50,6 @@ KEY = {
     "description": "Sent again with this within a day, it is done once and gets the same reply.",
     "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"},
 }
-OPEN = frozenset({"/auth"})  # of claude-fleet's paths, those that want no token
 SAMPLES: dict[str, Any] = {  # what a field of this name may hold
     "task": "t-31", "needs": "t-30", "swarm": "t-7", "name": "bob", "handle": "fix-login",
     "title": "Fix the login", "prompt": "The form forgets the name.", "text": "Mind the tests.",
@@ -65,12 +63,12 @@ SAMPLES: dict[str, Any] = {  # what a field of this name may hold
 
 
 @cache
-def document() -> bytes:
-    return encode(described())
+def document(compat: Compat) -> bytes:
+    return encode(described(compat))
 
 
-def described() -> dict[str, Any]:
-    found, others = list(spoken().values()), seed_described.described()
+def described(compat: Compat) -> dict[str, Any]:
+    found, others = list(spoken().values()), compat.described
     types = [t for operation in found for t in (operation.request, operation.reply)]
     types += [
         t for other in others for t in (other.reply, other.body, other.query) if t is not None
@@ -82,7 +80,7 @@ def described() -> dict[str, Any]:
     paths = {path_of(operation): _path(operation, known) for operation in found}
     for other in others:
         where = other.path.replace(":path}", "}")
-        paths.setdefault(where, {})[other.method.lower()] = _other(other, where, known)
+        paths.setdefault(where, {})[other.method.lower()] = _other(other, where, compat.name, known)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Fleet", "version": __version__, "summary": "Fleets of coding agents."},
@@ -171,7 +169,7 @@ def _responses(summary: str, schema: Any) -> dict[str, Any]:
     return {"200": done, "default": WRONG}
 
 
-def _other(other: Described, where: str, known: _Known) -> dict[str, Any]:
+def _other(other: Described, where: str, tag: str, known: _Known) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", where)
@@ -181,11 +179,11 @@ def _other(other: Described, where: str, known: _Known) -> dict[str, Any]:
     what: dict[str, Any] = {
         "operationId": f"{other.method} {where}",
         "summary": other.about,
-        "tags": ["claude-fleet"],
+        "tags": [tag],
         "parameters": parameters,
         "responses": _responses(other.about, known.schema(other.reply)),
     }
-    if where in OPEN:
+    if other.open:
         what["security"] = []
     if other.body is not None:
         what["requestBody"] = _body(known, other.body)

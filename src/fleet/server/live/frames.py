@@ -11,7 +11,7 @@ from fleet.domain.access import Role
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
-from fleet.domain.event import TASK, Kind
+from fleet.domain.event import Kind
 from fleet.operations.shared.entries import LEADS
 from fleet.server.http.codec import encode
 
@@ -22,22 +22,15 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.ports import Store
 
-# What claude-fleet's clients call it.
-NAMES = {
-    Kind.BOARD_POSTED: "blackboard_message",
-    Kind.MAIL_BROADCAST: "broadcast",
-    Kind.MAIL_SENT: "new_message",
-    Kind.CHAT_SAID: "new_message",
-    Kind.MESSAGE_ANSWERED: "new_message",
-    Kind.MESSAGE_ASKED: "new_message",
-    Kind.MESSAGE_POSTED: "new_message",
-    Kind.MESSAGE_SENT: "new_message",
-    Kind.RUN_ENDED: "worker_dismissed",
-    Kind.RUN_STARTED: "worker_spawned",
-    Kind.SWARM_ENDED: "swarm_killed",
-    Kind.TASK_ASSIGNED: "task_assigned",
-}
-TALK = frozenset({"new_message", "broadcast"})  # heard by who subscribed to where it was said
+    FrameOf = Callable[[Event, Store], dict[str, Any]]
+
+# Heard on a socket by those alone who subscribed to where it was said.
+TALK = frozenset(
+    {
+        *(Kind.MAIL_BROADCAST, Kind.MAIL_SENT, Kind.CHAT_SAID),
+        *(Kind.MESSAGE_ANSWERED, Kind.MESSAGE_ASKED, Kind.MESSAGE_POSTED, Kind.MESSAGE_SENT),
+    }
+)
 TEAM = "team"  # the topic of all that is said in one's team
 TEXT, CLOSE = 1, 8  # kinds of a socket's frames
 
@@ -73,8 +66,8 @@ NOTHING = Content({}, frozenset(), frozenset())
 class Heard:
     """One event, with what the store knows of it; each form of it is made when first needed."""
 
-    def __init__(self, event: Event, team: str | None, store: Store) -> None:
-        self.event, self.team, self._store = event, team, store
+    def __init__(self, event: Event, team: str | None, store: Store, frame_of: FrameOf) -> None:
+        self.event, self.team, self._store, self._frame_of = event, team, store, frame_of
         self.number = event.number
 
     @cached_property
@@ -93,17 +86,9 @@ class Heard:
         return framed(encode(self._frame | {"message": self.content.said}))
 
     @cached_property
-    def name(self) -> str:
-        """That of claude-fleet where it has one for this, else `event`."""
-        kind = self.event.type
-        if kind == Kind.TASK_ADDED:
-            return self._added()
-        return NAMES.get(kind) or ("task_updated" if kind.startswith(TASK) else "event")
-
-    @cached_property
     def topics(self) -> frozenset[str]:
         """Where it was said; empty when everyone hears it."""
-        if self.name not in TALK:
+        if self.event.type not in TALK:
             return frozenset()
         data = self.event.data
         named = (TEAM, self.event.task, str(data.get("chat", "")), str(data.get("to", "")))
@@ -133,17 +118,7 @@ class Heard:
 
     @property
     def _frame(self) -> dict[str, Any]:
-        chat = {"chatId": self.event.data["chat"]} if "chat" in self.event.data else {}
-        return {"type": self.name, "number": self.number, **chat, "event": self._own}
-
-    def _added(self) -> str:
-        try:
-            task = self._store.task(self.event.task)
-        except NotFound:
-            return "task_updated"
-        if task.join is not None:
-            return "swarm_created"
-        return "task_assigned" if task.spec.assignee else "task_updated"
+        return self._frame_of(self.event, self._store) | {"event": self._own}
 
 
 def _message(store: Store, message_id: str) -> Content:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.event import Event
     from fleet.ports import Store
-    from fleet.server.live.frames import View
+    from fleet.server.live.frames import FrameOf, View
 
 BATCH = 500
 TICK = 1.0  # seconds between looks at who is still welcome
@@ -70,11 +70,14 @@ class Reader:
 
 
 class Streams:
-    """`store` is read in the loop; `team_of` says whose task an event is about."""
+    """`store` is read in the loop; `team_of` says whose task an event is about.
 
-    def __init__(self, store: Store, team_of: Callable[[str], str]) -> None:
+    `frame_of` is how a frame of the WebSocket begins that tells of an event.
+    """
+
+    def __init__(self, store: Store, team_of: Callable[[str], str], frame_of: FrameOf) -> None:
         self._store = store
-        self._team_of = team_of
+        self._team_of, self._frame_of = team_of, frame_of
         self._check: Callable[[str], object] = lambda _: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._number = 0  # of the last event that all in `_views` were sent
@@ -259,7 +262,7 @@ class Streams:
         if known is None:
             if len(self._recent) >= RECENT:
                 self._recent.clear()
-            known = Heard(event, team_in(event, self._team_of), self._store)
+            known = Heard(event, team_in(event, self._team_of), self._store, self._frame_of)
             self._recent[event.number] = known
         return known
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from fleet.server.claude_fleet.described import described
+from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.claude_fleet.paths import PATHS
 from fleet.server.http.docs_page import page
 from fleet.server.http.openapi import document
@@ -22,7 +23,7 @@ def test_every_path_is_described_and_no_other():
 
 
 def test_the_document_has_them_with_what_they_take_and_reply():
-    said = json.loads(document())
+    said = json.loads(document(CLAUDE_FLEET))
     for path in described():
         what = said["paths"][path.path.replace(":path", "")][path.method.lower()]
         assert what["summary"] == path.about
@@ -34,8 +35,8 @@ def test_the_document_has_them_with_what_they_take_and_reply():
 
 
 def test_the_page_for_people_has_every_path_that_the_document_has():
-    shown = page()
-    for path, methods in json.loads(document())["paths"].items():
+    shown = page(CLAUDE_FLEET)
+    for path, methods in json.loads(document(CLAUDE_FLEET))["paths"].items():
         assert path in shown
         for method in methods:
             assert f"{method.upper()} {path}" in shown or f"GET, POST {path}" in shown

@@ -17,10 +17,10 @@ from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule, 
 from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.ports import Put, Same
+from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
 from fleet.supervisor.attempt.settle import end_run
 from fleet.supervisor.attempt.site import last_started, site_of
-from fleet.supervisor.attempt.terminal import begin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fleet.domain.run import Choice
     from fleet.domain.task import Task
     from fleet.ports import Change
-    from fleet.supervisor.attempt.attempt import Attempt
     from fleet.supervisor.parts import Here, Parts
 
 LEASE = 90 * SECOND
@@ -134,7 +133,7 @@ class Supervisor:
                 self._renew_keepers([run])
             attempt = self.attempts.get(run.id)
             if attempt is None:
-                attempt = self.attempts[run.id] = begin(self._parts, self._here, run)
+                attempt = self.attempts[run.id] = Attempt(self._parts, self._here, run)
             attempt.run = run
             attempt.waiting = words.get(run.task, ())
             if run.holder == self._here.holder or self._adopt(attempt):
@@ -214,7 +213,7 @@ class Supervisor:
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
         for run in self._claim_all(plan.starts, rows):
-            self.attempts[run.id] = begin(self._parts, self._here, run)
+            self.attempts[run.id] = Attempt(self._parts, self._here, run)
 
     def _may_look_far(self) -> bool:
         """Now and then: thousands of tasks that wait for a node are not gone through all the time."""

@@ -15,7 +15,7 @@ from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event, Kind
 from fleet.domain.run import Ending, Outcome, Run, RunState
-from fleet.domain.task import SECOND, Retry
+from fleet.domain.task import SECOND, Mode, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
 from fleet.ports import Look, Presence, Put
 from fleet.supervisor.attempt.gate import Gate, gate_name
@@ -27,12 +27,14 @@ from fleet.supervisor.attempt.limits import (
     spent_up,
     window_of,
 )
+from fleet.supervisor.attempt.pipe import PipeChannel
 from fleet.supervisor.attempt.progress import Reporting
 from fleet.supervisor.attempt.prompt import has_asked, news_for, session_of
 from fleet.supervisor.attempt.settle import blame, end_run, is_recorded, wished
 from fleet.supervisor.attempt.site import last_started, site_of
 from fleet.supervisor.attempt.start import Starting
-from fleet.supervisor.attempt.words import Speaking, changes_of
+from fleet.supervisor.attempt.terminal import TerminalChannel
+from fleet.supervisor.attempt.words import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,35 +47,42 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Here, Parts
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
-LINGER = 30 * SECOND  # for a program that does not end after its last turn, as some do now and then
 PROOF = 30 * SECOND  # how long we look for proof that a vanished keeper's processes are gone
 
 
 class Attempt:
+    """How its coder is listened and spoken to is the channel's: a pipe, or a terminal.
+
+    A channel has `listen` (to what the coder says), `confirm` (the words that it has heard),
+    `converse` (say what is next; once for each step), `typing`, `attended` (a person may be there,
+    so nothing is hurried) and `end`. What it needs of the attempt is public here.
+    """
+
     def __init__(self, parts: Parts, here: Here, run: Run) -> None:
-        self._parts = parts
+        self.parts = parts
         self._here = here
         self.run = run
         self.over = False
         self._listener: Listener | None = None
-        self._replies: dict[str, str] = {}
-        self._heard = Conversation()
+        self.replies: dict[str, str] = {}  # to what its protocol asked, by key
+        self.heard = Conversation()
         self._offset = 0
         self._cut: Cut | None = None
         self._told_to_stop = False
         self._given_up: Outcome | None = None
         self._delivered = False
-        self._closed_at = 0
-        self._let_go = False
+        self.let_go = False  # it has said all, and need not be there any longer
         self._lost_at = 0
         self._traceless = False  # its folder vanished, and with it all proof
         self._reporting = Reporting(parts.store, run.id)
-        self._task = parts.store.task(run.task)  # as it was when the run was claimed
-        self._project = self._known = self._task.project
+        self.task = parts.store.task(run.task)  # as it was when the run was claimed
+        self._project = self._known = self.task.project
         self._starting = Starting(parts, here, self._project)
         self._world: World[Settings]
         self.waiting: Sequence[Message] = ()  # words for it that it has not heard
-        self._speaking = Speaking(parts, run.id)
+        self._channel = (
+            TerminalChannel(self) if self.task.spec.mode == Mode.TERMINAL else PipeChannel(self)
+        )
         self._steady: Steady | None = None
         self._silence = Silence(parts.clock.since_boot())
         self._gate: Gate | None = None
@@ -81,7 +90,8 @@ class Attempt:
 
     @property
     def typing(self) -> bool:
-        return False
+        """Whether words are being pasted just now."""
+        return self._channel.typing
 
     def step(self) -> None:
         """Do what can be done now, without waiting."""
@@ -97,16 +107,16 @@ class Attempt:
     def _look_around(self) -> None:
         """Once a step: its project, or the home when the project's settings have become wrong."""
         try:
-            self._world, self._known = self._parts.world(self._project), self._project
+            self._world, self._known = self.parts.world(self._project), self._project
         except BadConfig:
-            self._world, self._known = self._parts.world(""), ""
+            self._world, self._known = self.parts.world(""), ""
 
     @property
-    def _settings(self) -> Settings:
+    def settings(self) -> Settings:
         return self._world.settings
 
     def _start(self) -> None:
-        look = self._parts.launcher.look(self.run.id)
+        look = self.parts.launcher.look(self.run.id)
         match look.presence:
             case Presence.UNKNOWN:
                 return
@@ -124,7 +134,7 @@ class Attempt:
 
     def _make_ready(self) -> None:
         """A store that does not answer is asked again in the next step; the rest ends the run."""
-        store = self._parts.store
+        store = self.parts.store
         last = last_started(store, self.run)
         site = site_of(store, store.task(self.run.task), self.run, last)
         with self._or_give_up():
@@ -134,7 +144,7 @@ class Attempt:
         if self.run.workspace is None:
             self._record(place)
         if self._starting.prepared:
-            self._parts.files.begin(site.task, self.run)
+            self.parts.files.begin(site.task, self.run)
         with self._or_give_up():
             self._starting.go_on(site._replace(run=self.run), last, place)
 
@@ -152,48 +162,48 @@ class Attempt:
 
     def _record(self, planned: Workspace) -> None:
         """Before it is made, so that whatever is made has an owner."""
-        (now,) = self._parts.store.commit([Put(replace(self.run, workspace=planned))], [])
+        (now,) = self.parts.store.commit([Put(replace(self.run, workspace=planned))], [])
         assert isinstance(now, Run)
         self.run = now
 
     def _started(self) -> None:
-        store = self._parts.store
+        store = self.parts.store
         now = store.now()
-        self._steady = Steady(now, self._parts.clock)
+        self._steady = Steady(now, self.parts.clock)
         running = replace(self.run, state=RunState.RUNNING, started_at=now)
-        event = self._event(Kind.RUN_STARTED, now)
+        event = self.event(Kind.RUN_STARTED, now)
         self.run = store.commit([Put(running)], [event])[0]  # type: ignore[assignment]
 
     def _deliver(self) -> None:
         """What it was told when it started has been taken."""
         if not self._delivered:
-            store = self._parts.store
+            store = self.parts.store
             now, said = store.now(), store.messages(self.run.task)
             told = news_for(said, self.run.claimed_at)
-            facts = [self._event(Kind.MESSAGE_HEARD, now, message=m.id) for m in told]
+            facts = [self.event(Kind.MESSAGE_HEARD, now, message=m.id) for m in told]
             if not is_recorded(store, self.run, Kind.RUN_PROMPTED):
-                facts.append(self._event(Kind.RUN_PROMPTED, now))
+                facts.append(self.event(Kind.RUN_PROMPTED, now))
             if facts:
                 heard = [c for m in told for c in changes_of(store, self.run, m, now=now)]
                 store.commit(heard, facts)
             self._delivered = True
 
-    def _event(self, kind: Kind, at: int, **data: str) -> Event:
+    def event(self, kind: Kind, at: int, **data: str) -> Event:
         return Event(kind, self.run.task, SUPERVISOR, at, self.run.id, data)
 
     def _give_up(self, outcome: Outcome) -> None:
         """It never started, and never will."""
-        if self._parts.launcher.end(self.run.id):
+        if self.parts.launcher.end(self.run.id):
             self._end(lambda run: replace(outcome, ending=wished(run, outcome.ending)))
 
     def _watch(self) -> None:
         self._listen(final=False)
-        look = self._parts.launcher.look(self.run.id)
+        look = self.parts.launcher.look(self.run.id)
         match look.presence:
             case Presence.ALIVE:
-                self._converse()
+                self._channel.converse()
                 self._mind()
-                self._reporting.report(self._heard)
+                self._reporting.report(self.heard)
             case Presence.EXITED:
                 self._listen(final=True)
                 if look.code == 0:
@@ -207,116 +217,87 @@ class Attempt:
                 pass
 
     def _listen(self, *, final: bool) -> None:
-        listener = self._ear()
+        listener = self.listener()
         while True:
-            chunk = self._parts.transcripts.read(
-                self.run.id, self._offset, limit=BATCH, final=final
-            )
+            chunk = self.parts.transcripts.read(self.run.id, self._offset, limit=BATCH, final=final)
             if chunk.offset == self._offset:
                 return
             self._offset = chunk.offset
             self._hear(listener, chunk.lines)
-            if self._heard.turns:
+            if self.heard.turns:
                 self._deliver()
-            self._speaking.confirm(self.run, self.waiting, self._heard)
+            self._channel.confirm()
             if not final:
                 return
 
     def _hear(self, listener: Listener, lines: Sequence[str]) -> None:
-        heard, first = self._heard, self._heard.lines + 1
+        heard, first = self.heard, self.heard.lines + 1
         told: list[tuple[int, Said]] = []
         for number, line in enumerate(lines, first):
             for said in listener.hear(line):
                 heard = hear(heard, said)
                 if said.kind is SaidKind.REPLY:
-                    self._replies[said.name] = said.text
+                    self.replies[said.name] = said.text
                 else:
                     told.append((number, said))
-        self._heard = replace(heard, lines=first + len(lines) - 1)
-        self._noticed(told)
-        self._parts.files.said(self.run, told)
+        self.heard = replace(heard, lines=first + len(lines) - 1)
+        self.parts.files.said(self.run, told)
 
-    def _ear(self) -> Listener:
+    def listener(self) -> Listener:
         if self._listener is None:
-            self._listener = self._listener_of(self._opening)
+            self._listener = self._channel.listen(self._coder, self._opening)
         return self._listener
-
-    def _listener_of(self, opening: str) -> Listener:
-        return self._coder.listen(opening)
-
-    def _noticed(self, said: Sequence[tuple[int, Said]]) -> None:
-        """What has just been heard, for whoever must know more than what it comes to."""
 
     @cached_property
     def _coder(self) -> Coder:
-        return self._parts.coder(self.run.choice.coder, self._known)
+        return self.parts.coder(self.run.choice.coder, self._known)
 
     @cached_property
     def _opening(self) -> str:
         """As it was launched; a coder that speaks in turns has one."""
-        return self._parts.launcher.opening(self.run.id)
+        return self.parts.launcher.opening(self.run.id)
 
-    def _converse(self) -> None:
-        """Give its protocol what it waits for; once no turn goes on, there is no more to come."""
-        for key, text in self._replies.items():
-            self._parts.launcher.tell(self.run.id, text, key=key)
-        self._replies.clear()
-        self._speaking.confirm(self.run, self.waiting, self._heard)
-        if self._closed_at or self._speaking.speak(
-            self.run, self.waiting, self._heard, self._ear()
-        ):
-            return
-        if self._heard.at_rest:
-            self._parts.launcher.close(self.run.id)
-            self._closed_at = self._now()
-
-    @property
-    def _lingers(self) -> bool:
-        """It has said its result, has been told that nothing comes, and is still there."""
-        if not self._closed_at or not self._heard.at_rest:
-            return False
-        return self._now() - self._closed_at > LINGER
-
-    def _now(self) -> int:
+    def now(self) -> int:
         """While it runs: for durations, which a wall clock that is set must not change."""
         if self._steady is None:
-            at = max(self.run.started_at, self._parts.store.now())
-            self._steady = Steady(at, self._parts.clock)
+            at = max(self.run.started_at, self.parts.store.now())
+            self._steady = Steady(at, self.parts.clock)
         return self._steady.now()
 
     def _mind(self) -> None:
         """Stop it when somebody wants that, when its time is up, or its context full."""
         self._cut = self._cut or self._reason_to_cut()
-        self._let_go = self._let_go or self._lingers
-        if (self._cut or self.run.wanted or self._let_go) and not self._told_to_stop:
-            self._parts.launcher.stop(self.run.id, grace=self._settings.run.grace)
+        if (self._cut or self.run.wanted or self.let_go) and not self._told_to_stop:
+            self.parts.launcher.stop(self.run.id, grace=self.settings.run.grace)
             self._told_to_stop = True
 
     def _reason_to_cut(self) -> Cut | None:
-        settings, now = self._settings, self._now()
-        if over := out_of_time(self.run, self._task, settings, now):
+        settings, now = self.settings, self.now()
+        if over := out_of_time(self.run, self.task, settings, now):
             return over
-        if self._is_full():
+        if not self._channel.attended and self._is_full():
             return Cut(Ending.CONTEXT_FULL)
-        if over := spent_up(self.run, self._task, self._heard, settings, now):
+        if over := spent_up(self.run, self.task, self.heard, settings, now):
             return over
+        if self._channel.attended:
+            return None  # nobody hurries a person: only its own time and budget count
         return self._silence.stalled(
-            self._heard,
+            self.heard,
             settings.run.stall_limit if self._coder.stalls else 0,
-            now=self._parts.clock.since_boot(),
+            now=self.parts.clock.since_boot(),
             in_turns=bool(self._opening),
         )
 
     def _is_full(self) -> bool:
-        window = window_of(self.run, self._world.fleet, self._coder, self._heard)
-        return is_full(self._heard, window, self._settings)
+        window = window_of(self.run, self._world.fleet, self._coder, self.heard)
+        return is_full(self.heard, window, self.settings)
 
     def _lost(self, look: Look) -> None:
         """The keeper is dead. Its processes are ended before anyone else starts, if they can be."""
-        now = self._now()
+        now = self.now()
         self._lost_at = self._lost_at or now
         self._traceless = self._traceless or look.presence is Presence.NEVER
-        gone = self._parts.launcher.end(self.run.id) and not self._traceless
+        gone = self.parts.launcher.end(self.run.id) and not self._traceless
         if not gone and now - self._lost_at < PROOF:
             return
         self._listen(final=True)
@@ -326,47 +307,45 @@ class Attempt:
     def _finish(self, look: Look, *, gone: bool) -> None:
         if self._tip is None:
             place = self.run.workspace
-            self._tip = self._parts.checkout(self._known).commit(place) if place else ""
+            self._tip = self.parts.checkout(self._known).commit(place) if place else ""
         commit = self._tip
-        heard = replace(self._heard, session=self._session())
+        heard = replace(self.heard, session=self._session())
 
         def judged(run: Run) -> Outcome:
             outcome = judge(
                 heard,
-                Exit(0 if self._let_go and heard.at_rest else look.code, look.stderr),
+                Exit(0 if self.let_go and heard.at_rest else look.code, look.stderr),
                 in_turns=bool(self._opening),
-                asked=has_asked(self._parts.store.messages(run.task), run),
+                asked=has_asked(self.parts.store.messages(run.task), run),
                 wanted=run.wanted,
                 cut=self._cut,
                 commit=commit,
                 closed=run.closed,
             )
-            return replace(
-                blame(outcome, self.run, self._world.fleet, self._parts.nodes), gone=gone
-            )
+            return replace(blame(outcome, self.run, self._world.fleet, self.parts.nodes), gone=gone)
 
         outcome = self._gated(judged(self.run))
         if outcome is not None:
-            self._reporting.report(self._heard, last_time=True)
+            self._reporting.report(self.heard, last_time=True)
             self._end(lambda run: judged(run) if run.wanted else replace(outcome, gone=gone))
 
     def _gated(self, outcome: Outcome) -> Outcome | None:
         """What it comes to behind the gate; None while that is at work."""
-        settings = self._settings.run
-        command = self._task.spec.gate or settings.gate
+        settings = self.settings.run
+        command = self.task.spec.gate or settings.gate
         place = self.run.workspace
         if self._gate is None:
             due = command and outcome.ending is Ending.SUCCEEDED
             if place is None or not (due or self._gate_began()):
                 return outcome
-            self._gate = Gate(self._parts, self.run.id, command, limit=settings.gate_limit)
+            self._gate = Gate(self.parts, self.run.id, command, limit=settings.gate_limit)
         assert place is not None
         return self._gate.pass_through(
             outcome,
             place.path,
             {
-                **self._parts.env(self.run.task, self.run.id),
-                **self._parts.place_env(self._known, place),
+                **self.parts.env(self.run.task, self.run.id),
+                **self.parts.place_env(self._known, place),
             },
             stop=outcome.ending is not Ending.SUCCEEDED,
             grace=settings.grace,
@@ -374,7 +353,7 @@ class Attempt:
 
     def _gate_began(self) -> bool:
         """Under an earlier supervisor: whatever this run comes to, its gate must not go on."""
-        look = self._parts.launcher.look(gate_name(self.run.id))
+        look = self.parts.launcher.look(gate_name(self.run.id))
         return look.presence is not Presence.NEVER
 
     def _session(self) -> str:
@@ -382,16 +361,17 @@ class Attempt:
 
         One that was named but never begun knows nothing of the task.
         """
-        if self._heard.turns and self._heard.session:
-            return self._heard.session
-        store = self._parts.store
+        if self.heard.turns and self.heard.session:
+            return self.heard.session
+        store = self.parts.store
         last = last_started(store, self.run)
         return session_of(store.task(self.run.task), last, self.run) if last else ""
 
     def _end(self, judged: Callable[[Run], Outcome]) -> None:
-        settings = self._settings.run
+        settings = self.settings.run
         retry = Retry(settings.attempts, int(settings.backoff * SECOND))
-        jitter = self._parts.jitter()
-        end_run(self._parts.store, self.run.id, judged, retry, jitter=jitter)
-        self._parts.files.ended(self._parts.store.run(self.run.id))
+        jitter = self.parts.jitter()
+        end_run(self.parts.store, self.run.id, judged, retry, jitter=jitter)
+        self.parts.files.ended(self.parts.store.run(self.run.id))
         self.over = True
+        self._channel.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +19,10 @@ from fleet.operations.catalogue import Request, find, perform
 from fleet.operations.shared.names import MOST, PAGE, cursor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fleet.app.server_address import Remote
+    from fleet.domain.event import Event
     from fleet.domain.run import Run
     from fleet.operations.catalogue import Operation
     from fleet.operations.tasks.at_work import AgentRow
@@ -42,18 +44,48 @@ class Client:
     def __init__(self, app: App, remote: Remote | None = None) -> None:
         self.app = app
         self.remote = remote
+        self._wrote: list[Event] = []  # whose tasks' folders are to be written
+        self._grouped = False
 
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
         if self.remote is not None:
             self._may_ask(operation)
             return ask_by_pages(self.remote, operation, request)
-        reply = perform(self.app.context, request)
+        reply = self._perform(request)
         if operation.at_host:
             self.see_to(str(getattr(reply, "id", "")))
         if operation.name in TELLING and not self.app.home.supervisor_pid():
             self._tell()
         return reply
+
+    def _perform(self, request: Request[Reply]) -> Reply:
+        try:
+            return perform(self.app.context._replace(wrote=self._wrote.extend), request)
+        finally:
+            if not self._grouped:
+                self._write_folders()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All that is written in here is written, or none of it."""
+        self._grouped = True
+        try:
+            with self.app.store.together():
+                yield
+        except BaseException:
+            self._wrote.clear()
+            raise
+        finally:
+            self._grouped = False
+            self._write_folders()
+
+    def _write_folders(self) -> None:
+        """What cannot be written there is no reason to refuse what is in the store."""
+        tasks = dict.fromkeys(event.task for event in self._wrote if event.changes_folder)
+        self._wrote.clear()
+        for task in tasks:
+            self.app.files.refresh(task)
 
     def call_all(self, requests: Sequence[Request[Any]]) -> list[FleetError | None]:
         """What is done to runs here, to all of them at once; of each, what was wrong with it."""
@@ -63,7 +95,7 @@ class Client:
 
     def _asked(self, request: Request[Any]) -> tuple[str, FleetError | None]:
         try:
-            return str(perform(self.app.context, request).id), None
+            return str(self._perform(request).id), None
         except FleetError as error:
             return "", error
 

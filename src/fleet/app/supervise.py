@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fleet.app import App
-    from fleet.ports import Report
+    from fleet.ports import Report, Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
 
 ERRAND = 15.0  # seconds that we wait for a command that holds the lock to see to a run
 RETRY_LOCK = 0.2  # seconds between tries to be the supervisor, while a command holds the lock
 LONGEST_ERROR = 2000  # characters of the last error
+FOLDERS_A_ROUND = 100
+UNFINISHED = ("open", "running", "review")
 LAST_NOTICES = 2.0  # seconds for notices that are under way
 
 
@@ -146,6 +148,7 @@ def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Su
         if trades():
             beads.step(app.store.now())
 
+    missing = MissingFolders(app.store, app.files)
     hooks = loop.Hooks(
         tell=report.event,
         warn=record.warn,
@@ -153,13 +156,35 @@ def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Su
         began=record.began,
         files=app.files,
         complaints=lambda: app.worlds.complaints,
-        also=(notices.step, record.step, stop.look, trade),
+        also=(notices.step, record.step, stop.look, trade, missing.step),
         idle=lambda: beads.idle or not trades(),
     )
     try:
         loop.run(supervisor, app.store, once=options.once, stopping=stop, hooks=hooks)
     finally:
         hooks.safely("notices", notices.close, LAST_NOTICES)
+
+
+class MissingFolders:
+    """Whoever wrote a task may have died before its folder was written: each round looks at a few."""
+
+    def __init__(self, store: Store, files: TaskFiles) -> None:
+        self._store, self._files = store, files
+        self._before = ""
+        self._over = False
+
+    def step(self) -> None:
+        from fleet.ports import TaskQuery
+
+        if self._over:
+            return
+        query = TaskQuery(UNFINISHED, before=self._before, limit=FOLDERS_A_ROUND)
+        page = self._store.tasks(query)
+        for task in page:
+            if not self._files.is_there(task.id):
+                self._files.refresh(task.id)
+        self._over = len(page) < FOLDERS_A_ROUND
+        self._before = page[-1].id if page else ""
 
 
 @contextmanager

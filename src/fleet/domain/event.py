@@ -138,6 +138,9 @@ class Kind(StrEnum):
         return unknown
 
 
+FOLDER_MESSAGES = frozenset({Kind.MESSAGE_ASKED, Kind.MESSAGE_ANSWERED})
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """`number` is given by the store; a reader that has seen N never sees a new one below N."""
@@ -150,3 +153,9 @@ class Event:
     data: dict[str, Any] = field(default_factory=dict)
     version: int = VERSION
     number: int = 0
+
+    @property
+    def changes_folder(self) -> bool:
+        """Whether the task's folder shows it: its state in `task.json`, its questions in `Q&A.md`."""
+        shown = self.type.startswith(TASK) or self.type in FOLDER_MESSAGES
+        return shown and bool(self.task)

@@ -69,6 +69,10 @@ def _as_asked(task: Task) -> Spec:
     return task.spec
 
 
+def _no_reader(_events: Sequence[Event]) -> None:
+    pass
+
+
 class Context(NamedTuple):
     """Whom a handler acts for, and what it may use. `run` is the actor's own, as it was read.
 
@@ -84,13 +88,17 @@ class Context(NamedTuple):
     edited: Callable[[Task], Spec] = _as_asked  # with what a person wrote into its `task.json`
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of what it is to say
     trees: Callable[[], Worktrees] = _no_git
+    wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """What a run writes is written only while that run is as it was read."""
         own = self.run
         if own is None or any(isinstance(c.record, Run) and c.record.id == own.id for c in changes):
-            return self.store.commit(changes, events)
-        return self.store.commit([*changes, Same(own)], events)
+            written = self.store.commit(changes, events)
+        else:
+            written = self.store.commit([*changes, Same(own)], events)
+        self.wrote(events)
+        return written
 
     def event(self, kind: Kind, task: str, *, run: str = "", **data: str) -> Event:
         """A fact by this actor, now."""

@@ -22,6 +22,12 @@ class TaskFiles(Protocol):
     def trouble(self) -> str:
         """What could not be written, and why; empty when all is well."""
 
+    def is_there(self, task_id: str) -> bool:
+        """Whether its folder was written at all."""
+
+    def refresh(self, task_id: str) -> None:
+        """Bring it up to date, for a reader who looks now. A task that does not exist has none."""
+
     def begin(self, task: Task, run: Run) -> None:
         """Before its coder starts: `task.json`, and the artifacts that are not there yet."""
 

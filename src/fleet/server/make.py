@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from fleet.app.server_process import server_key
 from fleet.client import Client
 from fleet.operations.catalogue import perform
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
+from fleet.server.folders import Folders
 from fleet.server.http.app import BURST, RATE, Server
 from fleet.server.http.guard import LOOPBACK, Rates
 from fleet.server.http.idempotency import once
@@ -23,13 +25,13 @@ from fleet.server.tokens import Tokens
 from fleet.server.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from fleet.app import App
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Request
-    from fleet.ports import Chosen, Store, World
+    from fleet.ports import Chosen, Store, TaskFiles, World
 
 GLANCE = 0.2  # seconds for which a project is believed to be as it was
 WAITERS = 16  # runs that are being ended for somebody who waits
@@ -40,7 +42,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
     """`names`: by which other machines call it, besides its address; those of a proxy before it."""
     store, place = app.another_store(), str(app.loaded.project or app.cwd)
     streams = Streams(store, _teams(store), CLAUDE_FLEET.frame)
-    meters = Meters()
+    meters, folders = Meters(), Folders(lambda: _files(app), lambda: _is_supervised(app))
     hosts = frozenset({*LOOPBACK, host, *names})
     return Server(
         context=app.context._replace(world=Glances(app.context.world), project=place),
@@ -52,12 +54,29 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         hosts=hosts,
         hosts_do=HostThreads(app),
         meters=meters,
-        watch=Watch(app.another_store, meters, streams.tell),
+        watch=Watch(app.another_store, meters, streams.tell, folders.add),
         compat=CLAUDE_FLEET,
+        folders=folders,
         relay=lambda: _relay(app),
         place=place,
         places=app.loaded.settings.server.places,
     )
+
+
+@contextmanager
+def _files(app: App) -> Iterator[TaskFiles]:
+    """For one thread: its store is its own."""
+    own = replace(app)
+    try:
+        yield own.files
+    finally:
+        own.store.close()
+
+
+def _is_supervised(app: App) -> bool:
+    """A supervisor of this home sees every event, and writes the folders itself."""
+    running = app.daemon.running()
+    return running is not None and running.supervising
 
 
 class Glances:

@@ -16,7 +16,7 @@ from fleet.domain.task import TaskState
 from fleet.server.prometheus import Histogram, Metric, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 
     from fleet.domain.event import Event
     from fleet.domain.fleet import Fleet
@@ -167,12 +167,19 @@ def _requests(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
 
 
 class Watch:
-    """A thread that sees every event, whoever wrote it: it counts them, and wakes the streams."""
+    """A thread that sees every event, whoever wrote it: it counts them, and wakes the streams.
+
+    `saw` is handed them as well.
+    """
 
     def __init__(
-        self, open_store: Callable[[], Store], meters: Meters, wake: Callable[[], None]
+        self,
+        open_store: Callable[[], Store],
+        meters: Meters,
+        wake: Callable[[], None],
+        saw: Callable[[Sequence[Event]], None] = lambda _: None,
     ) -> None:
-        self._open, self._meters, self._wake = open_store, meters, wake
+        self._open, self._meters, self._wake, self._saw = open_store, meters, wake, saw
         self._fresh = threading.Event()
         self._nudged = self._over = False
         self._ready = threading.Event()
@@ -210,6 +217,7 @@ class Watch:
         while events := store.events(after=self._meters.number, limit=BATCH):
             self._meters.fold(store, events)
             self._wake()
+            self._saw(events)
 
     def _wait(self, store: Store) -> None:
         if self._nudged:

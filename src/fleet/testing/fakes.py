@@ -264,6 +264,11 @@ class NoFiles:
 
     trouble = ""
 
+    def is_there(self, task_id: str) -> bool:
+        return bool(task_id)
+
+    def refresh(self, task_id: str) -> None: ...
+
     def begin(self, task: Task, run: Run) -> None: ...
 
     def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None: ...

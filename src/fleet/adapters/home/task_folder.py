@@ -6,6 +6,7 @@ So a full disk is noted in `trouble`, and ends nothing.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from fleet.adapters.home.event_log import DayLog, TaskLog, moment
 from fleet.adapters.home.stderr_log import StderrLog
 from fleet.adapters.home.task_json import TaskJson
 from fleet.domain.errors import FleetError, NotFound
-from fleet.domain.event import TASK, Kind
+from fleet.domain.event import FOLDER_MESSAGES, TASK
 from fleet.domain.redaction import Redactor, secret_values
 from fleet.ports import NOTHING
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from fleet.domain.transcript import Said
     from fleet.ports import Clock, QaText, Store
 
-TOLD = frozenset({Kind.MESSAGE_ASKED, Kind.MESSAGE_ANSWERED})
 LATEST = 3
 
 
@@ -109,6 +109,9 @@ class FolderFiles:
         else:
             self._trouble.pop(what, None)
 
+    def is_there(self, task_id: str) -> bool:
+        return os.path.exists(f"{self._home}/tasks/{task_id}/task.json")  # noqa: PTH110  # of every task
+
     def begin(self, task: Task, run: Run) -> None:
         del run
         self._bring_up_to_date(task)
@@ -116,20 +119,28 @@ class FolderFiles:
     def refresh(self, task_id: str) -> None:
         """Bring a task's folder up to date, for whoever wants to read it now."""
         with self._noting(f"tasks/{task_id}"):
-            self._bring_up_to_date(self._store.task(task_id))
+            try:
+                task = self._store.task(task_id)
+            except NotFound:
+                return
+            self._bring_up_to_date(task)
         with self._noting(f"tasks/{task_id}/log.jsonl"):
             self._log.catch_up(task_id)
 
     def _bring_up_to_date(self, task: Task) -> None:
-        with self._noting(f"tasks/{task.id}/task.json"):
-            self._json.write(task)
+        self._show_state(task)
         with self._noting(f"tasks/{task.id}/artifacts"):
-            self._artifacts.begin(task.id)
             self._artifacts.follow(task.id)
         if task.tally.runs:
             for run in self._store.runs(task.id)[-LATEST:]:
                 if not run.live:  # whoever ended it may have died before it was written down
                     self.ended(run)
+
+    def _show_state(self, task: Task) -> None:
+        with self._noting(f"tasks/{task.id}/task.json"):
+            self._json.write(task)
+        with self._noting(f"tasks/{task.id}/artifacts"):
+            self._artifacts.begin(task.id)
 
     def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
         what = f"tasks/{run.task}/events.jsonl"
@@ -148,12 +159,12 @@ class FolderFiles:
             return
         with self._noting(f"tasks/{event.task}/log.jsonl"):
             self._log.note(event)
-        if event.type in TOLD:
+        if event.type in FOLDER_MESSAGES:
             with self._noting(f"tasks/{event.task}/artifacts"):
                 self._artifacts.follow(event.task)
         elif event.type.startswith(TASK):
-            with self._noting(f"tasks/{event.task}/task.json"), suppress(NotFound):
-                self._json.write(self._store.task(event.task))
+            with suppress(NotFound):
+                self._show_state(self._store.task(event.task))
 
     def warn(self, text: str) -> None:
         """A line in the log of the day."""

@@ -121,8 +121,8 @@ def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
 
 
 def _together(client: Client, add: Callable[[], list[str]]) -> list[str]:
-    """All of them, or none. Their folders are written when they start."""
-    with client.app.store.together():
+    """All of them, or none."""
+    with client.together():
         return add()
 
 
@@ -137,8 +137,6 @@ def _added(client: Client, agents: Sequence[Wanted], parent: str) -> list[str]:
 
 def report(client: Client, tasks: Sequence[str], late: Sequence[str]) -> Result:
     """Raise `Refused` when none of them could start."""
-    for task in late:
-        client.app.files.refresh(task)
     found = [client.call(ShowTask(task)) for task in tasks]
     lines, failed = [], 0
     for detail in found:

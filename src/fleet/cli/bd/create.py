@@ -129,7 +129,6 @@ def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> 
     row = client.call(
         AddTask(typed.title, typed.description, project, spec, wanted.after, typed.parent, join)
     )
-    client.app.files.refresh(row.id)
     for blocked in wanted.blocks:
         client.call(AddDependency(blocked, row.id))
     return client.call(ListIssues(tasks=(row.id,)))[0]

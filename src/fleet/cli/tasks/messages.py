@@ -39,7 +39,6 @@ def ask(
 
     client = connect(config=config)
     asked = client.call(Ask(question, task, options, park))
-    client.app.files.refresh(asked.task)
     if park:
         words = f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
         return Result("question", asked, Text(words))
@@ -137,7 +136,6 @@ def answer(
 
     client = connect(config=config)
     given = client.call(Answer(task, " ".join(text), as_text))
-    client.app.files.refresh(given.task)
     shown = " ".join(given.text.split())
     words = f"Answered {given.reply_to} of {given.task}: {shown[:60]}{'…' * (len(shown) > 60)}"
     return Result("answer", given, Text(words))

@@ -95,7 +95,6 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
         own = client.call(ShowTask("")).task
         place, project = directory(own.cwd), own.project
     row = client.call(request(title, given, project=project, cwd=place))
-    client.app.files.refresh(row.id)
     return _added(client, row)
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Context, Operation
     from fleet.ports import Hosts, Store
+    from fleet.server.folders import Folders
     from fleet.server.http.compat import Compat
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
@@ -76,6 +77,7 @@ class Server:
     meters: Meters
     watch: Watch
     compat: Compat
+    folders: Folders
     place: str = ""  # where an agent works that is started without saying where
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
@@ -110,6 +112,7 @@ class Server:
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         self.streams.begin(asyncio.get_running_loop())
         self.writer.start()
+        self.folders.start()
         self.watch.start()
         try:
             yield
@@ -118,6 +121,7 @@ class Server:
             await self.mcp.end()
             await self.writer.stop()
             await asyncio.to_thread(self.watch.stop)
+            await asyncio.to_thread(self.folders.stop)
 
     def let_go(self) -> None:
         """Of those whose answers go on for long: the end has begun."""

@@ -1,0 +1,79 @@
+"""The folders of tasks that were written over HTTP or MCP: `tasks/<id>/`, for people and agents."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from fleet.domain.event import Event
+    from fleet.ports import TaskFiles
+
+REST = 20.0  # times as long as a folder took, while more comes: requests go first
+QUIET = 0.05  # seconds without an event, after which nobody is kept waiting
+LOOK = 1.0  # seconds for which a supervisor is believed to be there
+
+
+class Folders:
+    """A thread that writes them after the answer was given, so that no request waits for it.
+
+    `supervised`: a supervisor of this home runs, which writes them itself. One that starts later
+    writes those that we did not come to.
+    """
+
+    def __init__(
+        self,
+        open_files: Callable[[], AbstractContextManager[TaskFiles]],
+        supervised: Callable[[], bool],
+    ) -> None:
+        self._open, self._is_supervised = open_files, supervised
+        self._due: dict[str, None] = {}
+        self._newest = 0.0  # when the last of these came
+        self._fresh = threading.Event()
+        self._over = False
+        self._thread = threading.Thread(target=self._run, name="folders", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over = True
+        self._fresh.set()
+        self._thread.join()
+
+    def add(self, events: Sequence[Event]) -> None:
+        """From any one thread, once they are on the disk."""
+        for event in events:
+            if event.changes_folder:
+                self._due[event.task] = None
+        if self._due:
+            self._newest = time.monotonic()
+            self._fresh.set()
+
+    def _run(self) -> None:
+        self._fresh.wait()
+        with self._open() as files:
+            while not self._over:
+                self._fresh.clear()
+                self._write_due(files)
+                self._fresh.wait()
+
+    def _write_due(self, files: TaskFiles) -> None:
+        looked, supervised = 0.0, False
+        while self._due and not self._over:
+            began = time.monotonic()
+            if began - looked > LOOK:
+                looked, supervised = began, self._is_supervised()
+            task, _ = self._due.popitem()  # the newest: it is the one that is looked for
+            if not supervised:
+                files.refresh(task)
+                self._rest(began)
+
+    def _rest(self, began: float) -> None:
+        until = (now := time.monotonic()) + REST * (now - began)
+        while (now := time.monotonic()) < min(until, self._newest + QUIET) and not self._over:
+            time.sleep(min(until, self._newest + QUIET) - now)

@@ -20,14 +20,14 @@ class Permission(StrEnum):
     SEND = "send"
     ASK = "ask"
     ANSWER = "answer"
-    ASSIGN = "assign"  # change, pause, cancel, retry somebody's task
+    ASSIGN = "assign"  # change, pause, cancel or retry a task of another member
     SPAWN = "spawn"
     DISMISS = "dismiss"
     BROADCAST = "broadcast"
-    COMMIT = "commit"  # what changed in a worktree; a worker, in its own
+    COMMIT = "commit"  # changes in a worktree; a worker only in its own
     MERGE = "merge"
     PUSH = "push"
-    BOARD = "board"  # post to a board, say what was read
+    BOARD = "board"  # post to a board, mark posts as read
     MAIL = "mail"
     CHECKPOINT = "checkpoint"
     MEMORY = "memory"
@@ -63,10 +63,12 @@ GRANTS: dict[Role, frozenset[Permission]] = {
     Role.MERGER: frozenset({_P.READ, _P.COMMIT, _P.MERGE, _P.PUSH}),
 }
 
-OWN = frozenset({_P.ALERT, _P.NOTIFY})  # to say something is no power over others
+OWN = frozenset(
+    {_P.ALERT, _P.NOTIFY}
+)  # these only send a message, so they give no power over others
 
 LOCAL_TEAM = "local"
-AUDIENCE = "fleet"  # whom a token is for
+AUDIENCE = "fleet"  # the `aud` claim of every token
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ SUPERVISOR = "supervisor"
 
 
 def claims_of(actor: Actor, token_id: str, *, at: int, until: int) -> dict[str, Any]:
-    """What a token says of an actor; times are in seconds since 1970."""
+    """The claims of an actor's token; times are in seconds since 1970."""
     return {
         "jti": token_id, "aud": AUDIENCE, "iat": at, "exp": until,
         "sub": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run,
@@ -115,10 +117,10 @@ def allow_named(
     commands: tuple[str, ...],
     is_known: Callable[[str], bool],
 ) -> None:
-    """Raise unless somebody who is not at this machine may have that done there.
+    """Raise unless an actor on another machine may use these directories and commands here.
 
-    What a request has run or where it has it run is as much as a shell here; who may have that is
-    whoever may administer. A person at the machine is not asked: they have one.
+    Choosing a command, or the directory it runs in, is as good as a shell on this machine, so only
+    an administrator may. People at this machine are not checked: they have a shell already.
     """
     if Permission.ADMIN in GRANTS[actor.role]:
         return

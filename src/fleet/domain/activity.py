@@ -1,7 +1,7 @@
 """What an agent is doing, and how we know.
 
-Its process first: what is dead does nothing. Then its own words, which its hooks wrote. Last its
-screen, where those leave a doubt: no program's hooks tell everything.
+The process comes first: a dead one does nothing. Then what the program's hooks wrote into the
+transcript. The screen comes last, where those leave a doubt: no program's hooks report everything.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 class Doing(StrEnum):
     STARTING = "starting"
     WORKING = "working"
-    WAITING = "waiting"  # for a person: its turn has ended
+    WAITING = "waiting"  # its turn has ended, and it waits for a person
     PERMISSION = "permission"  # a dialog is on its screen
     IDLE = "idle"  # it has not been told anything yet
     EXITED = "exited"
-    UNKNOWN = "unknown"  # a look that failed asserts nothing
+    UNKNOWN = "unknown"  # we could not look, which proves nothing
 
 
 class Activity(NamedTuple):
-    """`by` is the evidence: what kind it is, and what it said."""
+    """`by` is the evidence, in words for `fleet explain`."""
 
     doing: Doing
     by: str
 
 
-# Each of these ends what the ones before it had begun.
+# The newest of these lines decides.
 _MEANS = {
     SaidKind.TURN: Doing.WORKING,
     SaidKind.TOOL: Doing.WORKING,
@@ -44,29 +44,33 @@ _MEANS = {
     SaidKind.RESULT: Doing.WAITING,
     SaidKind.SESSION: Doing.IDLE,
 }
-_BESIDE = {SaidKind.TOOL, SaidKind.HEARD}  # what a dialog waits for may be told after it
+_BESIDE = {SaidKind.TOOL, SaidKind.HEARD}  # may still be reported while a dialog is open
 
-DRAWN = 1.0  # seconds in which a screen shows what a hook has just told
-SILENT = 3.0  # seconds without a word after which its screen may know better
+DRAWN = 1.0  # seconds that a screen may take to show what a hook has just reported
+SILENT = 3.0  # seconds without a transcript line after which the screen may know better
 
 
 def by_its_words(said: Iterable[tuple[SaidKind, str]]) -> Activity | None:
-    """From what it said last; None when that tells nothing. A session alone says that it waits."""
-    now: Activity | None = None
+    """By the newest lines of the transcript; None when they tell nothing.
+
+    A session line alone means that the program has started and was given nothing to do.
+    """
+    activity: Activity | None = None
     for kind, text in said:
         doing = _MEANS.get(kind)
-        if doing is None or (doing is Doing.IDLE and now is not None):
+        if doing is None or (doing is Doing.IDLE and activity is not None):
             continue
-        if kind in _BESIDE and now is not None and now.doing is Doing.PERMISSION:
+        if kind in _BESIDE and activity is not None and activity.doing is Doing.PERMISSION:
             continue
-        now = Activity(doing, f"it said {kind}{': ' + text[:80] if text else ''}")
-    return now
+        activity = Activity(doing, f"it said {kind}{': ' + text[:80] if text else ''}")
+    return activity
 
 
 def in_doubt(said: Activity | None, *, silent: float) -> bool:
-    """Whether its screen may know better than its words, of which the last came so long ago.
+    """Whether the screen may know better than the transcript.
 
-    No hook tells that a dialog was answered, and some programs have none for a turn that failed.
+    `silent`: seconds since the last line. No hook reports that a dialog was answered, and some
+    programs have none for a turn that failed.
     """
     if said is None:
         return True
@@ -76,9 +80,9 @@ def in_doubt(said: Activity | None, *, silent: float) -> bool:
 def by_its_screen(
     said: Activity | None, screen: str, rule: str, *, silent: float
 ) -> Activity | None:
-    """What its screen adds to its words; None when it knows no better.
+    """What the screen adds to the transcript; None when it adds nothing.
 
-    `screen` is what a rule, which is data, says that it shows.
+    `screen` is the state that a screen rule found, and `rule` is the name of that rule.
     """
     shows = f"its screen shows {rule}"
     doing = said.doing if said else None

@@ -1,4 +1,4 @@
-"""What a task may cost, and the question when that is spent."""
+"""What a task may cost, and the question that it asks when that is spent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GO_ON, GIVE_UP = OPTIONS = ("Go on with as much again", "Cancel the task")
 
 
 def granted(own: Budget, default: Budget, grants: int) -> Budget:
-    """What a task has in all: its own limits, else those of the settings, as often as given."""
+    """The whole budget of a task: its own limits or those of the settings, once and for each grant."""
     times = 1 + grants
     return Budget(
         (own.cost or default.cost) * times,
@@ -24,7 +24,7 @@ def granted(own: Budget, default: Budget, grants: int) -> Budget:
 
 
 def overdrawn(budget: Budget, spent: Usage, worked: int) -> str:
-    """What of it is spent, in words; empty while there is some left. `worked` in microseconds."""
+    """Which limit is reached, in words; empty while none is. `worked` in microseconds."""
     cost, seconds = round(spent.usd * DOLLAR), worked // SECOND
     if budget.cost and cost >= budget.cost:
         return f"It has cost ${cost / DOLLAR:.2f} of ${budget.cost / DOLLAR:.2f}."

@@ -1,4 +1,4 @@
-"""Who does a task: what it asked for, else what the settings say."""
+"""Which agent, coder and model a task gets: those it asks for, or those of the settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Defaults:
 
 
 def choose(spec: Spec, fleet: Fleet, defaults: Defaults) -> tuple[Agent, Choice]:
-    """Raise `NotFound` when the agent or coder it names does not exist."""
+    """Raise `NotFound` when the task names an agent or a coder that does not exist."""
     agent = fleet.agent(spec.agent or spec.coder or defaults.coder)
     coder = spec.coder or agent.coder
     own = agent.model.alias if agent.model else agent.model_name
@@ -38,9 +38,9 @@ def choose(spec: Spec, fleet: Fleet, defaults: Defaults) -> tuple[Agent, Choice]
 def model_slots(
     choice: Choice, fleet: Fleet, down: Mapping[str, str] = NOTHING
 ) -> tuple[Slot, ...]:
-    """Where its model is served, best first; nothing when the coder finds its own model.
+    """The slots that serve its model, best first; none when the coder has a model of its own.
 
-    `down`: by their addresses, why nodes cannot be used now.
+    `down`: why a node cannot be used now, by its address.
     """
     model = fleet.model(choice.model) if choice.model else None
     if model is None:

@@ -1,4 +1,4 @@
-"""What a program grants of the tools that an agent names. What it does not have it drops unsaid."""
+"""Which of the tools that an agent lists its program grants. Programs drop unknown ones silently."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Claude Code 2.1, by what it sent to the model when each was named.
+# Claude Code 2.1: the tools that it offered to the model when each was listed.
 CLAUDE = frozenset({
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit",
     "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "ListAgents", "Monitor",
     "NotebookEdit", "Read", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "Task",
     "TaskStop", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
 })  # fmt: skip
-# OpenCode 1.18, by its permissions, which are all that a list of tools can turn off there.
+# OpenCode 1.18: the names of its permissions, the only thing that a list of tools controls there.
 OPENCODE = frozenset({
     "agent", "bash", "edit", "glob", "grep", "ls", "multiedit", "notebookedit", "notebookread",
     "read", "skill", "task", "todowrite", "webfetch", "websearch", "write",
@@ -28,7 +28,7 @@ INSTEAD = {"MultiEdit": "Edit", "LS": "Glob", "NotebookRead": "Read"}
 
 
 def unknown(coder: str, tools: Sequence[str]) -> list[str]:
-    """Those that the program does not have; for one that takes no names of tools there are none."""
+    """The tools that the program does not have; none for a program that takes no list of tools."""
     if coder == "claude":
         known = [tool for tool in tools if _plain(tool) in CLAUDE]
     elif coder == "opencode":
@@ -39,7 +39,7 @@ def unknown(coder: str, tools: Sequence[str]) -> list[str]:
 
 
 def granted(coder: str, tools: Sequence[str]) -> tuple[str, ...]:
-    """What the program will give the agent when it is told these."""
+    """The tools that the agent will have when its program is given this list."""
     left = [tool for tool in tools if tool not in unknown(coder, tools)]
     if coder == "claude" and any(_plain(tool) == "Bash" for tool in left):
         left = [tool for tool in left if tool not in BY_BASH]

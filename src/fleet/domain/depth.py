@@ -1,4 +1,4 @@
-"""How far agents may have agents, and what those may do in their team."""
+"""How deep agents may spawn agents, and which role a spawned agent has in its team."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.domain.task import Task
 
-KINDS = {"lead": str(Role.TEAM_LEAD)}  # what claude-fleet calls some of the roles
+KINDS = {"lead": str(Role.TEAM_LEAD)}  # claude-fleet's names for some roles
 
 
 def depth_of(by: Task | None, said: int = 0) -> int:
-    """Of a task that an agent adds at its work on `by`; what a person (None) asks for is at 0.
+    """The depth of a task that is added by the agent of the task `by`; 0 for a person (None).
 
-    What is said counts only where it is more.
+    `said` is the depth that the request names; it counts only if it is larger.
     """
     return max(said, by.depth + 1 if by else 0)
 
 
 def check_depth(depth: int, most: int) -> None:
-    """Raise `Refused` where agents would have agents of agents without end."""
+    """Raise `Refused` beyond the allowed depth, so that agents cannot spawn agents for ever."""
     if depth > most:
         raise Refused(
             f"It would be at depth {depth}; agents may have agents down to {most}.",
@@ -34,7 +34,7 @@ def check_depth(depth: int, most: int) -> None:
 
 
 def run_role(name: str, actor: Actor) -> str:
-    """What the agent may do in its team: never more than who asks for it."""
+    """The role of a spawned agent, which never may do more than the actor who asks for it."""
     role = KINDS.get(name, name)
     if not role:
         return ""

@@ -1,4 +1,4 @@
-"""What `fleet doctor` found, and the judgments that need no look at the world."""
+"""The findings of `fleet doctor`, and the checks that need nothing but what was already read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.inventory import Seen
 
 OK, WARNING, BAD, SKIPPED = "ok", "warning", "bad", "skipped"
-WEAK = frozenset({"", "sk-1234", "sk-local-dev"})  # of documents: what anybody would try first
+WEAK = frozenset(
+    {"", "sk-1234", "sk-local-dev"}
+)  # keys in documentation: the first that an attacker tries
 SHORT = 16  # characters; a key that is shorter can be guessed
 HOST = re.compile(r"[a-z]+://(?:[^@/]*@)?(\[[^\]]+\]|[^:/]+)")
-TAILNET = ipaddress.ip_network("100.64.0.0/10")  # behind a carrier, or of Tailscale
+TAILNET = ipaddress.ip_network("100.64.0.0/10")  # carrier-grade NAT, also used by Tailscale
 
 
 class Finding(NamedTuple):
@@ -34,7 +36,7 @@ class Finding(NamedTuple):
 
 
 def is_old(version: str, least: str) -> bool:
-    """By their numbers: `3.5a` is `3.5`."""
+    """Compare by the numbers only: `3.5a` counts as `3.5`."""
     return _numbers(version) < _numbers(least)
 
 
@@ -57,7 +59,7 @@ def is_wide(host: str) -> bool:
 
 
 def exposed_gateway(gateway: Gateway, key: str) -> Finding:
-    """`key` is the one of the environment; empty: ours, which is long and random."""
+    """`key` is the one in the environment; empty means our own, which is long and random."""
     where = "everywhere" if gateway.host in EVERYWHERE - {"localhost"} else gateway.host
     if not is_wide(gateway.host):
         return Finding("exposure", OK, "The gateway answers to this machine only.")
@@ -72,7 +74,7 @@ def exposed_gateway(gateway: Gateway, key: str) -> Finding:
 
 
 def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
-    """Of those that any machine could reach and that ask for no key."""
+    """Nodes that other machines can reach and that ask for no key."""
     open_ones = [node for node in nodes if node.endpoint and not node.api_key]
     public = [node for node in open_ones if _reach(node) == "public"]
     for node in public:
@@ -95,7 +97,7 @@ def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
 
 
 def _reach(node: Node) -> str:
-    """`machine`, `network`, `public`; a name that is no address could be either of the last two."""
+    """`machine`, `network` or `public`. A host name counts as `network`, though it may be public."""
     found = HOST.match(node.endpoint)
     host = found[1].strip("[]") if found else ""
     if host == "localhost":
@@ -136,7 +138,7 @@ def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
 
 
 def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
-    """Of what is resident: a request with another context would have it loaded anew, or cut."""
+    """Resident models whose context differs: a request would reload the model, or be cut off."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     right = 0
     for model in dict.fromkeys(fleet.models.values()):

@@ -45,8 +45,8 @@ class Node(NamedTuple):
     provider: str = ""  # the gateway's name for a `hosted` API
     tags: tuple[str, ...] = ()
     max_parallel: int = 0  # requests at once over all models; 0: no total
-    api_key: str = ""  # a reference to the key, never the key
-    memory: int = 0  # bytes that models may fill; 0: unknown
+    api_key: str = ""  # where the key is, never the key itself
+    memory: int = 0  # bytes that models may use; 0: unknown
 
 
 class Serving(NamedTuple):
@@ -66,7 +66,7 @@ class Model(NamedTuple):
 
     @property
     def context(self) -> int:
-        """What fits wherever a request lands."""
+        """The context that fits on every node that serves it."""
         return min(serving.context for serving in self.servings)
 
     @property
@@ -75,25 +75,25 @@ class Model(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """A place in a JSON line: what is at `path`, if the line has these values at these paths."""
+    """The value at `path` of a JSON line, if the line has the values of `when` at their paths."""
 
     path: tuple[str, ...]
     when: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
 class OwnCoder(NamedTuple):
-    """A coder that the settings declare. `says`: where things stand in its JSON lines."""
+    """A coder that the settings declare. `says`: where to find things in its JSON lines."""
 
     name: str
     command: tuple[str, ...]  # empty: the project that declares it is not trusted
     resume: tuple[str, ...] = ()
-    says: Mapping[str, Spot] = NONE  # nothing: what it prints is text
+    says: Mapping[str, Spot] = NONE  # empty: it prints text, not JSON
     counts: str = "each"
     window: int = 128_000
 
 
 class Agent(NamedTuple):
-    """`model` is None when the coder is told `model_name` as it stands ("": its own default)."""
+    """Without a `model` the coder is given `model_name` verbatim; empty: the coder's own default."""
 
     name: str
     coder: str
@@ -110,7 +110,10 @@ class Agent(NamedTuple):
 
 
 def alias_of(agent: Agent) -> str:
-    """Its own name at the gateway, by which a request tells who asks; else what it is told."""
+    """The name that the agent uses at the gateway, so that requests name the agent.
+
+    An agent without a model of ours uses its `model_name`.
+    """
     return f"fleet-{agent.name}" if agent.model is not None else agent.model_name
 
 
@@ -122,7 +125,7 @@ class Gateway(NamedTuple):
 
 
 def url_of(gateway: Gateway) -> str:
-    """As this machine reaches it: one that listens everywhere is here too."""
+    """The address for this machine: a gateway that listens on all interfaces is at 127.0.0.1 too."""
     here = "127.0.0.1" if gateway.host in EVERYWHERE else gateway.host
     return f"http://{f'[{here}]' if ':' in here else here}:{gateway.port}"
 
@@ -141,7 +144,7 @@ def _none() -> tuple[str, ...]:
 class Fleet(NamedTuple):
     """`agents` are the declared roles; `coders` are the coders' names as roles with defaults.
 
-    `installed` names the coders that other packages bring: to look is slow, so it is done last.
+    `installed` names the coders of other installed packages; it is slow, so it is called last.
     """
 
     name: str = ""
@@ -156,7 +159,7 @@ class Fleet(NamedTuple):
     installed: Callable[[], tuple[str, ...]] = _none
 
     def agent(self, name: str) -> Agent:
-        """The declared role, or a coder's name taken as one; raise `NotFound` otherwise."""
+        """A declared agent, or a coder's name used as one; raise `NotFound` otherwise."""
         if name in self.agents:
             return self.agents[name]
         if self.has_coder(name):
@@ -167,7 +170,7 @@ class Fleet(NamedTuple):
         return name in CODERS or name in self.own_coders or name in self.installed()
 
     def coder_names(self) -> list[str]:
-        """Ours, then the declared, then the installed."""
+        """The built-in ones, then the declared, then the installed."""
         return list(dict.fromkeys((*CODERS, *self.own_coders, *self.installed())))
 
     def check_coder(self, name: str) -> None:
@@ -181,7 +184,7 @@ class Fleet(NamedTuple):
         return NotFound(f"There is no {what} '{name}'.", fix=fix)
 
     def model(self, name: str) -> Model | None:
-        """By its key or its alias; None means that a coder is told the name as it stands."""
+        """By its key or its alias; None means that the coder is given the name verbatim."""
         if name in self.models:
             return self.models[name]
         return next((model for model in self.models.values() if model.alias == name), None)

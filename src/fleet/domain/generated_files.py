@@ -1,4 +1,4 @@
-"""Files made from the declared world: which to write, which to take away, which to leave alone."""
+"""Files generated from the settings: which to write, which to delete and which to leave alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class File(NamedTuple):
-    """`target` is whom it is for; `path` is relative to where everything is put."""
+    """`target` is the program it is for; `path` is relative to the output folder."""
 
     target: str
     path: str
@@ -20,16 +20,16 @@ class File(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What we wrote there. More than one hash while a newer text is on its way."""
+    """A file that we wrote. It has two hashes while a newer text is being written."""
 
     target: str
     hashes: tuple[str, ...]
 
 
 class Plan(NamedTuple):
-    """`edited`: we wrote them, and somebody changed them since. `foreign`: we never did.
+    """`edited`: we wrote them, and a person changed them since. `foreign`: we never wrote them.
 
-    `orphans` are no longer wanted, but edited: they stay.
+    `orphans` are no longer generated, but were edited, so they stay.
     """
 
     write: tuple[File, ...] = ()
@@ -49,13 +49,13 @@ def plan(
     targets: Collection[str],
     force: bool = False,
 ) -> Plan:
-    """`there`: the hash of every file that exists; `digest`: that of every wanted text."""
+    """`there`: the hash of every file that exists; `digest`: the hash of every wanted text."""
     write, same, edited, foreign = [], [], [], []
     for file in wanted:
-        held = there.get(file.path)
-        if held == digest[file.path]:
+        found = there.get(file.path)
+        if found == digest[file.path]:
             same.append(file.path)
-        elif held is None or force or is_ours(known.get(file.path), held):
+        elif found is None or force or is_ours(known.get(file.path), found):
             write.append(file)
         elif file.path in known:
             edited.append(file.path)
@@ -70,6 +70,6 @@ def plan(
     )
 
 
-def is_ours(known: Known | None, held: str) -> bool:
+def is_ours(known: Known | None, digest: str) -> bool:
     """Whether the file is as we wrote it."""
-    return known is not None and held in known.hashes
+    return known is not None and digest in known.hashes

@@ -1,7 +1,7 @@
-"""Secrets in what is written down: found by the key they stand under, or by their shape.
+"""Hide secrets in what we write: found by the name before them, or by their shape.
 
-Every line of every run passes here, so a text is first searched for the few words without which
-there is nothing to find: that is ten times cheaper than one regular expression with all shapes.
+Every line of every run passes here, so a text is first searched for a few words, one of which is in
+every secret that we can find: ten times cheaper than one regular expression with all shapes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHORTEST = 9  # characters of a value in the environment that is worth hiding
 
 
 class Shape(NamedTuple):
-    """`marks`: one of them is in every such text, in lower case. Group 1 of the pattern stays."""
+    """Every text of this shape has one of `marks`, in lower case. Group 1 of the pattern stays."""
 
     marks: tuple[str, ...]
     pattern: str
@@ -73,7 +73,7 @@ AFTER_OPTION = r"""[ \t]+([^\s"'-][^\s"']{3,})"""  # `--token value`
 
 
 class Redactor:
-    """`secrets` are values that are known, whatever they look like."""
+    """`secrets` are known values, which are hidden whatever they look like."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(sorted({s for s in secrets if s}, key=len, reverse=True))
@@ -97,7 +97,7 @@ class Redactor:
         return _without_named(text)
 
     def _nested(self, text: str) -> str | None:
-        """JSON inside the text, redacted; None when it is none."""
+        """The text as JSON, redacted; None when it is not JSON."""
         try:
             value = json.loads(text)
             clean = self.value(value)
@@ -106,7 +106,7 @@ class Redactor:
         return text if clean == value else json.dumps(clean, ensure_ascii=False)
 
     def value(self, value: Any) -> Any:
-        """The same, with every text in it redacted, and all that stands under a secret key."""
+        """The value with every text in it redacted, and everything under a secret key hidden."""
         match value:
             case str():
                 return self.text(value)
@@ -132,7 +132,7 @@ def _hidden(value: Any) -> Any:
 
 
 def _without_named(text: str) -> str:
-    """Without the values that stand after a secret name, in whatever notation."""
+    """The text without the values that follow a secret name, in any notation."""
     low = text.lower()
     if len(low) != len(text):  # a few letters are two in lower case
         low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
@@ -170,7 +170,7 @@ def _value_after(text: str, low: str, spot: int) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=2048)
 def is_secret(key: str) -> bool:
-    """Whether what stands under this key is nobody else's business."""
+    """Whether a value under this key is a secret."""
     humps = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key)
     words = [word.lower() for word in re.findall(r"[A-Za-z]+", humps)]
     if words and words[-1] == "key":
@@ -179,7 +179,7 @@ def is_secret(key: str) -> bool:
 
 
 def secret_values(env: Mapping[str, str]) -> list[str]:
-    """The values of variables whose names look secret. Where credentials lie is no secret."""
+    """The values of variables whose names look secret. A path to a credentials file is no secret."""
     return [
         value
         for name, value in env.items()
@@ -189,5 +189,5 @@ def secret_values(env: Mapping[str, str]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """When it is first needed: most commands never need one."""
+    """Compiled on first use: most commands never need one."""
     return re.compile(pattern, flags)

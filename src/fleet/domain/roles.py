@@ -1,4 +1,4 @@
-"""What an agent is told to be when its declaration does not say."""
+"""The instructions of an agent whose declaration has no prompt."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def prompt_of(agent: Agent) -> str:
 
 
 def role_prompt(name: str, description: str) -> str:
-    """By the role that its name tells, and what it is said to be for."""
+    """By the role in its name, and with its description."""
     words = name.replace("_", "-").split("-")
     known = (ROLES.get(KIN.get(word, word)) for word in words)
     role = next(filter(None, known), "Do your part well, and nothing beside it.")

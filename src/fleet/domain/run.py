@@ -22,16 +22,16 @@ class Ending(StrEnum):
     RATE_LIMITED = "rate_limited"
     CONTEXT_FULL = "context_full"
     TIMED_OUT = "timed_out"
-    STALLED = "stalled"  # no event and no tool running
+    STALLED = "stalled"  # no output for too long, and no tool running
     OVER_BUDGET = "over_budget"
     STOPPED = "stopped"  # a person stopped this run, not its task
-    YIELDED = "yielded"  # its host was to rest; the task goes on when it works again
+    YIELDED = "yielded"  # its host was stopped; the task goes on when the host is back
     CANCELLED = "cancelled"
     LOST = "lost"  # the keeper or its host vanished while the run was going
 
 
 class Wanted(StrEnum):
-    """What somebody has asked to be done to a run; the supervisor of its host does it."""
+    """What a person or an agent wants done to a run; the supervisor of its host does it."""
 
     NOTHING = ""
     STOP = "stop"
@@ -48,11 +48,11 @@ class Usage:
     cached: int = 0
     context: int = 0
     usd: float = 0.0
-    estimated: bool = False  # its context is, from what was said
+    estimated: bool = False  # `context` is estimated from the transcript
 
     @property
     def tokens(self) -> int:
-        """Read and written. Those from a cache do not count: each step reads them all again."""
+        """Input and output. Cached tokens do not count: every step reads all of them again."""
         return self.input + self.output
 
     def __add__(self, later: Usage) -> Usage:
@@ -68,7 +68,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A point a later run can continue from."""
+    """A point from which a later run can continue."""
 
     commit: str = ""
     session: str = ""
@@ -77,18 +77,18 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a run may change files. `path` is where the coder starts, `root` what we made."""
+    """Where a run may change files. `path` is where the coder starts, `root` the worktree."""
 
     path: str
     root: str = ""
     branch: str = ""
     base: str = ""
-    made: bool = False  # by us: only what we made is ever removed
+    made: bool = False  # we made it; nothing else is ever removed
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who does it: the agent asked for, and what that came to. `node` serves the model."""
+    """Who does a task: the agent, and the coder and model that it has. `node` serves the model."""
 
     agent: str
     coder: str
@@ -104,7 +104,7 @@ class Outcome:
     checkpoint: Checkpoint | None = None
     resume_at: int = 0
     usage: Usage = field(default_factory=Usage)
-    gone: bool = True  # every process of it was proven gone, so its workspace may be used again
+    gone: bool = True  # all of its processes have ended for certain, so its workspace is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,11 @@ class Run:
     outcome: Outcome | None = None
     started_at: int = 0
     ended_at: int = 0
-    closed: str = ""  # its agent's own word that the task is done
+    closed: str = ""  # the reason that its agent gave when it closed the task as done
 
     @property
     def number(self) -> int:
-        """The epoch: which run of its task this is."""
+        """Which run of its task this is, from 1: the epoch."""
         return int(self.id.rpartition(".")[2])
 
     @property
@@ -137,7 +137,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a run has come to so far: one row, written at most once a second."""
+    """How far a run has come: one row, written at most once a second."""
 
     id: str
     version: int
@@ -159,15 +159,15 @@ class Host:
     holder: str
     boot: str
     lease_until: int
-    down: tuple[str, ...] = ()  # nodes that it cannot reach: `ADDRESS why`
-    room: int = 0  # runs at once; 0: as the settings say
+    down: tuple[str, ...] = ()  # nodes that it cannot reach, each as `ADDRESS REASON`
+    room: int = 0  # how many runs at once; 0: as the settings say
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Who holds capacity under one name; the limit is the Fleet's, the holders are the store's.
+    """Which runs hold capacity under one name. The limit itself is in the settings.
 
-    Of a credential: until when nobody may use it, and why.
+    For a credential: until when no run may use it, and why.
     """
 
     id: str
@@ -178,7 +178,7 @@ class Slots:
 
 
 def end(run: Run, outcome: Outcome, *, at: int) -> Run:
-    """The run, ended. A second ending is refused."""
+    """The run after its end. Raise `Refused` when it has ended already."""
     if run.state is RunState.ENDED:
         raise Refused(f"{run.id} has ended already.", code="ended")
     return replace(run, state=RunState.ENDED, outcome=outcome, ended_at=at, wanted=Wanted.NOTHING)

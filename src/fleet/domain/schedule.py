@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Slot(NamedTuple):
-    """Capacity under one name, perhaps `within` that of a whole node.
+    """Capacity under one name, which may also count towards that of a whole node (`within`).
 
-    `down` says why none of it can be had now.
+    `down` says why it cannot be used now.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Slot(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A ready task, who would do it, and what that needs: of every group, one slot, best first.
+    """A ready task, who would do it, and what it needs: one slot of every group, best first.
 
-    `credential`: who pays for its model; empty when a node of ours serves it.
+    `credential`: the account that pays for its model; empty when a node of ours serves it.
     """
 
     task: Task
@@ -50,7 +50,7 @@ class Ask(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """Of all the rows that say whether it can start."""
+        """The names of all rows that decide whether it can start."""
         slots = {s.name for group in self.needs for slot in group for s in slot.all}
         return slots | {self.credential} if self.credential else slots
 
@@ -62,7 +62,7 @@ class Start(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Why a task is not running; `fix` is what would change that, where anything can."""
+    """Why a task is not running; `fix` is the command that changes it, if there is one."""
 
     task: str
     code: str
@@ -76,13 +76,13 @@ class Plan(NamedTuple):
 
 
 def within_parent(parent: Task | None) -> tuple[Slot, ...]:
-    """Of the children of one task, perhaps only so many run at once."""
+    """The slot that limits how many children of one task run at once, if it has a limit."""
     most = parent.spec.limits.agents if parent else 0
     return (Slot(f"swarm {parent.id}", most),) if parent and most else ()
 
 
 def schedule(asks: Iterable[Ask], rows: Mapping[str, Slots], *, now: int) -> Plan:
-    """Take asks in their order; one that lacks a slot is passed over, it holds up nobody."""
+    """Take the asks in order. One that lacks a slot is skipped, and does not hold up the others."""
     used = Counter({name: len(row.holders) for name, row in rows.items()})
     starts: list[Start] = []
     waits: list[Wait] = []
@@ -120,16 +120,16 @@ def _taken(slot: Slot, used: Mapping[str, int]) -> str:
 
 
 def credential(choice: Choice) -> str:
-    """The name under which whoever pays for its model is parked; several agents may share it.
+    """The name of the account that pays for its model, which several agents may share.
 
-    Of `acp` and `command` every agent is another program.
+    It is the coder's, but with `acp` and `command` every agent is another program.
     """
-    whose = choice.agent if choice.coder in {"acp", "command"} else choice.coder
-    return f"credential {whose}"
+    owner = choice.agent if choice.coder in {"acp", "command"} else choice.coder
+    return f"credential {owner}"
 
 
 def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
-    """That its credential met a limit, if that lasts."""
+    """The wait until the rate limit of its credential is over, if there is one."""
     if row is None or row.parked_until <= now:
         return None
     seconds = (row.parked_until - now + 999_999) // 1_000_000
@@ -140,9 +140,9 @@ def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
 def waits(
     task: Task, needs: Sequence[Task], messages: Sequence[Message], *, now: int
 ) -> tuple[Wait, ...]:
-    """Every reason in the task itself why it cannot start now; none: it is ready.
+    """Every reason in the task itself why it cannot start now; without any it is ready.
 
-    `needs` are the tasks it waits for, `messages` those about it.
+    `needs` are the tasks that it waits for, `messages` the messages about it.
     """
     if task.state is not TaskState.OPEN:
         return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task)),)

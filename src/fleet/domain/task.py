@@ -1,4 +1,4 @@
-"""Something someone wants done, and what the ending of a run means for it."""
+"""A piece of work to be done, and what the ending of a run means for it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 MAX_LOSSES = 5  # a task whose keepers keep vanishing would otherwise be started for ever
-MAX_FULLS = 25  # likewise one whose prompt alone fills the context
-RATE_LIMIT_PAUSE = 300 * SECOND  # when the program names no reset
+MAX_FULLS = 25  # likewise a task whose prompt alone fills the context
+RATE_LIMIT_PAUSE = 300 * SECOND  # when the program does not say when the limit ends
 MAX_BACKOFF = 3600 * SECOND
 
 
 class TaskState(StrEnum):
     OPEN = "open"
     RUNNING = "running"
-    REVIEW = "review"  # done as far as its agent is concerned; a person looks first
+    REVIEW = "review"  # its agent says it is done; a person has to agree
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -47,7 +47,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What all runs of a task may come to; zero is no limit."""
+    """What all runs of a task together may use; zero means no limit."""
 
     cost: int = 0  # in millionths of a dollar
     tokens: int = 0
@@ -57,14 +57,14 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Limits:
     attempts: int = 0
-    time_limit: int = 0  # seconds of one run
+    time_limit: int = 0  # seconds that one run may take
     budget: Budget = field(default_factory=Budget)
-    agents: int = 0  # of its children, so many run at once
+    agents: int = 0  # how many of its children run at once
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What was asked for. Empty and zero mean: as the settings say."""
+    """What a task asks for. Empty and zero mean: as the settings say."""
 
     agent: str = ""
     coder: str = ""
@@ -77,27 +77,27 @@ class Spec:
     branch: str = ""
     review: bool = False
     limits: Limits = field(default_factory=Limits)
-    gate: str = ""  # a command that must pass before it is done
-    assignee: str = ""  # somebody does it by hand, so no run is started
+    gate: str = ""  # a command that must succeed before the task is done
+    assignee: str = ""  # the member who does it by hand; no run is started then
     mode: str = ""  # one of `Mode`
-    quick: bool = False  # its workspace is not set up first
+    quick: bool = False  # skip the set-up of its workspace
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a task's runs have come to."""
+    """The sum of a task's runs."""
 
     runs: int = 0  # the number of its newest run: the epoch
     failures: int = 0
     losses: int = 0
-    fulls: int = 0  # runs that filled their context
+    fulls: int = 0  # runs that ended because their context was full
     not_before: int = 0
-    why: str = ""  # the reason for `not_before`, or for how it ended
+    why: str = ""  # the reason for `not_before`, or for the ending
     checkpoint: Checkpoint | None = None
     ended_at: int = 0
     spent: Usage = field(default_factory=Usage)  # by the runs that have ended
-    worked: int = 0  # microseconds, likewise
-    grants: int = 0  # how often its budget was given once more
+    worked: int = 0  # microseconds, by the runs that have ended
+    grants: int = 0  # how often a person granted its budget again
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +114,16 @@ class Task:
     spec: Spec = field(default_factory=Spec)
     after: tuple[str, ...] = ()
     parent: str = ""
-    join: Join | None = None  # set: this task is its children, and never runs itself
+    join: Join | None = None  # set: the task consists of its children and never runs itself
     paused: bool = False
     tally: Tally = field(default_factory=Tally)
-    depth: int = 0  # how many agents there are between the people and whoever asked for it
-    role: str = ""  # what its runs may do in the team; empty: as its agent is declared
-    spawned: bool = False  # it waits for room, also with a terminal
+    depth: int = 0  # how many agents are between a person and this task
+    role: str = ""  # the role of its runs in the team; empty: as its agent is declared
+    spawned: bool = False  # an agent asked for it: it waits for a free place, even with a terminal
 
     @property
     def run_id(self) -> str:
-        """Its newest run, or the empty string before the first."""
+        """The id of its newest run; empty before the first."""
         return f"{self.id}.{self.tally.runs}" if self.tally.runs else ""
 
 
@@ -135,7 +135,7 @@ class Retry:
     backoff: int = 10 * SECOND
 
     def pause(self, failures: int, jitter: float) -> int:
-        """Doubling, up to an hour; `jitter` in [0, 1) spreads what failed together."""
+        """Doubling, up to an hour; `jitter` in [0, 1) spreads tasks that failed together."""
         full = min(MAX_BACKOFF, self.backoff * 2 ** (failures - 1))
         return int(full * (1 + 0.25 * jitter))
 
@@ -143,7 +143,7 @@ class Retry:
 def claim(
     task: Task, choice: Choice, *, host: str, holder: str, slots: tuple[str, ...], at: int
 ) -> tuple[Task, Run]:
-    """The task with its next run, which is the only one that counts from now on."""
+    """The running task, and its new run: the only run of it that counts from now on."""
     if task.state is not TaskState.OPEN or task.join is not None:
         raise Refused(f"{task.id} is {task.state}: only an open task can be started.")
     number = task.tally.runs + 1
@@ -172,9 +172,9 @@ def settle(
     waiting: bool = False,
     took: int = 0,
 ) -> Task:
-    """The task after its newest run has ended; the run took so long.
+    """The task after its newest run has ended. `took`: how long the run lasted.
 
-    `waiting`: words were sent to it that no run has heard, so it is not done yet.
+    `waiting`: a message was sent to it that no run has received, so it is not done yet.
     """
     if task.state is not TaskState.RUNNING:
         raise Refused(f"{task.id} is {task.state}: there is no run to settle.")
@@ -194,7 +194,7 @@ def settle(
         case Ending.FAILED | Ending.TIMED_OUT | Ending.STALLED:
             return _failed(task, tally, outcome, retry, now, jitter)
         case Ending.ASKED | Ending.OVER_BUDGET | Ending.YIELDED:
-            return open_again  # its open question, if any, holds it
+            return open_again  # an open question keeps it from starting
         case Ending.CONTEXT_FULL:
             return _full(task, tally, outcome, now)
         case Ending.RATE_LIMITED:
@@ -224,7 +224,7 @@ def _failed(
 
 
 def _full(task: Task, tally: Tally, outcome: Outcome, now: int) -> Task:
-    """A fresh conversation goes on at once, but not for ever."""
+    """A new conversation starts at once, but not for ever."""
     tally = replace(tally, fulls=tally.fulls + 1, why=outcome.detail)
     if tally.fulls >= MAX_FULLS:
         why = f"Its context was full {tally.fulls} times."
@@ -235,7 +235,7 @@ def _full(task: Task, tally: Tally, outcome: Outcome, now: int) -> Task:
 def _lost(
     task: Task, tally: Tally, outcome: Outcome, retry: Retry, now: int, jitter: float
 ) -> Task:
-    """Being lost costs no attempt, but not for ever; the first time it starts again at once."""
+    """A lost run costs no attempt, up to a limit; after the first it starts again at once."""
     losses = tally.losses + 1
     tally = replace(tally, losses=losses)
     if losses >= MAX_LOSSES:
@@ -247,7 +247,7 @@ def _lost(
 
 
 def join(parent: Task, children: Sequence[Task], *, now: int) -> Task:
-    """The parent as its children make it; it is open again when one of them is."""
+    """The parent in the state that follows from its children; open again when one of them is."""
     if parent.join is None or not children:
         return parent
     states = {c.state for c in children}
@@ -256,7 +256,7 @@ def join(parent: Task, children: Sequence[Task], *, now: int) -> Task:
     if not states <= ENDED:
         return _joined(parent, TaskState.OPEN, "", 0)
     if states == {TaskState.CANCELLED} and parent.spec.limits.agents and not parent.paused:
-        return _joined(parent, TaskState.OPEN, "", 0)  # a swarm ends by its own end alone
+        return _joined(parent, TaskState.OPEN, "", 0)  # a swarm ends only when it is ended itself
     if states == {TaskState.CANCELLED}:
         return _joined(parent, TaskState.CANCELLED, "All of it was cancelled.", now)
     bad = ", ".join(c.id for c in children if c.state is not TaskState.DONE)
@@ -268,12 +268,12 @@ def _joined(parent: Task, state: TaskState, why: str, now: int) -> Task:
 
 
 def is_ended_swarm(task: Task) -> bool:
-    """Somebody has ended it: it takes no more tasks, whatever becomes of those that it has."""
+    """Whether the swarm was ended: it takes no new tasks, whatever becomes of those it has."""
     return task.paused or task.state is TaskState.CANCELLED
 
 
 def reopen(task: Task) -> Task:
-    """An ended task, open again with its attempts given back."""
+    """The ended task, open again with all of its attempts."""
     if task.join is not None:
         raise Refused(f"{task.id} is made of other tasks.", fix="Retry those that failed.")
     if task.state not in ENDED and task.state is not TaskState.REVIEW:
@@ -283,7 +283,7 @@ def reopen(task: Task) -> Task:
 
 
 def close(task: Task, why: str, *, now: int) -> Task:
-    """Done, by somebody's word."""
+    """The task as done, because a person or an agent says so."""
     if task.join is not None:
         raise Refused(f"{task.id} is made of other tasks.", fix="Close those.")
     if task.state is TaskState.RUNNING:
@@ -302,12 +302,12 @@ def cancel(task: Task, why: str, *, now: int) -> Task:
 
 
 def grant(task: Task) -> Task:
-    """The task with its budget once more."""
+    """The task with its budget granted once more."""
     return replace(task, tally=replace(task.tally, grants=task.tally.grants + 1, why=""))
 
 
 def depend(task: Task, on: str, needs: Callable[[str], Iterable[str]]) -> Task:
-    """The task, waiting for `on` too. `needs(id)` gives what a task waits for."""
+    """The task, waiting for `on` too. `needs(id)` gives the tasks that a task waits for."""
     if on in task.after:
         return task
     path = find_path(on, task.id, needs)
@@ -318,7 +318,7 @@ def depend(task: Task, on: str, needs: Callable[[str], Iterable[str]]) -> Task:
 
 
 def find_path(start: str, goal: str, needs: Callable[[str], Iterable[str]]) -> list[str]:
-    """A way from `start` to `goal` along what waits for what; empty when there is none."""
+    """A chain of tasks from `start` to `goal`, each waiting for the next; empty if there is none."""
     trail: dict[str, str] = {start: ""}
     queue = [start]
     while queue:

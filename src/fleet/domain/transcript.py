@@ -1,4 +1,4 @@
-"""What a coder says, line by line, and what all of it comes to: a pure fold."""
+"""What a coder reports, line by line, and the outcome of its run: a pure fold."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
 
 
 class SaidKind(StrEnum):
-    SESSION = "session"  # its own id for this conversation, to resume it by
-    TURN = "turn"  # a turn has begun: what was sent has been taken
+    SESSION = "session"  # the program's own id for this conversation, to resume it
+    TURN = "turn"  # a turn has begun: the program has taken what we sent
     TEXT = "text"
     THINKING = "thinking"
     TOOL = "tool"
     TOOL_RESULT = "tool_result"
-    WANTS = "wants"  # it shows a person what it wants to do, and does nothing until they say
-    ANSWERED = "answered"  # they have said; no program tells so but by what follows, save some
+    WANTS = "wants"  # it asks a person for permission, and waits
+    ANSWERED = "answered"  # the person has answered; only some programs report this
     USAGE = "usage"
-    LIMIT = "limit"  # turned away by a rate limit; a retry of its own is not one
-    SPENT = "spent"  # it ended because the money it was given has run out
+    LIMIT = "limit"  # stopped by a rate limit; the program's own retries do not count
+    SPENT = "spent"  # it ended because its budget is spent
     FULL = "full"  # it ended because its context is full
     ERROR = "error"
     RESULT = "result"  # a turn has ended
-    HEARD = "heard"  # words that were sent to it have entered the conversation
-    REPLY = "reply"  # what its protocol needs back: `text`, once for every `name`
+    HEARD = "heard"  # a message that we sent has entered the conversation
+    REPLY = "reply"  # what we must send back by its protocol: `text`, once for every `name`
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing a coder said. `total`: usage counts from the start of the run, else it adds up."""
+    """One thing that a coder reported. `total`: `usage` is for the whole run, not an addition."""
 
     kind: SaidKind
     text: str = ""
@@ -39,19 +39,19 @@ class Said:
     total: bool = False
     failed: bool = False
     resume_at: int = 0
-    window: int = 0  # tokens that its model takes, when it says so
+    window: int = 0  # the context size of its model, in tokens, if the program reports it
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A run's transcript so far. Rebuilt from the first line by whoever adopts the run."""
+    """A run's transcript so far. A supervisor that adopts the run rebuilds it from line one."""
 
     lines: int = 0
     turns: int = 0
     ended_turns: int = 0
     heard_words: int = 0
     open_tools: int = 0
-    wants: str = ""  # the permission that it waits for
+    wants: str = ""  # the permission that it asks a person for
     session: str = ""
     last: str = ""
     error: str = ""
@@ -60,13 +60,13 @@ class Conversation:
     resume_at: int = 0
     peak_context: int = 0
     window: int = 0
-    full: bool = False  # it says that its context is
-    spent: str = ""  # that its own count of the money has run out
+    full: bool = False  # the program reported that its context is full
+    spent: str = ""  # what the program reported when its budget was spent
     usage: Usage = field(default_factory=Usage)
 
     @property
     def at_rest(self) -> bool:
-        """A turn has ended, and none goes on."""
+        """At least one turn has ended, and none is going on."""
         return 0 < self.ended_turns >= self.turns
 
 
@@ -149,11 +149,11 @@ def judge(
     in_turns: bool = False,
     closed: str = "",
 ) -> Outcome:
-    """What a run that is over has come to.
+    """The outcome of a run that is over.
 
-    `wanted` is what somebody asked to be done to it, `cut` why the supervisor itself ended it,
-    `closed` its agent's own word that the task is done.
-    `in_turns`: its coder ends every turn with a word, so without one it was cut short.
+    `wanted` is what was asked to be done to it, `cut` why the supervisor itself ended it,
+    `closed` the reason that its agent gave when it closed the task.
+    `in_turns`: its coder reports the end of every turn, so a run without one was cut short.
     """
     ending, detail = _ending(heard, ended, asked=asked, wanted=wanted, cut=cut, closed=closed)
     if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest and not closed:

@@ -1,4 +1,4 @@
-"""What a benchmark found of one model on one node, and which node is the fastest at it."""
+"""The benchmark of one model on one node, and which node is the fastest with it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Sample(NamedTuple):
-    """One request: `first` is seconds until the first piece of its reply."""
+    """One request: `first` is the seconds until the first part of its reply."""
 
     timing: Timing
     first: float
 
 
 class Measured(NamedTuple):
-    """Speeds in tokens per second, times in seconds, zero is unmeasured. `why`: it failed."""
+    """Speeds in tokens per second, times in seconds, zero is unmeasured. `why`: why it failed."""
 
     node: str
     url: str
@@ -50,7 +50,7 @@ def key_of(row: Measured) -> Key:
 
 
 def summed(row: Measured, fresh: Sequence[Sample], again: Sequence[Sample]) -> Measured:
-    """The middle of several is not moved by one that was disturbed."""
+    """The medians of several requests: one that was disturbed does not move them."""
     timings = [sample.timing for sample in fresh]
     return row._replace(
         prefill=_middle(t.read / t.reading for t in timings if t.read and t.reading > 0),
@@ -69,14 +69,14 @@ def _middle(numbers: Iterable[float]) -> float:
 
 
 def seconds(pace: Pace, prompt: int, output: int) -> float:
-    """What a request takes that waits for nobody and finds nothing cached; 0: not known."""
+    """Seconds for a request that waits for no other and finds nothing cached; 0: unknown."""
     if not pace.prefill or not pace.decode:
         return 0.0
     return prompt / pace.prefill + output / pace.decode
 
 
 def ranked(rows: Iterable[Measured], prompt: int, output: int) -> list[tuple[int, Measured]]:
-    """Each with its place among the nodes that serve its model: models in order, failures last."""
+    """Each row with its rank among the nodes of its model (0: it failed); failures come last."""
     models: dict[str, list[Measured]] = {}
     for row in rows:
         models.setdefault(row.model, []).append(row)
@@ -89,7 +89,7 @@ def ranked(rows: Iterable[Measured], prompt: int, output: int) -> list[tuple[int
 
 
 def together(known: Mapping[Key, Measured], rows: Iterable[Measured]) -> dict[Key, Measured]:
-    """What is newer counts, but what failed says nothing, and a load that was seen stays."""
+    """Newer rows replace older ones, but failed rows do not, and a measured load time is kept."""
     found = dict(known)
     for row in rows:
         if not row.why:
@@ -107,7 +107,7 @@ def data_of(row: Measured) -> dict[str, Any]:
 
 
 def row_of(data: Mapping[str, Any]) -> Measured | None:
-    """None for what is none of ours, or damaged."""
+    """None when the data is not a row of ours, or damaged."""
     usual = Measured("", "", "", "")._asdict()
     given = {name: data.get(name, value) for name, value in usual.items()}
     good = all(

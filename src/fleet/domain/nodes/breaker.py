@@ -1,8 +1,8 @@
-"""Whether requests may go to a node: a fold over what came of those that did.
+"""Whether requests may go to a node: a fold over the results of earlier requests.
 
-A node that cannot be reached is shut off at once, one that fails is shut off when it fails often, and
-a busy one is never shut off. What is shut off is asked how it is, less and less often; when it answers,
-one request goes first, then a few.
+A node that cannot be reached is shut off at once, a node that answers with errors after several of
+them, and a busy node never. A node that is shut off is probed, less and less often; when it answers
+a probe, it gets one request, then a few, then all.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from enum import StrEnum
 
 from fleet.domain.data import dataclass
 
-WINDOW, FAILURES = 5, 3  # so many of the last ones
-FIRST_PROBE, LAST_PROBE = 0.5, 5.0  # seconds; the last is how late a return can be noticed
-GENTLE_STEPS = 3  # good answers until all of its slots are used again
-BUSY = 1.0  # seconds, when a busy node does not say how long
+WINDOW, FAILURES = 5, 3  # shut off after 3 failures among the last 5 answers
+FIRST_PROBE, LAST_PROBE = 0.5, 5.0  # seconds; the longest is how late a return is noticed
+GENTLE_STEPS = 3  # good answers after which all of its slots are used again
+BUSY = 1.0  # seconds to wait when a busy node does not say how long
 LONGEST_BUSY = 60.0
 
 
@@ -26,20 +26,20 @@ class State(StrEnum):
 
 
 class Result(StrEnum):
-    """What came of a request, as far as its node is to blame."""
+    """The result of a request, as far as its node caused it."""
 
     GOOD = "good"
-    UNREACHABLE = "unreachable"  # refused, or nobody there within the connect timeout
-    FAILED = "failed"  # it answered with an error of its own, or broke off
+    UNREACHABLE = "unreachable"  # the connection was refused or timed out
+    FAILED = "failed"  # it answered with a server error, or closed the connection early
     BUSY = "busy"
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
     state: State = State.CLOSED
-    why: str = ""  # it is open, or was last
-    recent: tuple[bool, ...] = ()  # of the last answers, which were good
-    probes: int = 0  # in vain, or followed by a failure
+    why: str = ""  # why it is open, or was open last
+    recent: tuple[bool, ...] = ()  # for each of the last answers, whether it was good
+    probes: int = 0  # probes that failed, or that a failed request followed
     next_probe: float = 0.0
     passed: int = 0  # good answers since it came back
     busy_until: float = 0.0
@@ -48,7 +48,7 @@ class Breaker:
 def after(
     breaker: Breaker, result: Result, *, now: float, why: str = "", rest: float = 0.0
 ) -> Breaker:
-    """`rest`: how long a busy node asked to be left alone."""
+    """`rest`: for how many seconds a busy node asked for no more requests."""
     match result:
         case Result.UNREACHABLE:
             return _opened(breaker, now, why or "it cannot be reached")
@@ -65,7 +65,7 @@ def after(
 
 
 def probed(breaker: Breaker, *, up: bool, now: float, why: str = "") -> Breaker:
-    """After a look at a node that is shut off."""
+    """The breaker after a probe of a node that is shut off."""
     if breaker.state is not State.OPEN:
         return breaker
     if up:
@@ -88,7 +88,7 @@ def allowed(breaker: Breaker, slots: int, now: float) -> int:
 
 def _good(breaker: Breaker) -> Breaker:
     recent = (*breaker.recent, True)[-WINDOW:]
-    if breaker.state is State.OPEN:  # one that was under way when it was shut off
+    if breaker.state is State.OPEN:  # the request was sent before the node was shut off
         return breaker
     passed = breaker.passed + 1
     if breaker.state is State.GENTLE and passed < GENTLE_STEPS:
@@ -98,7 +98,9 @@ def _good(breaker: Breaker) -> Breaker:
 
 def _opened(breaker: Breaker, now: float, why: str) -> Breaker:
     if breaker.state is State.OPEN and now < breaker.next_probe:
-        return replace(breaker, why=why)  # others that were under way tell the same
+        return replace(
+            breaker, why=why
+        )  # from a request that was sent before the node was shut off
     pause = min(FIRST_PROBE * 2**breaker.probes, LAST_PROBE)
     return replace(
         breaker,

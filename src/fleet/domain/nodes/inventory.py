@@ -1,4 +1,4 @@
-"""What a node has: the models on it, what of them is resident, and what memory one would need."""
+"""What a node has: its models, which of them are in memory, and how much memory one would need."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Held(NamedTuple):
-    """A model that a node can serve; 0 and nothing where the node does not say."""
+    """A model that a node can serve; 0 or empty where the node does not tell."""
 
     name: str
     size: int = 0  # bytes on its disk
-    context: int = 0  # the most tokens that it takes
+    context: int = 0  # its largest context, in tokens
     family: str = ""
 
 
@@ -28,11 +28,11 @@ class Resident(NamedTuple):
     memory: int = 0  # bytes, with its context
     graphics: int = 0  # bytes of these on a graphics card
     context: int = 0  # tokens that it was loaded with
-    until: str = ""  # when the node will let it go, in the node's words
+    until: str = ""  # when the node will unload it, in the node's words
 
 
 class Inventory(NamedTuple):
-    """None: the node has no way to say."""
+    """None: this kind of node does not report it."""
 
     kind: str
     held: tuple[Held, ...] = ()
@@ -45,7 +45,7 @@ class Inventory(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What one look at a node came to. `up` is None when it was not asked, and `why` says why."""
+    """The result of one look at a node. `up` is None when the node was not asked; see `why`."""
 
     node: str
     up: bool | None
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 
 
 class Warmth(NamedTuple):
-    """How far one serving is on its way into memory."""
+    """How far the loading of one model on one node has come."""
 
     model: str
     node: str
@@ -71,7 +71,7 @@ class Warmth(NamedTuple):
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether a node means the same by both: `qwen` is `qwen:latest`."""
+    """Whether both names mean the same model: `qwen` is `qwen:latest`."""
     return one.removesuffix(":latest") == other.removesuffix(":latest")
 
 
@@ -84,7 +84,7 @@ def resident(inventory: Inventory, upstream: str) -> Resident | None:
 
 
 def absent(fleet: Fleet, seen: Sequence[Seen]) -> list[tuple[str, Serving]]:
-    """Each model, by its name, that a node which answered does not have."""
+    """The declared models that a node which answered does not have, with their names."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     models = dict.fromkeys(fleet.models.values())
     return [
@@ -95,17 +95,17 @@ def absent(fleet: Fleet, seen: Sequence[Seen]) -> list[tuple[str, Serving]]:
     ]
 
 
-SPARE = 768 << 20  # bytes that a server uses besides: its own, and what the driver takes
-BATCH = 512  # tokens that a prompt is read in at once
+SPARE = 768 << 20  # bytes that the server itself and the graphics driver use
+BATCH = 512  # tokens of a prompt that are read at once
 KV_BYTES = {"f16": 2.0, "q8_0": 1.0, "q4_0": 0.5}
-# Of so many layers one looks at the whole context, the others at a window of it.
+# By architecture: one of so many layers reads the whole context, the others a window of it.
 WINDOWED = {"gemma3": (6, 0), "gptoss": (2, 4096), "gpt-oss": (2, 4096)}
 
 
 class Shape(NamedTuple):
-    """What of a model's build decides over its memory, as `/api/show` has it."""
+    """The figures of a model that decide how much memory it needs, from `/api/show`."""
 
-    kv_heads: tuple[int, ...]  # of every layer; 0: a recurrent one
+    kv_heads: tuple[int, ...]  # of every layer; 0 for a recurrent layer
     key_length: int
     value_length: int
     embedding: int = 0
@@ -117,7 +117,7 @@ class Shape(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Bytes, part by part, so that a person can be told why."""
+    """Bytes, part by part, so that the total can be explained."""
 
     weights: int
     cache: int
@@ -133,7 +133,7 @@ MOST_LAYERS, MOST_COUNTED = 10_000, 1e9
 
 
 def shape_of(info: Mapping[str, Any]) -> Shape | None:
-    """From `model_info`, whose keys begin with the architecture; None when it says too little."""
+    """From `model_info`, whose keys begin with the architecture; None when figures are missing."""
     arch = str(info.get("general.architecture", ""))
 
     def number(key: str, otherwise: int = 0) -> int:
@@ -168,14 +168,14 @@ def _kv_heads(found: object, layers: int) -> tuple[int, ...]:
 
 
 def _counted(found: object, otherwise: int = 0) -> int:
-    """What a node says, if it can be a count of anything in a model."""
+    """The number that a node reported, if it is plausible for a model."""
     if not isinstance(found, (int, float)) or not 0 <= found < MOST_COUNTED:
         return otherwise
     return int(found)
 
 
 def cache_bytes(shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16") -> int:
-    """What the keys and values of the whole context take, for so many requests at once."""
+    """Bytes for the keys and values of the whole context, for `parallel` requests at once."""
     total = 0.0
     for layer, heads in enumerate(shape.kv_heads):
         if not heads:
@@ -194,7 +194,7 @@ def _windowed(shape: Shape, context: int, parallel: int) -> int:
 def memory(
     weights: int, shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16"
 ) -> Memory:
-    """What serving a model with this context will take; `weights` is its size on the disk."""
+    """The memory that a model needs with this context; `weights` is its size on disk."""
     wide = shape.embedding + shape.vocabulary
     long = 1 + 2 * shape.embedding + context + context * shape.heads
     graph = 4 * BATCH * max(wide, long) if shape.embedding else 0
@@ -202,7 +202,7 @@ def memory(
 
 
 def learned(held: Held, loaded: Resident) -> float | None:
-    """Bytes per token of context, measured: better than any formula, once it has been resident."""
+    """Measured bytes per token of context: better than a formula, once the model was loaded."""
     if not held.size or not loaded.context or loaded.memory <= held.size:
         return None
     return (loaded.memory - held.size) / loaded.context

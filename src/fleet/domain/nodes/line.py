@@ -1,7 +1,7 @@
-"""Who of those that wait may go now, and where.
+"""Which of the waiting requests may go now, and to which node.
 
-Nobody is bound to a node before it has room: whoever waits goes where the answer will be soonest, and
-may go on waiting for a fast node though a slow one is free. FIFO within a priority.
+A request is not bound to a node before that node has room: it goes where its answer will come soonest,
+and may keep waiting for a fast node while a slow one is free. First come, first served within a priority.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from fleet.domain.nodes.route import Route, Standing, route
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-OVERDUE = 0.25  # of its age: what is longer at work than expected will last longer still
+OVERDUE = 0.25  # a request that takes longer than expected is expected to take 25 % of its age more
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """`number` is the order of coming; `choices` are the servings it may go to, best first."""
+    """A waiting request. `number` is its order of arrival; `choices` the servings it may use."""
 
     number: int
     priority: int  # lower first
@@ -31,7 +31,7 @@ class Ticket:
 
 @dataclass(slots=True)
 class Room:
-    """The slots of a serving or of a node; how long each that is taken still will be."""
+    """The slots of a serving or of a node, and for each taken slot how many seconds it still is."""
 
     slots: int
     taken: list[float] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A serving's own room, and its node's; None: the node has no total."""
+    """The room of a serving, and that of its node; None: the node has no limit of its own."""
 
     serving: Room
     node: Room | None = None
@@ -77,7 +77,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a ticket will go; `now` when there is room already."""
+    """Where a ticket will go; `now`: there is room already."""
 
     ticket: Ticket
     route: Route
@@ -85,7 +85,7 @@ class Turn:
 
 
 def turns(line: Iterable[Ticket]) -> list[Turn]:
-    """In their order. Rooms are filled on the way, so they are the caller's to throw away."""
+    """The turns in order. This fills the rooms of the tickets, so the caller must not reuse them."""
     found = []
     for ticket in sorted(line, key=lambda ticket: (ticket.priority, ticket.number)):
         here = [replace(s, wait=s.wait + place.wait()) for s, place in ticket.choices]
@@ -102,5 +102,5 @@ def remaining(expected: float, elapsed: float) -> float:
 
 
 def with_first(choices: Iterable[Choice], node: str) -> tuple[Choice, ...]:
-    """The one that answered last comes first, so that a draw is settled for it."""
+    """`choices` with the given node first, so that it wins a draw."""
     return tuple(sorted(choices, key=lambda choice: choice.standing.node != node))

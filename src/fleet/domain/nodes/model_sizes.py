@@ -1,4 +1,4 @@
-"""Which of a fleet's models are the small and the big one, as people speak of them."""
+"""Which models of a fleet to call the small one and the big one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b\b", re.IGNORECASE)
 def spoken_of(models: Iterable[Model], memory: Mapping[str, int]) -> dict[str, str]:
     """By model: `your small model`, `your big model`, or `your model NAME`.
 
-    `memory`: the bytes of those that are resident. Else the number in a name such as
-    `qwen2.5-coder:7b` decides, and with neither nobody can tell.
+    `memory`: the bytes of the resident models. When one is missing, the number in names such as
+    `qwen2.5-coder:7b` decides; without either, no model is called small or big.
     """
     found = list(dict.fromkeys(models))
     sizes = {model.name: billions(model) for model in found}
@@ -31,6 +31,6 @@ def spoken_of(models: Iterable[Model], memory: Mapping[str, int]) -> dict[str, s
 
 
 def billions(model: Model) -> float:
-    """Of its parameters; 0 when its name does not say."""
-    said = BILLIONS.findall(model.servings[0].upstream)
-    return float(said[-1]) if said else 0.0
+    """Billions of parameters, by its name; 0 when the name has no such number."""
+    sizes = BILLIONS.findall(model.servings[0].upstream)
+    return float(sizes[-1]) if sizes else 0.0

@@ -1,4 +1,4 @@
-"""How much of a prompt a node has read before, judged by the parts that conversations begin with."""
+"""How much of a prompt a node has in its cache, judged by the beginnings of earlier prompts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.domain.data import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-CHARACTERS = 4  # of a token, about
+CHARACTERS = 4  # in a token, about
 
 
 class Step(NamedTuple):
@@ -31,12 +31,12 @@ def steps(parts: Iterable[bytes]) -> tuple[Step, ...]:
 
 
 def common(one: Sequence[Step], other: Sequence[Step]) -> int:
-    """Tokens from the begin that both share."""
+    """How many tokens at the beginning both share."""
     shared = 0
-    for mine, its in zip(one, other, strict=False):
-        if mine.mark != its.mark:
+    for a, b in zip(one, other, strict=False):
+        if a.mark != b.mark:
             break
-        shared = mine.tokens
+        shared = a.tokens
     return shared
 
 
@@ -47,6 +47,6 @@ def cached(held: Iterable[Sequence[Step]], prompt: Sequence[Step]) -> int:
 def remember(
     held: Sequence[Sequence[Step]], prompt: Sequence[Step], slots: int
 ) -> list[Sequence[Step]]:
-    """A slot holds one conversation: its longer form replaces it, a new one the oldest."""
+    """A slot caches one conversation: a longer form replaces the shorter, a new one the oldest."""
     kept = [old for old in held if common(old, prompt) * 2 <= (old[-1].tokens if old else 0)]
     return [*kept, prompt][-max(1, slots) :]

@@ -9,12 +9,12 @@ from fleet.domain.data import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HYSTERESIS = 0.85  # a later serving must be 15 % sooner, or order decides
+HYSTERESIS = 0.85  # a later node must be 15 % faster to win over an earlier one
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one node that serves the model stands now; speeds in tokens per second."""
+    """What is known now of one node that serves the model; speeds in tokens per second."""
 
     node: str
     up: bool | None = True  # None: unknown, which is not down
@@ -28,7 +28,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds, term by term, so that a person can be told why."""
+    """Seconds, term by term, so that the choice can be explained."""
 
     node: str
     wait: float
@@ -56,13 +56,13 @@ class Route:
 
     @property
     def explained(self) -> str:
-        """The chosen first, in a line that also a header can hold."""
+        """The chosen node first; one line, because it is also sent as a header."""
         first = sorted(self.estimates, key=lambda estimate: estimate.node != self.node)
         return "; ".join(map(str, first)) or self.why
 
 
 def route(servings: Sequence[Standing], *, prompt: int, output: int) -> Route:
-    """Servings come best first, and that order settles what is about equal."""
+    """`servings` come best first; that order decides between nodes that are about equal."""
     alive = [s for s in servings if s.up is not False]
     if not alive:
         reasons = "; ".join(f"{s.node} is down ({s.why_down or 'no answer'})" for s in servings)

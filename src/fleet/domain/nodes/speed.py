@@ -1,4 +1,4 @@
-"""How fast a node is at a model: running means of what it, or our own clock, said."""
+"""How fast a node is with a model: running means of what the node or our own clock measured."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fleet.domain.data import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WEIGHT = 0.3  # of the newest
-FEWEST = 32  # tokens read or written, for a speed that means something
-SHORTEST_LOAD = 0.25  # seconds; Ollama reports a little also for a model that is loaded
-PREFILL, DECODE, LOAD = 300.0, 25.0, 8.0  # of a machine that nobody has measured
-OUTPUT = 200.0  # tokens that a reply has, before any was seen
+WEIGHT = 0.3  # of the newest measurement
+FEWEST = 32  # tokens read or written; with fewer a speed means nothing
+SHORTEST_LOAD = 0.25  # seconds; Ollama reports a short time even when the model was loaded
+PREFILL, DECODE, LOAD = 300.0, 25.0, 8.0  # assumed for a machine without measurements
+OUTPUT = 200.0  # tokens that a reply is assumed to have before the first one
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What one request took; zero is unknown. `read` is what was not cached."""
+    """Tokens and seconds of one request; zero is unknown. `read` leaves out cached tokens."""
 
     read: int = 0
     reading: float = 0.0
@@ -41,7 +41,7 @@ def after(pace: Pace, timing: Timing) -> Pace:
     prefill, decode, load = pace.prefill, pace.decode, pace.load
     if timing.read >= FEWEST and timing.reading > 0:
         prefill = mean(prefill, timing.read / timing.reading)
-    # A reply of a few tokens tells little, but more than a guess does.
+    # A short reply is a poor measurement, but better than a guess.
     if timing.written and timing.writing > 0 and (timing.written >= FEWEST or not decode):
         decode = mean(decode, timing.written / timing.writing)
     if timing.loading >= SHORTEST_LOAD:
@@ -54,7 +54,7 @@ def mean(known: float, seen: float) -> float:
 
 
 def guessed(pace: Pace, peers: Iterable[Pace]) -> Pace:
-    """With what is unmeasured taken from the peers that serve the same model, or from habit."""
+    """`pace` with gaps filled from the nodes that serve the same model, or from the defaults."""
     others = list(peers)
     return replace(
         pace,

@@ -1,4 +1,4 @@
-"""The machines, models and agents that a recommendation is about, and what it has come to so far."""
+"""The machines, models and agents of a recommendation, and what it has decided so far."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 PROMPT, OUTPUT = 4000, 400  # tokens of one turn of a coding agent, about
 BETTER = 0.85  # a change must be 15 % better
 WORTH = -log(BETTER)
-UNKNOWN = log(2.0)  # what a place that nobody measured is taken to cost, against the present one
-SHORTEST = 4096  # tokens of context; with fewer a coding agent can do nothing
-BREADTH = 500  # placements that are kept while looking for the best; 10 by 10 is too many
-# How much an agent gains by a model that is larger, and by one that is faster.
+UNKNOWN = log(2.0)  # assumed cost of an unmeasured node, compared with the present one
+SHORTEST = 4096  # tokens of context; with fewer a coding agent cannot work
+BREADTH = 500  # placements kept during the search: 10 models on 10 nodes have too many
+# How much an agent gains from a larger model, and from a faster one.
 WEIGHTS = {
     "implementer": (1.0, 0.5),
     "reviewer": (1.0, 0.5),
@@ -32,17 +32,17 @@ OTHER = (0.5, 0.5)
 
 
 class Machine(NamedTuple):
-    """`up`: it answered. `loads`: it fetches and loads what it is told to, as Ollama does."""
+    """`up`: it answered. `loads`: it fetches and loads models on request, as Ollama does."""
 
     name: str
-    memory: int = 0  # bytes that models may fill; 0: unknown
+    memory: int = 0  # bytes that models may use; 0: unknown
     up: bool = True
     loads: bool = True
     wire: str = "ollama"
 
 
 class Spot(NamedTuple):
-    """One model on one node, as it is or might be. `guessed`: from another model's speed there."""
+    """One model on one node, now or possibly. `guessed`: by another model's speed there."""
 
     pace: Pace = Pace()
     held: bool = False  # the node has it on its disk
@@ -54,9 +54,9 @@ class Spot(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """A model. `keys`: its entries in the file, one for each node, unless it has `servings`.
+    """A model. `keys`: its entries in fleet.yaml, one for each node, unless it has `servings`.
 
-    `fixed`: it is declared elsewhere than in the file that would be written.
+    `fixed`: it is declared in another file than the one that would be changed.
     """
 
     name: str
@@ -66,11 +66,11 @@ class Stock(NamedTuple):
     alias: str
     context: int
     spots: Mapping[str, Spot]
-    needs: Callable[[int], int] | None = None  # bytes with so much context; None: unknown
+    needs: Callable[[int], int] | None = None  # bytes for a given context; None: unknown
     billions: float = 0.0  # of parameters; 0: unknown
     tools: bool | None = None
     fallbacks: tuple[str, ...] = ()
-    rest: tuple[tuple[str, Any], ...] = ()  # what a second entry has to say as well
+    rest: tuple[tuple[str, Any], ...] = ()  # its other settings, which a second entry needs too
     fixed: bool = False
 
     @property
@@ -101,7 +101,7 @@ class Wish(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One value of fleet.yaml, what it was (None: nothing), and the reason."""
+    """A change of one value in fleet.yaml: the new value, the old one (None: not set), and why."""
 
     path: tuple[str, ...]
     value: Any
@@ -110,7 +110,7 @@ class Line(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Where an agent's requests will go; `seconds` of a turn there, 0 when not known."""
+    """Where an agent's requests will go; `seconds` for a turn there, 0: unknown."""
 
     agent: str
     model: str
@@ -119,7 +119,7 @@ class Seat(NamedTuple):
 
 
 class Filling(NamedTuple):
-    """What will stand on a node, and the bytes that it needs; zero is unknown."""
+    """The models that will be on a node, and the bytes that they need; zero is unknown."""
 
     node: str
     memory: int
@@ -150,23 +150,23 @@ class Draft:
         self.notes: list[str] = []
 
     def demand(self, name: str) -> float:
-        """How much speed matters to those that use it now."""
+        """How much speed matters to the agents that use it now."""
         return 0.1 + sum(w.weights[1] for w in self.wishes if self.uses[w.agent] == name)
 
     def need(self, name: str) -> int:
-        """Bytes with its context; 0 when that is not known, or of no use."""
+        """Bytes that it needs with its context; 0: unknown, or it fits nowhere."""
         return 0 if name in self.hopeless else self.models[name].need(self.contexts[name])
 
     def used(self, node: str) -> int:
         return sum(self.need(name) for name, nodes in self.nodes.items() if node in nodes)
 
     def best(self, name: str) -> str:
-        """The node that answers soonest, as far as it is measured: where the relay would ask."""
+        """The node that answers soonest by its measurements, which the relay would choose."""
         spots = {node: self.models[name].spots.get(node, Spot()) for node in self.nodes[name]}
         return min(spots, key=lambda n: (spots[n].guessed, spots[n].seconds or float("inf")))
 
     def took(self, name: str) -> float:
-        """Seconds of a turn with it there; 0: not known."""
+        """Seconds that a turn takes on its best node; 0: unknown."""
         return self.models[name].spots.get(self.best(name), Spot()).seconds
 
 

@@ -1,7 +1,7 @@
 """Which model belongs on which node, and which agent to which model: what fits, then what is fast.
 
-Three decisions in this order, each explained line by line: where each model stands, which model each
-agent uses, and what answers when a node is down. A change must be worth it, or things stay.
+Three decisions in this order, each explained line by line: on which node each model is, which model
+each agent uses, and what answers when a node is down. A change is made only if it is clearly better.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def recommend(
 
 
 def _choose(draft: Draft) -> None:
-    """The model of each agent: a larger one for who writes, a faster one for who plans."""
+    """The model of each agent: a larger one for agents that write, a faster one for planners."""
     for wish in draft.wishes:
         now = draft.models.get(wish.model)
         if now is None or not _worth(draft, wish, now):
@@ -80,7 +80,7 @@ def _choose(draft: Draft) -> None:
 
 
 def _best(draft: Draft, wish: Wish, now: Stock, able: Sequence[Stock]) -> Stock:
-    """Another than now only if that is worth it, or if the present one cannot call tools."""
+    """The best model if it is clearly better, or if the present one cannot call tools."""
     best = max(able, key=lambda model: _worth(draft, wish, model) or 0.0, default=now)
     gain = (_worth(draft, wish, best) or 0.0) - (_worth(draft, wish, now) or 0.0)
     unable = wish.tools and now.tools is False
@@ -88,7 +88,7 @@ def _best(draft: Draft, wish: Wish, now: Stock, able: Sequence[Stock]) -> Stock:
 
 
 def _worth(draft: Draft, wish: Wish, model: Stock) -> float | None:
-    """In its own unit; None when its size or its speed is not known."""
+    """A score to compare models by; None when the model's size or speed is unknown."""
     took = draft.took(model.name)
     if not took or not model.billions:
         return None
@@ -187,7 +187,7 @@ def _fall_back(draft: Draft, model: Stock) -> None:
 
 
 def _elsewhere(draft: Draft, model: Stock, first: str) -> list[str]:
-    """The nodes that could answer with it while that one is down."""
+    """The nodes that could answer with this model while the node `first` is down."""
     return [n for n in draft.nodes[model.name] if n != first and draft.machines[n].up]
 
 
@@ -223,5 +223,5 @@ def _say_unknown(draft: Draft) -> None:
 
 
 def _has_memory(draft: Draft, node: str) -> bool:
-    """Or it does not matter: it loads nothing on demand."""
+    """Also true for a node that loads nothing on request: there it does not matter."""
     return bool(draft.machines[node].memory) or not draft.machines[node].loads

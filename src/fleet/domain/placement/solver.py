@@ -1,4 +1,4 @@
-"""Which node each model stands on: what fits into memory together, then what is fast."""
+"""On which node each model goes: first what fits into memory together, then what is fast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def options(draft: Draft, model: Stock) -> list[str]:
-    """Nodes on which it could stand, the present one first; what fits together comes later."""
+    """Nodes that could serve the model, the present one first; memory is checked later."""
     here = draft.machines[model.nodes[0]]
     found = [here.name]
     for machine in draft.machines.values():
@@ -40,7 +40,7 @@ def fits(machine: Machine, need: int, used: int = 0) -> bool:
 
 
 def shrink(draft: Draft) -> None:
-    """A model that fits nowhere with its context gets the largest with which it fits."""
+    """Give a model that fits nowhere the largest context with which it fits."""
     for name, model in draft.models.items():
         if model.movable and any(
             fits(draft.machines[node], model.need()) for node in options(draft, model)
@@ -67,7 +67,7 @@ def shrink(draft: Draft) -> None:
 
 
 def place(draft: Draft) -> None:
-    """The best of the placements in which every node holds all of its models at once."""
+    """Choose the best placement in which every node has all of its models in memory at once."""
     order = sorted(draft.models.values(), key=lambda m: -draft.need(m.name))
     states: list[tuple[float, dict[str, int], dict[str, str]]] = [(0.0, {}, {})]
     for model in order:
@@ -94,14 +94,16 @@ def place(draft: Draft) -> None:
 
 
 def _cost(draft: Draft, model: Stock, node: str) -> float:
-    """Against where it stands now."""
+    """The cost of this node, compared with the present one."""
     if node == model.nodes[0]:
         return 0.0
     here, there = (model.spots.get(n, Spot()) for n in (model.nodes[0], node))
     change = UNKNOWN
     if here.seconds and there.seconds:
         change = log(there.seconds / here.seconds)
-        change = max(change, 0.0) if there.guessed else change  # nobody moves for a guess
+        change = (
+            max(change, 0.0) if there.guessed else change
+        )  # a guess is no reason to move a model
     return draft.demand(model.name) * (change + WORTH)
 
 
@@ -121,7 +123,7 @@ def _move(draft: Draft, model: Stock, node: str) -> list[Line]:
 
 
 def _order(draft: Draft, model: Stock) -> None:
-    """The fastest of several first: it counts before the relay has measured for itself."""
+    """Put the fastest of several nodes first: the order counts until the relay has measurements."""
     nodes = draft.nodes[model.name]
     spots = {node: model.spots.get(node, Spot()) for node in nodes}
     took = {node: spot.seconds for node, spot in spots.items() if not spot.guessed}

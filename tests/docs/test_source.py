@@ -97,6 +97,54 @@ def test_the_ports_package_has_every_name_of_its_modules():
             assert {n for n in found if not hasattr(fleet.ports, n)} == set(), path
 
 
+SMALL = {  # why a module of under 40 lines with one importer is one; all of fleet.ports are
+    "fleet.__main__": "Python runs it by this name",
+    "fleet.adapters.assistants.env_file": "one file that `fleet generate` writes",
+    "fleet.adapters.assistants.mcp_file": "one file that `fleet generate` writes",
+    "fleet.adapters.home.bd_program": "a program of its own, on the PATH of every run",
+    "fleet.adapters.processes.clock": "the adapter of one port",
+    "fleet.app.stores": "where a new store is chosen",
+    "fleet.cli.bd.prime": "a page of text that one command prints",
+    "fleet.domain.nodes.model_sizes": "a rule with tests of its own; no other rule is about it",
+    "fleet.operations.messages.remembered": "the supervisor's one question to what teams keep",
+    "fleet.server.claude_fleet.mount": "the one door to that fenced folder",
+    "fleet.supervisor.leases": "loaded only with a store that hosts share",
+    "fleet.testing.clock": "a fake that users import by this name",
+}
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def named_in(path: Path, modules: set[str]) -> set[str]:
+    """The modules of ours that this one imports, or names in a string such as `module:function`."""
+    found = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inner & modules) or {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value.split(":")[0])
+    return found & modules
+
+
+def test_a_small_module_with_one_importer_has_a_reason_to_be_one():
+    known = {module(path): path for path in MODULES}
+    importers = Counter(n for path in MODULES for n in named_in(path, set(known)) - {module(path)})
+    small = {
+        name
+        for name, path in known.items()
+        if path.name != "__init__.py"
+        and not name.startswith("fleet.ports.")
+        and len(path.read_text("utf-8").splitlines()) < 40
+        and importers[name] <= 1
+    }
+    assert small == set(SMALL)
+
+
 def test_no_folder_holds_more_than_22_files():
     """A folder is read like a page: over about twenty names nobody looks at each."""
     found = Counter(name(p.parent) for p in files("src/*") if p.name != "__init__.py")

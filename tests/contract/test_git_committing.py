@@ -13,6 +13,7 @@ from fleet.adapters.git.land import open_pull_request, push
 from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.run import Workspace
+from fleet.ports import ChangedFile
 from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 
 # Not GitHub's program: it writes down what it is called with, and says where the request is.
@@ -45,7 +46,7 @@ def far(repo, tmp_path):
 
 
 def save(place, repo, message="Work", **given):
-    return committing.commit(place, str(repo), message, **given)
+    return committing.commit("t-1", place, str(repo), message, **given)
 
 
 def refused(place, repo, root):
@@ -63,19 +64,20 @@ def test_a_worktree_says_what_is_in_it(repo, place, root, far):
     (root / "other").unlink()
     (root / "ü b").write_text("new\n")
     commit(repo, "meanwhile", elsewhere="x\n")
-    seen = committing.standing(place, str(repo))
+    seen = committing.status("t-1", place, str(repo))
     assert (seen.branch, seen.ahead, seen.behind, seen.unpushed) == (place.branch, 1, 1, 1)
-    assert seen.files == (("other", "deleted"), ("ü b", "untracked"))
+    assert seen.files == (ChangedFile("other", "deleted"), ChangedFile("ü b", "untracked"))
+    assert (seen.task, seen.changes) == ("t-1", 2)
     push(place, str(repo))
-    assert committing.standing(place, str(repo)).unpushed == 0
+    assert committing.status("t-1", place, str(repo)).unpushed == 0
 
 
 def test_a_renamed_file_and_a_name_that_is_no_text_are_shown(repo, place, root):
     git(root, "mv", "other", "another")
     (root / os.fsdecode(b"\xff")).write_text("x")
-    files = committing.standing(place, str(repo)).files
-    assert ("another", "renamed") in files
-    assert ("\ufffd", "untracked") in files
+    files = committing.status("t-1", place, str(repo)).files
+    assert ChangedFile("another", "renamed") in files
+    assert ChangedFile("\ufffd", "untracked") in files
 
 
 @pytest.mark.parametrize(

@@ -172,12 +172,12 @@ class Checkup:
         if self._services.stale():
             said = "The gateway and the relay were told of another fleet.yaml than this one."
             yield Finding("gateway", BAD, said, "fleet gateway start")
-        elif all(each.standing and each.answers for each in answers):
+        elif all(each.record and each.answers for each in answers):
             yield Finding("gateway", OK, f"It answers at {self._services.url()}.")
-        elif not any(each.standing for each in answers):
+        elif not any(each.record for each in answers):
             yield Finding("gateway", SKIPPED, "It does not run.", "fleet up")
         else:
-            down = [each.name for each in answers if not (each.standing and each.answers)]
+            down = [each.name for each in answers if not (each.record and each.answers)]
             said = f"Not answering: {' and '.join(down)}, though the other runs."
             yield Finding("gateway", BAD, said, "fleet gateway start")
 
@@ -191,7 +191,7 @@ class Checkup:
     def _round_trips(self) -> Iterator[Finding]:
         services = self._services
         answers = services.look()
-        if not all(each.standing and each.answers for each in answers):
+        if not all(each.record and each.answers for each in answers):
             down = next((each.name for each in answers if not each.answers), "gateway")
             said = f"The models are not asked: the {down} does not run."
             yield Finding("round trip", SKIPPED, said, "fleet up, then fleet doctor")

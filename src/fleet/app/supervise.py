@@ -287,7 +287,7 @@ class Record:
     def __init__(self, app: App, options: Options, report: Report) -> None:
         self._app, self._report = app, report
         self._written: object = None
-        self._now = app.daemon.standing(
+        self._now = app.daemon.record(
             detached=options.detached,
             coder=options.coder,
             most=options.most,

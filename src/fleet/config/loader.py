@@ -90,7 +90,7 @@ def examine(
         file = project / PROJECT_FILE
     user = file_layer(table.USER, home / USER_FILE, cwd, texts, problems)
     shared = file_layer(table.PROJECT, file, cwd, texts, problems)
-    stand = _standing(shared, user, file, home, problems)
+    stand = _trust_state(shared, user, file, home, problems)
     below = merge(defaults(home, project.name if project is not None else ""), user)
     above = merge(from_environment(env, cwd, problems), from_flags(flags, cwd, problems))
     if stand.withheld:  # it is checked like the rest
@@ -161,15 +161,15 @@ def _no_password(found: Layer, problems: Problems) -> None:
         problems.add(leaf.origin.place, "store.url", message, fix)
 
 
-def _standing(
+def _trust_state(
     shared: Layer, user: Layer, file: Path | None, home: Path, problems: Problems
-) -> trust.Standing:
+) -> trust.TrustState:
     if file is None:
-        return trust.Standing({}, trusted=True)
-    return trust.standing(shared, user, file, home, problems)
+        return trust.TrustState({}, trusted=True)
+    return trust.trust_state(shared, user, file, home, problems)
 
 
-def _note_untrusted(merged: Layer, stand: trust.Standing, problems: Problems) -> None:
+def _note_untrusted(merged: Layer, stand: trust.TrustState, problems: Problems) -> None:
     if not stand.withheld:
         return
     for path, leaf in stand.withheld.items():

@@ -23,7 +23,7 @@ FILE = "trusted.json"
 VERSION = 1
 
 
-class Standing(NamedTuple):
+class TrustState(NamedTuple):
     """What a project's file asks for, and whether it may have it."""
 
     asked: Mapping[Path, Leaf]
@@ -34,14 +34,14 @@ class Standing(NamedTuple):
         return {} if self.trusted else self.asked
 
 
-def standing(
+def trust_state(
     layer: Layer, user: Layer, file: FilePath, home: FilePath, problems: Problems
-) -> Standing:
+) -> TrustState:
     asked = {**sensitive(layer), **_redirected(layer, user)}
     if not asked:
-        return Standing(asked, trusted=True)
+        return TrustState(asked, trusted=True)
     known = records(home, problems).get(str(file.resolve()), {})
-    return Standing(asked, trusted=known.get("hash") == fingerprint(values(asked)))
+    return TrustState(asked, trusted=known.get("hash") == fingerprint(values(asked)))
 
 
 def values(asked: Mapping[Path, Leaf]) -> dict[Path, Any]:

@@ -1,4 +1,4 @@
-"""A worktree as it stands, and its changes as a commit, as the person would make it."""
+"""The status of a worktree, and its changes as a commit, as the person would make it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.git.repo import PATIENCE, QUIET, Repo, identity, is_locked, run_git
 from fleet.adapters.git.tree import SLOW, Tree
-from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
+from fleet.ports import ChangedFile, CommitRow, WorktreeRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,54 +18,34 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
 
 HOOKS = 300.0  # seconds for the person's own hooks, too
+MAX_NAMED_FILES = 500  # in one reply
 MERGE = "a merge"
 KINDS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "C": "copied"}
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """`ahead` and `behind` are counted against what the project has checked out.
-
-    `files` are those that are not committed, each with what became of it.
-    """
-
-    branch: str
-    path: str
-    head: str
-    ahead: int
-    behind: int
-    unpushed: int
-    files: tuple[tuple[str, str], ...]
-    in_progress: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    branch: str
-    commit: str
-    files: int
-
-
-def standing(workspace: Workspace, project: str) -> Standing:
+def status(task: str, workspace: Workspace, project: str) -> WorktreeRow:
     tree = _tree(workspace)
     head = tree.commit("HEAD")
     base = _tip(Repo.of(Path(project))) or workspace.base
     behind, ahead = _apart(tree, base, head)
-    return Standing(
+    files = _files(tree.changes())
+    return WorktreeRow(
+        task=task,
         branch=tree.head_branch(),
         path=str(tree.root),
         head=head,
         ahead=ahead,
         behind=behind,
         unpushed=_count(tree, "HEAD", "--not", workspace.base, "--remotes"),
-        files=_files(tree.changes()),
+        changes=len(files),
+        files=files[:MAX_NAMED_FILES],
         in_progress=tuple(tree.in_progress()),
     )
 
 
 def commit(
-    workspace: Workspace, project: str, message: str, *, private: Sequence[str] = ()
-) -> Committed:
+    task: str, workspace: Workspace, project: str, message: str, *, private: Sequence[str] = ()
+) -> CommitRow:
     """All that is not committed, on the worktree's own branch; the person's hooks run.
 
     `private`: files that were brought into the worktree, which are left out unless git has them.
@@ -90,7 +70,7 @@ def commit(
                 fix=f"A hook may have refused it: look in {tree.root}, mend it, then try again.",
                 code="not_committed",
             )
-        return Committed(workspace.branch, tree.commit("HEAD"), staged)
+        return CommitRow(task, workspace.branch, tree.commit("HEAD"), staged)
 
 
 def _tree(workspace: Workspace) -> Tree:
@@ -177,7 +157,7 @@ def _count(tree: Tree, *words: str) -> int:
     return int(told) if told.isdigit() else 0
 
 
-def _files(raw: bytes) -> tuple[tuple[str, str], ...]:
+def _files(raw: bytes) -> tuple[ChangedFile, ...]:
     """Of `git status --porcelain -z`: a renamed file is followed by the name that it had."""
     parts = iter(raw.split(b"\0"))
     found = []
@@ -187,7 +167,7 @@ def _files(raw: bytes) -> tuple[tuple[str, str], ...]:
         how, path = part[:2].decode("ascii", "replace"), part[3:].decode("utf-8", "replace")
         if how[0] in "RC":
             next(parts, None)
-        found.append((path, _kind(how)))
+        found.append(ChangedFile(path, _kind(how)))
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ BIG = 20 << 20  # bytes of log, from which a new one is begun
 GLANCE = 0.05
 
 
-class Standing(NamedTuple):
+class ServiceRecord(NamedTuple):
     """Who was started. It runs if a process of that number was born then."""
 
     pid: int
@@ -51,10 +51,10 @@ class Service:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def running(self) -> Standing | None:
+    def running(self) -> ServiceRecord | None:
         try:
             held = json.loads(self._file.read_bytes())
-            found = Standing(**{k: v for k, v in held.items() if k in Standing._fields})
+            found = ServiceRecord(**{k: v for k, v in held.items() if k in ServiceRecord._fields})
         except (OSError, ValueError, TypeError, AttributeError):
             return None
         return found if _lives(found) else None
@@ -83,18 +83,18 @@ class Service:
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         now = time.time_ns() // 1000
-        standing = Standing(process.pid, born(process.pid), now, port, version)
-        write_atomically(self._file, json.dumps(standing._asdict()) + "\n")
+        record = ServiceRecord(process.pid, born(process.pid), now, port, version)
+        write_atomically(self._file, json.dumps(record._asdict()) + "\n")
         return process
 
     def stop(self, seconds: float) -> bool:
         """Ask it to end, then end it. True if it ran."""
-        standing = self.running()
-        if standing is None:
+        record = self.running()
+        if record is None:
             return False
         for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 5.0)):
-            machine.send_signal_if(standing.pid, number, lambda: _lives(standing))
-            if within(patience, lambda: not _lives(standing)):
+            machine.send_signal_if(record.pid, number, lambda: _lives(record))
+            if within(patience, lambda: not _lives(record)):
                 break
         self._file.unlink(missing_ok=True)
         return True
@@ -115,8 +115,8 @@ class Service:
         return "\n".join(text.splitlines()[-lines:])
 
 
-def _lives(standing: Standing) -> bool:
-    return born(standing.pid) == standing.born and not machine.is_zombie(standing.pid)
+def _lives(record: ServiceRecord) -> bool:
+    return born(record.pid) == record.born and not machine.is_zombie(record.pid)
 
 
 def within(seconds: float, seen: Callable[[], bool]) -> bool:

@@ -35,7 +35,7 @@ GLANCE = 0.02
 LAST = 3.0  # seconds for a process that has done all to be gone
 
 
-class Standing(NamedTuple):
+class SupervisorRecord(NamedTuple):
     """What a supervisor says of itself, in `supervisor.json`. It informs; the lock decides."""
 
     pid: int
@@ -61,25 +61,29 @@ class Daemon:
         self._file = home.path / "supervisor.json"
         self.log = home.logs / "supervisor.log"
 
-    def last(self) -> Standing | None:
+    def last(self) -> SupervisorRecord | None:
         """Of the newest supervisor, whether or not it runs."""
         try:
             found = json.loads(self._file.read_bytes())
-            return Standing(**{k: v for k, v in found.items() if k in Standing._fields})
+            return SupervisorRecord(
+                **{k: v for k, v in found.items() if k in SupervisorRecord._fields}
+            )
         except (OSError, ValueError, TypeError, AttributeError):
             return None
 
-    def running(self) -> Standing | None:
+    def running(self) -> SupervisorRecord | None:
         """Of the one that runs now. A command that sees to a run also holds the lock, for a while."""
         last = self.last()
         if last is None or last.pid != self._home.supervisor_pid():
             return None
         return last if born(last.pid) == last.born else None
 
-    def standing(self, *, detached: bool, coder: str, most: int, config: str, cwd: str) -> Standing:
+    def record(
+        self, *, detached: bool, coder: str, most: int, config: str, cwd: str
+    ) -> SupervisorRecord:
         """Of this process."""
         pid = os.getpid()
-        return Standing(
+        return SupervisorRecord(
             pid=pid,
             born=born(pid),
             started_at=time.time_ns() // 1000,
@@ -93,8 +97,8 @@ class Daemon:
             cwd=cwd,
         )
 
-    def note(self, standing: Standing) -> None:
-        write_atomically(self._file, json.dumps(standing._asdict(), indent=1) + "\n")
+    def note(self, record: SupervisorRecord) -> None:
+        write_atomically(self._file, json.dumps(record._asdict(), indent=1) + "\n")
 
     def start(self, words: Sequence[str], *, cwd: str) -> subprocess.Popen[bytes]:
         """`fleet WORDS` in a session of its own, without a terminal; what it says goes to the log.
@@ -129,17 +133,17 @@ class Daemon:
             time.sleep(GLANCE)
         return False
 
-    def stop(self, standing: Standing, seconds: float) -> bool:
+    def stop(self, record: SupervisorRecord, seconds: float) -> bool:
         """Ask that very process to end. True once it has let go of the lock, and is gone."""
-        machine.send_signal_if(standing.pid, signal.SIGTERM, lambda: self._is(standing))
-        if not _within(seconds, lambda: not self._is(standing)):
+        machine.send_signal_if(record.pid, signal.SIGTERM, lambda: self._is(record))
+        if not _within(seconds, lambda: not self._is(record)):
             return False
-        _within(LAST, lambda: not standing.born or not _lives(standing))
+        _within(LAST, lambda: not record.born or not _lives(record))
         return True
 
-    def _is(self, standing: Standing) -> bool:
+    def _is(self, record: SupervisorRecord) -> bool:
         now = self.running()
-        return now is not None and (now.pid, now.born) == (standing.pid, standing.born)
+        return now is not None and (now.pid, now.born) == (record.pid, record.born)
 
     def words(self, since: int, most: int = 12) -> str:
         """The last lines of the log, from this size on."""
@@ -216,8 +220,8 @@ def _within(seconds: float, seen: Callable[[], bool]) -> bool:
     return True
 
 
-def _lives(standing: Standing) -> bool:
-    return born(standing.pid) == standing.born and not machine.is_zombie(standing.pid)
+def _lives(record: SupervisorRecord) -> bool:
+    return born(record.pid) == record.born and not machine.is_zombie(record.pid)
 
 
 def _hash(root: Path, names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from fleet.domain.nodes import prompt_cache as prefix
 from fleet.domain.nodes import speed as paces
 from fleet.domain.nodes.breaker import Breaker, Result, State
 from fleet.domain.nodes.line import Choice, Place, Room, remaining, with_first
-from fleet.domain.nodes.route import Standing
+from fleet.domain.nodes.route import NodeOutlook
 from fleet.domain.nodes.speed import Pace
 from fleet.domain.nodes.trace import Tokens
 
@@ -96,11 +96,11 @@ class ServingState:
     def room(self, slots: int, now: float) -> Room:
         return Room(slots, [remaining(w.expected, now - w.began) for w in self.work])
 
-    def standing(self, asked: Asked, peers: Iterable[Pace], now: float) -> Standing:
+    def outlook(self, asked: Asked, peers: Iterable[Pace], now: float) -> NodeOutlook:
         node = self.node
         pace = paces.guessed(self.pace, peers)
         loaded = node.resident is None or self.upstream in node.resident
-        return Standing(
+        return NodeOutlook(
             node.node.name,
             up=node.up,
             why_down=node.breaker.why,
@@ -195,7 +195,7 @@ class World:
         states = [self.state(serving) for serving in servings]
         peers = [state.pace for state in states]
         found = [
-            Choice(state.standing(asked, peers, rooms.now), rooms.place(state, serving.slots))
+            Choice(state.outlook(asked, peers, rooms.now), rooms.place(state, serving.slots))
             for state, serving in zip(states, servings, strict=True)
         ]
         return with_first(found, self._last.get((asked.model, asked.session, asked.agent), ""))

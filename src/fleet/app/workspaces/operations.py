@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.ports import ChangedFile, CommitRow, MergeRow, PushRow, WorktreeRow
+from fleet.ports import CommitRow, MergeRow, PushRow, WorktreeRow
 
 if TYPE_CHECKING:
     from fleet.adapters.git.land import Pushed
     from fleet.app import App
     from fleet.domain.task import Task
-
-MOST_FILES = 500  # that are named in one reply
 
 
 class HostTrees:
@@ -19,22 +17,16 @@ class HostTrees:
         self._app = app
 
     def status(self, task: Task) -> WorktreeRow:
-        from fleet.adapters.git.commit import standing
+        from fleet.adapters.git.commit import status
 
-        seen = standing(self._app.workspaces.of(task), _place(task))
-        files = tuple(ChangedFile(*one) for one in seen.files[:MOST_FILES])
-        return WorktreeRow(
-            task.id, seen.branch, seen.path, seen.head, seen.ahead, seen.behind, seen.unpushed,
-            len(seen.files), files, seen.in_progress,
-        )  # fmt: skip
+        return status(task.id, self._app.workspaces.of(task), _place(task))
 
     def commit(self, task: Task, message: str) -> CommitRow:
         from fleet.adapters.git.commit import commit
 
         private = self._app.worlds(task.project).settings.workspace.credential_files
-        place = self._app.workspaces.of(task)
-        done = commit(place, _place(task), message, private=private)
-        return CommitRow(task.id, done.branch, done.commit, done.files)
+        workspace = self._app.workspaces.of(task)
+        return commit(task.id, workspace, _place(task), message, private=private)
 
     def push(self, task: Task) -> PushRow:
         return _pushed(task, self._app.workspaces.push(task))

@@ -109,25 +109,25 @@ def _shown(services: Services, found: list[Answer]) -> Result:
 
 def _state(each: Answer) -> Cell:
     if each.answers:
-        return Cell("ready", "green") if each.standing else Cell("not ours", "yellow")
-    return Cell("not answering", "red") if each.standing else Cell("stopped", "dim")
+        return Cell("ready", "green") if each.record else Cell("not ours", "yellow")
+    return Cell("not answering", "red") if each.record else Cell("stopped", "dim")
 
 
 def _who(each: Answer) -> str | None:
-    if each.standing is None:
+    if each.record is None:
         return None
-    version = f", LiteLLM {each.standing.version}" if each.standing.version else ""
-    return f"pid {each.standing.pid}{version}"
+    version = f", LiteLLM {each.record.version}" if each.record.version else ""
+    return f"pid {each.record.pid}{version}"
 
 
 def _data(each: Answer) -> dict[str, Any]:
-    standing = each.standing
+    record = each.record
     return {
         "name": each.name,
-        "running": standing is not None,
+        "running": record is not None,
         "answers": each.answers,
         "port": each.port,
-        "pid": standing.pid if standing else None,
-        "since": standing.started_at if standing else None,
+        "pid": record.pid if record else None,
+        "since": record.started_at if record else None,
         "log": str(each.log),
     }

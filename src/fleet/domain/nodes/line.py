@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple, dataclass
-from fleet.domain.nodes.route import Route, Standing, route
+from fleet.domain.nodes.route import NodeOutlook, Route, route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ class Place:
 
 
 class Choice(NamedTuple):
-    standing: Standing
+    outlook: NodeOutlook
     place: Place
 
 
@@ -103,4 +103,4 @@ def remaining(expected: float, elapsed: float) -> float:
 
 def with_first(choices: Iterable[Choice], node: str) -> tuple[Choice, ...]:
     """`choices` with the given node first, so that it wins a draw."""
-    return tuple(sorted(choices, key=lambda choice: choice.standing.node != node))
+    return tuple(sorted(choices, key=lambda choice: choice.outlook.node != node))

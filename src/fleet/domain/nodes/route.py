@@ -13,7 +13,7 @@ HYSTERESIS = 0.85  # a later node must be 15 % faster to win over an earlier one
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeOutlook:
     """What is known now of one node that serves the model; speeds in tokens per second."""
 
     node: str
@@ -61,7 +61,7 @@ class Route:
         return "; ".join(map(str, first)) or self.why
 
 
-def route(servings: Sequence[Standing], *, prompt: int, output: int) -> Route:
+def route(servings: Sequence[NodeOutlook], *, prompt: int, output: int) -> Route:
     """`servings` come best first; that order decides between nodes that are about equal."""
     alive = [s for s in servings if s.up is not False]
     if not alive:
@@ -75,7 +75,7 @@ def route(servings: Sequence[Standing], *, prompt: int, output: int) -> Route:
     return Route(best.node, estimates)
 
 
-def _estimate(serving: Standing, prompt: int, output: int) -> Estimate:
+def _estimate(serving: NodeOutlook, prompt: int, output: int) -> Estimate:
     fresh = max(0, prompt - serving.cached)
     return Estimate(
         serving.node,

@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from fleet.domain.nodes.line import Choice, Place, Room, Ticket, remaining, turns, with_first
-from fleet.domain.nodes.route import Standing
+from fleet.domain.nodes.route import NodeOutlook
 
 
 def ticket(number, *choices, priority=0, output=100):
     return Ticket(number, priority, 0, output, tuple(choices))
 
 
-def choice(node, place, **standing):
-    return Choice(Standing(node, **standing), place)
+def choice(node, place, **outlook):
+    return Choice(NodeOutlook(node, **outlook), place)
 
 
 def went(line):
@@ -70,5 +70,5 @@ def test_what_takes_longer_than_expected_will_last_longer_still():
 
 def test_the_last_home_of_a_conversation_settles_a_draw():
     choices = [choice(name, Place(Room(1))) for name in ("a", "b")]
-    assert [c.standing.node for c in with_first(choices, "b")] == ["b", "a"]
-    assert [c.standing.node for c in with_first(choices, "")] == ["a", "b"]
+    assert [c.outlook.node for c in with_first(choices, "b")] == ["b", "a"]
+    assert [c.outlook.node for c in with_first(choices, "")] == ["a", "b"]

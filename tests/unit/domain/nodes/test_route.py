@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.nodes.route import Standing, route
+from fleet.domain.nodes.route import NodeOutlook, route
 
 
 def test_the_node_that_answers_soonest_is_chosen_term_by_term():
-    slow = Standing("slow", prefill=100, decode=10)
-    fast = Standing("fast", wait=2, prefill=1000, decode=100)
+    slow = NodeOutlook("slow", prefill=100, decode=10)
+    fast = NodeOutlook("fast", wait=2, prefill=1000, decode=100)
     chosen = route([slow, fast], prompt=1000, output=100)
     assert chosen.node == "fast"
     terms = {e.node: (e.wait, e.load, e.prefill, e.decode, e.total) for e in chosen.estimates}
@@ -15,26 +15,32 @@ def test_the_node_that_answers_soonest_is_chosen_term_by_term():
 
 
 def test_what_a_node_has_cached_need_not_be_read_again():
-    warm = Standing("warm", prefill=100, cached=900)
-    cold = Standing("cold", prefill=100)
+    warm = NodeOutlook("warm", prefill=100, cached=900)
+    cold = NodeOutlook("cold", prefill=100)
     chosen = route([cold, warm], prompt=1000, output=0)
     assert chosen.node == "warm"
     assert chosen.estimates[1].prefill == pytest.approx(1.0)
     assert (
-        route([Standing("w", prefill=10, cached=5000)], prompt=10, output=0).estimates[0].prefill
+        route([NodeOutlook("w", prefill=10, cached=5000)], prompt=10, output=0).estimates[0].prefill
         == 0
     )
 
 
 def test_order_settles_what_is_about_equal():
-    assert route([Standing("a", wait=1.0), Standing("b", wait=0.9)], prompt=0, output=0).node == "a"
-    assert route([Standing("a", wait=1.0), Standing("b", wait=0.8)], prompt=0, output=0).node == "b"
+    assert (
+        route([NodeOutlook("a", wait=1.0), NodeOutlook("b", wait=0.9)], prompt=0, output=0).node
+        == "a"
+    )
+    assert (
+        route([NodeOutlook("a", wait=1.0), NodeOutlook("b", wait=0.8)], prompt=0, output=0).node
+        == "b"
+    )
 
 
 def test_a_dead_node_is_passed_over_and_an_unknown_one_is_not():
-    dead = Standing("dead", up=False, why_down="refused")
-    assert route([dead, Standing("live", load=60)], prompt=1, output=1).node == "live"
-    assert route([Standing("unknown", up=None)], prompt=1, output=1).node == "unknown"
+    dead = NodeOutlook("dead", up=False, why_down="refused")
+    assert route([dead, NodeOutlook("live", load=60)], prompt=1, output=1).node == "live"
+    assert route([NodeOutlook("unknown", up=None)], prompt=1, output=1).node == "unknown"
     none = route([dead], prompt=1, output=1)
     assert (none.node, none.why) == ("", "dead is down (refused)")
     assert route([], prompt=1, output=1).why == "no node serves this model"
@@ -42,10 +48,14 @@ def test_a_dead_node_is_passed_over_and_an_unknown_one_is_not():
 
 def test_a_choice_is_explained_in_one_line_the_chosen_first():
     chosen = route(
-        [Standing("slow", decode=10), Standing("fast", wait=1, decode=100)], prompt=0, output=100
+        [NodeOutlook("slow", decode=10), NodeOutlook("fast", wait=1, decode=100)],
+        prompt=0,
+        output=100,
     )
     assert chosen.explained == (
         "fast 2.00 s (wait 1.00 + load 0.00 + prefill 0.00 + decode 1.00); "
         "slow 10.00 s (wait 0.00 + load 0.00 + prefill 0.00 + decode 10.00)"
     )
-    assert route([Standing("x", up=False)], prompt=0, output=0).explained == "x is down (no answer)"
+    assert (
+        route([NodeOutlook("x", up=False)], prompt=0, output=0).explained == "x is down (no answer)"
+    )

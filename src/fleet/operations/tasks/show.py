@@ -52,7 +52,10 @@ class WaitRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """`spec` is what was asked for; empty and zero in it mean: as the settings say."""
+    """`spec` is what was asked for; empty and zero in it mean: as the settings say.
+
+    `updated_at`: of the last event about it.
+    """
 
     task: TaskRow
     prompt: str
@@ -67,6 +70,7 @@ class TaskDetail:
     messages: tuple[MessageRow, ...]
     failures: int
     why: str
+    updated_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ def show(context: Context, request: ShowTask) -> TaskDetail:
     (row,) = rows(context, [task])
     needs = store.tasks_by_id(task.after)
     messages = store.messages(task.id)
+    latest = store.events(task=task.id, limit=1, newest=True)
     held = waits(task, [needs[n] for n in task.after if n in needs], messages, now=store.now())
     if row.status == "ready":
         held = _no_room(context, task)
@@ -96,6 +101,7 @@ def show(context: Context, request: ShowTask) -> TaskDetail:
         messages=tuple(message_row(m) for m in messages),
         failures=task.tally.failures,
         why=task.tally.why,
+        updated_at=latest[0].at if latest else task.created_at,
     )
 
 

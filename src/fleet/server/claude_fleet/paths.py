@@ -58,6 +58,7 @@ from fleet.server.claude_fleet.routes import OtherPath, must_be_uid, page_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fleet.operations.tasks.rows import TaskRow
     from fleet.server.claude_fleet.routes import Said
 
 PRIORITY = {"critical": 0, "high": 1, "normal": 2, "low": 3}
@@ -65,6 +66,7 @@ MOST_OUTPUT = 1 << 24
 
 
 def _add_task(said: Said) -> AddTask:
+    """To a member it is theirs to do by hand; to nobody, it is queued and a run does it."""
     body = said.as_(TaskBody)
     must_be_uid(said, body.from_uid)
     return AddTask(
@@ -239,28 +241,23 @@ def _queue(reply: Any, _said: Said) -> Any:
     return {"queue": [shapes.queued(row) for row in reply], "pending": len(reply)}
 
 
-def _these(reply: Any) -> ListIssues:
-    rows = reply if isinstance(reply, tuple) else (reply,)
+def _these(rows: tuple[TaskRow, ...]) -> ListIssues:
     return ListIssues(tuple(row.id for row in rows))
-
-
-def _first(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
-    return lambda reply, _said: show(reply[0])
 
 
 _P = OtherPath
 PATHS: tuple[OtherPath, ...] = (
     _P("GET", "/teams/{team}/agents", _members, _many(shapes.member)),
-    _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.task), _these),
+    _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.listed_task), _these),
     _P("POST", "/teams/{team}/broadcast", _broadcast, _counted),
     _P("POST", "/tasks", _add_task, shapes.added),
-    _P("GET", "/tasks/{id}", lambda s: ListIssues((s.path["id"],)), _first(shapes.task)),
+    _P("GET", "/tasks/{id}", lambda s: ShowTask(s.path["id"]), _one(shapes.task)),
     _P(
         "PATCH",
         "/tasks/{id}",
         lambda s: MarkTask(s.path["id"], s.as_(StatusBody).status),
-        _first(shapes.task),
-        _these,
+        _one(shapes.task),
+        lambda row: ShowTask(row.id),
     ),
     _P("POST", "/orchestrate/spawn", _spawn, shapes.spawned),
     _P("POST", "/orchestrate/dismiss/{handle:path}", lambda s: CancelTask(s.path["handle"]), _done),

@@ -6,16 +6,20 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.task import TaskState
 from fleet.operations.compat.mark import BEGUN
 from fleet.operations.compat.states import to_team
 from fleet.operations.team.members import uid_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.operations.compat.issues import Issue
     from fleet.operations.messages.boards import PostRow
     from fleet.operations.messages.mail import MailRow
     from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.rows import TaskRow
+    from fleet.operations.tasks.show import TaskDetail
     from fleet.operations.tasks.transcript import Spoken
     from fleet.operations.team.checkpoints import CheckpointRow
     from fleet.operations.team.members import MemberRow
@@ -43,32 +47,43 @@ def member(row: MemberRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def task(row: Issue) -> dict[str, Any]:
-    status = to_team(row.status)
-    if row.status == "assigned" and BEGUN not in row.labels:
-        status = "open"  # it is somebody's, and they have not begun
-    owner = row.assignee
-    return {
-        "id": row.id, "teamName": row.team, "subject": row.title, "description": row.description,
-        "ownerHandle": owner or None, "ownerUid": uid_of(row.team, owner) if owner else None,
-        "createdByHandle": row.author, "createdByUid": uid_of(row.team, row.author),
-        "status": status, "blockedBy": list(row.after), "createdAt": iso(row.created_at),
-        "updatedAt": iso(row.updated_at),
-    }  # fmt: skip
+def task(detail: TaskDetail) -> dict[str, Any]:
+    row = detail.task
+    running = row.run.id if row.run and row.state == TaskState.RUNNING else ""
+    return _task(
+        row,
+        detail.prompt,
+        detail.spec.assignee or running,
+        detail.author,
+        detail.after,
+        detail.updated_at,
+    )
+
+
+def listed_task(row: Issue) -> dict[str, Any]:
+    return _task(row, row.description, row.assignee, row.author, row.after, row.updated_at)
 
 
 def added(row: TaskRow, said: Said) -> dict[str, Any]:
     """A task that was just made: the rest is what was asked for."""
-    body, by = said.body, said.actor.name
-    owner, made = body.get("toHandle") or "", iso(row.created_at)
-    status = "open" if row.status == "assigned" else to_team(row.status)
+    body = said.body
+    owner, after = body.get("toHandle") or "", body.get("blockedBy") or ()
+    return _task(row, body.get("description") or "", owner, said.actor.name, after, row.created_at)
+
+
+def _task(
+    row: TaskRow | Issue, description: str, owner: str, author: str, after: Sequence[str], at: int
+) -> dict[str, Any]:
+    """`at`: when it was last changed."""
+    status = to_team(row.status)
+    if row.status == "assigned" and BEGUN not in row.labels:
+        status = "open"  # it is a member's, and they have not begun
     return {
-        "id": row.id, "teamName": row.team, "subject": row.title,
-        "description": body.get("description") or "",
+        "id": row.id, "teamName": row.team, "subject": row.title, "description": description,
         "ownerHandle": owner or None, "ownerUid": uid_of(row.team, owner) if owner else None,
-        "createdByHandle": by, "createdByUid": uid_of(row.team, by),
-        "status": status, "blockedBy": list(body.get("blockedBy") or ()),
-        "createdAt": made, "updatedAt": made,
+        "createdByHandle": author, "createdByUid": uid_of(row.team, author),
+        "status": status, "blockedBy": list(after), "createdAt": iso(row.created_at),
+        "updatedAt": iso(at),
     }  # fmt: skip
 
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fleet.domain.access import Actor, Role
+from fleet.operations.tasks.show import ShowTask
 from fleet.server.claude_fleet.described import described
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.claude_fleet.paths import PATHS
+from fleet.server.claude_fleet.routes import Said
 from fleet.server.http.docs_page import page
 from fleet.server.http.openapi import document
 
@@ -20,6 +23,12 @@ def test_every_path_is_described_and_no_other():
     told = [(path.method, path.path) for path in described()]
     assert len(told) == len(set(told))
     assert set(told) == {(path.method, path.path) for path in PATHS} | {("POST", "/auth")}
+
+
+def test_one_task_is_shown_by_the_operation_that_shows_a_task_everywhere():
+    (path,) = [p for p in PATHS if (p.method, p.path) == ("GET", "/tasks/{id}")]
+    said = Said(Actor("ann", Role.TEAM_LEAD, "red"), {"id": "t-1"}, {}, {})
+    assert path.ask(said) == ShowTask("t-1")
 
 
 def test_the_document_has_them_with_what_they_take_and_reply():

@@ -46,6 +46,21 @@ def test_the_server_does_the_tasks_too(scratch, serve):
     assert scratch.type("run", "status").returncode == 1
 
 
+def test_a_task_posted_for_nobody_runs_and_one_for_a_member_is_left_to_them(scratch, serve):
+    served = serve()
+    token = served.token()
+    body = {"subject": "Greet", "description": "say Hello."}
+    theirs = served.ask("POST", "/tasks", body | {"toHandle": "bob"}, token=token)[1]
+    queued = served.ask("POST", "/tasks", body, token=token)[1]
+    assert (theirs["ownerHandle"], queued["ownerHandle"]) == ("bob", None)
+    scratch.wait_for(queued["id"], "done")
+    reply = served.ask("GET", f"/tasks/{queued['id']}", token=token)[1]
+    assert (reply["status"], reply["description"]) == ("resolved", "say Hello.")
+    assert reply["updatedAt"] > reply["createdAt"]
+    assert scratch.data("show", theirs["id"])["task"]["status"] == "assigned"
+    assert served.end() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopping_the_server_ends_no_agent_and_the_next_one_takes_it_up(scratch, serve, number):
     served = serve()

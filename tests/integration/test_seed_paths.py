@@ -177,6 +177,36 @@ def test_each_path_takes_its_body_and_replies_with_its_fields(team, made):
         assert is_right(reply), (method, path, reply)
 
 
+def test_a_task_for_nobody_is_queued_and_one_for_a_member_is_theirs(team):
+    theirs = team.ok("ann", "POST", "/tasks", {"subject": "By hand", "toHandle": "bob"})
+    queued = team.ok("ann", "POST", "/tasks", {"subject": "By a run", "toHandle": None})
+    assert (theirs["ownerHandle"], theirs["status"]) == ("bob", "open")
+    assert (queued["ownerHandle"], queued["ownerUid"], queued["status"]) == (None, None, "open")
+    ready = {row["id"] for row in team.ok("ann", "GET", "/v1/task/ready")["data"]}
+    assert queued["id"] in ready
+    assert theirs["id"] not in ready
+    assert team.ok("ann", "GET", f"/tasks/{queued['id']}") == queued
+    detail = team.ok("ann", "GET", f"/v1/task/show?task={queued['id']}")["data"]
+    assert detail["task"]["project"] == str(team.repo.parent)  # the one that the server is in
+    for task in (queued, theirs):
+        team.ok("ann", "POST", "/v1/task/cancel", {"task": task["id"]})
+
+
+def test_who_may_not_add_a_task_may_not_queue_one_here(team):
+    team.join("max", "monitor", "red")
+    for path, body in (("/tasks", {"subject": "x"}), ("/v1/task/add", {"title": "x"})):
+        status, said = team.ask("max", "POST", path, body)
+        assert (status, said["code"]) == (403, "forbidden")
+    status, said = team.ask("bob", "POST", "/tasks", {"subject": "x", "teamName": "blue"})
+    assert (status, said["code"]) == (403, "forbidden")
+
+
+def test_the_description_of_the_paths_says_that_nobody_need_be_named(team):
+    document = team.ok("ann", "GET", "/openapi.json")
+    body = document["components"]["schemas"]["TaskBody"]
+    assert (body["required"], "toHandle" in body["properties"]) == (["subject"], True)
+
+
 FORGED = [
     ("POST", "/tasks", {"fromUid": uid("red", "ann"), "toHandle": "x", "subject": "Abc"}),
     ("POST", "/mail", {"from": "ann", "to": "x", "body": "Words."}),

@@ -15,8 +15,8 @@ class PageAsked(Body):
 
 
 class TaskBody(Body):
-    to_handle: str
     subject: str
+    to_handle: str = ""
     from_uid: str = ""
     team_name: str = ""
     description: str = ""

@@ -24,7 +24,7 @@ TABLE: tuple[tuple[Any, ...], ...] = (
     ("GET /teams/{team}/agents", "Who was seen in a team.", list[_R.MemberReply], None, _B.PageAsked),
     ("GET /teams/{team}/tasks", "A team's tasks.", list[_R.TaskReply], None, _B.PageAsked),
     ("POST /teams/{team}/broadcast", "Mail the team.", _R.CountReply, _B.BroadcastBody),
-    ("POST /tasks", "Give somebody a task.", _R.TaskReply, _B.TaskBody),
+    ("POST /tasks", "Queue a task, or give it to the member that toHandle names.", _R.TaskReply, _B.TaskBody),
     ("GET /tasks/{id}", "One task.", _R.TaskReply),
     ("PATCH /tasks/{id}", "Say where a task stands.", _R.TaskReply, _B.StatusBody),
     ("POST /orchestrate/spawn", "Queue an agent.", _R.SpawnedReply, _B.SpawnBody),

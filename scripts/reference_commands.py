@@ -37,10 +37,9 @@ def main() -> int:
 
 def reference() -> str:
     parts = [HEAD]
-    for heading, names in HEADINGS.items():
-        if names:
-            parts.append(f"## {heading}\n")
-            parts += [part for name in names for part in command_parts(name)]
+    for heading, (everyday, others) in HEADINGS.items():
+        parts.append(f"## {heading}\n")
+        parts += [part for name in (*everyday, *others) for part in command_parts(name)]
     return "\n".join(parts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fleet import __version__
-from fleet.cli.main import COMMANDS
+from fleet.cli.main import COMMANDS, HEADINGS
 from tests.wait import LIMIT
 
 BIN = Path(sys.executable).parent
@@ -39,13 +39,31 @@ def fleet(tmp_path):
     return run
 
 
-def test_help_names_every_command_under_its_heading(fleet):
+def test_help_shows_the_everyday_commands_and_names_every_other(fleet):
     found = fleet("--help")
+    assert (found.returncode, found.stderr) == (0, "")
+    for everyday, others in HEADINGS.values():
+        for name in everyday:
+            words = re.escape(COMMANDS[name][1])
+            assert re.search(rf"^  {name} +{words}$", found.stdout, re.MULTILINE)
+        more = " ".join(f"more: {', '.join(others)}".split())
+        assert more in " ".join(found.stdout.split())
+    assert found.stdout.index("\nWork:") < found.stdout.index("\nSetup:")
+    assert fleet().stdout == fleet("-h").stdout == fleet("help").stdout == found.stdout
+
+
+def test_help_all_shows_every_command_under_its_heading(fleet):
+    found = fleet("help", "all")
     assert (found.returncode, found.stderr) == (0, "")
     for name, (_, words) in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(words)}$", found.stdout, re.MULTILINE)
-    assert found.stdout.index("\nWork:") < found.stdout.index("\nSetup:")
-    assert fleet().stdout == fleet("-h").stdout == found.stdout
+
+
+def test_help_with_a_command_is_the_help_of_that_command(fleet):
+    found = fleet("help", "config", "set", FLEET_URL="http://127.0.0.1:9")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout == fleet("config", "set", "--help").stdout
+    assert fleet("help", "taks").stderr.endswith("Did you mean 'tasks'?\n")
 
 
 @pytest.mark.parametrize("program", ["fleet", "flt", "subagent-fleet"])
@@ -69,11 +87,18 @@ def test_the_mcp_server_has_a_name_of_its_own(fleet):
     assert "Usage: fleet mcp" in fleet("--help", program="claude-fleet-mcp").stdout
 
 
+def test_another_word_is_answered_with_where_the_commands_are_listed(fleet):
+    found = fleet("nope")
+    assert found.returncode == 2
+    assert found.stderr.endswith(
+        "'nope' is not a command.\n  `fleet help all` lists the commands.\n"
+    )
+
+
 def test_an_unknown_command_is_answered_with_the_nearest(fleet):
     found = fleet("taks")
     assert (found.returncode, found.stdout) == (2, "")
     assert found.stderr == "fleet: 'taks' is not a command.\n  Did you mean 'tasks'?\n"
-    assert "It has: add, " in fleet("qqqq").stderr
 
 
 def test_an_unknown_option_is_answered_with_the_nearest(fleet):

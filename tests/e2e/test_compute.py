@@ -1,4 +1,4 @@
-"""`fleet discover`, `status`, `warmup` and `validate --online`, on stand-in nodes."""
+"""`fleet discover`, `nodes`, `warmup` and `validate --online`, on stand-in nodes."""
 
 from __future__ import annotations
 
@@ -148,13 +148,13 @@ def test_a_project_that_is_not_trusted_is_sent_no_key(place):
 
 def test_without_nodes_each_command_says_what_to_do(place):
     place.file.unlink()
-    for name in ("discover", "status", "warmup"):
+    for name in ("discover", "nodes", "warmup"):
         assert "No nodes are declared here." in place.scratch.fails(name, status=2)
 
 
-def test_status_shows_nodes_what_is_resident_and_the_routes(place):
+def test_nodes_shows_nodes_what_is_resident_and_the_routes(place):
     place.mini.load("qwen2.5-coder:32b", 32_768)
-    said = place.scratch("status")
+    said = place.scratch("nodes")
     assert "qwen2.5-coder:32b  6.6 GB    32768  for ever" in said
     routes = said.split("Agent routing:\n")[1].splitlines()
     assert routes == [
@@ -163,10 +163,10 @@ def test_status_shows_nodes_what_is_resident_and_the_routes(place):
     ]
 
 
-def test_status_json_tells_the_route_and_what_is_resident(place):
+def test_nodes_json_tells_the_route_and_what_is_resident(place):
     place.mini.load("qwen2.5-coder:32b", 32_768)
     place.laptop.set(refuse=True)
-    data = place.scratch.data("status")
+    data = place.scratch.data("nodes")
     planner, implementer = data["routes"]
     assert (planner["status"], planner["resident"]) == ("offline", None)
     assert (implementer["node"], implementer["resident"]) == ("mini", True)
@@ -175,9 +175,9 @@ def test_status_json_tells_the_route_and_what_is_resident(place):
     assert data["relay"] is None
 
 
-def test_status_names_a_model_that_is_not_on_its_node(place):
+def test_nodes_names_a_model_that_is_not_on_its_node(place):
     place.write(FLEET.replace("qwen2.5-coder:32b", "mistral:7b"))
-    said = place.scratch.type("status").stderr
+    said = place.scratch.type("nodes").stderr
     assert "The model heavy-coder is not on its node mini" in said
     assert "`ollama pull mistral:7b` there" in said
 
@@ -207,7 +207,7 @@ def ask(url: str, body: dict | None = None) -> dict:
     return {}
 
 
-def test_status_shows_breakers_and_busy_slots_while_the_relay_runs(place, relay):
+def test_nodes_shows_breakers_and_busy_slots_while_the_relay_runs(place, relay):
     place.laptop.set(refuse=True)
     words = {"model": "x", "messages": [{"role": "user", "content": "Hi."}], "stream": False}
     ask(f"{relay}/m/small-coder/api/chat", words)  # the relay learns of it by being asked
@@ -215,25 +215,25 @@ def test_status_shows_breakers_and_busy_slots_while_the_relay_runs(place, relay)
         lambda: ask(f"{relay}/relay/status")["nodes"]["laptop"]["breaker"] == "open",
         "an open breaker",
     )
-    said = place.scratch("status")
+    said = place.scratch("nodes")
     rows = {row[0]: row for row in table(said) if len(row) > 6}
     assert rows["NODE"][4:] == ["BUSY", "BREAKER", "MODELS"]
     assert rows["laptop"][1:] == [
         *("offline", place.laptop.url, "-", "0/1", "open", "connection", "refused")
     ]
     assert rows["mini"][4:6] == ["0/1", "closed"]
-    laptop = place.scratch.data("status")["nodes"][0]["relay"]
+    laptop = place.scratch.data("nodes")["nodes"][0]["relay"]
     assert (laptop["breaker"], laptop["busy"]) == ("open", 0)
 
 
-def test_status_passes_over_the_relay_of_another_fleet(place, relay):
+def test_nodes_passes_over_the_relay_of_another_fleet(place, relay):
     place.file.write_text(place.file.read_text().replace("127.0.0.1", "localhost"))
-    assert place.scratch.data("status")["relay"] is None
-    assert "BREAKER" not in place.scratch("status")
+    assert place.scratch.data("nodes")["relay"] is None
+    assert "BREAKER" not in place.scratch("nodes")
 
 
-def test_status_watch_goes_on_and_shows_what_changes(place):
-    watching = place.scratch.start("status", "--watch", "--json")
+def test_nodes_watch_goes_on_and_shows_what_changes(place):
+    watching = place.scratch.start("nodes", "--watch", "--json")
     try:
         first = json.loads(watching.stdout.readline())["data"]
         place.laptop.set(refuse=True)

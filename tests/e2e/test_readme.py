@@ -35,10 +35,11 @@ def test_the_first_session_does_what_the_readme_says(tmp_path):
         "git init -q -b main && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
     )
     lines = first_session()
-    assert len(lines) == 5
+    assert len(lines) == 6
     shown = [shell(line) for line in lines]
 
-    assert shown[-1].count("done") == 2
+    assert "2 done and not merged" in shown[-2]
+    assert shown[-1].startswith("Merged fleet/t-2 into main (")
     files = shell("git ls-tree --name-only fleet/t-2").split()
     assert {"hello.txt", "bye.txt"} <= set(files)
     assert "bye.txt" not in shell("git ls-tree --name-only fleet/t-1").split()

@@ -295,7 +295,7 @@ def test_the_fleet_of_the_setup_skill_works_line_by_line(scratch):
     assert said["fleet validate"] == "fleet.yaml is valid.\n"
     assert "offline" not in said["fleet discover --verbose"]
     assert ".claude/agents/planner.md" in said["fleet generate"]
-    assert "implementer" in said["fleet status"]
+    assert "implementer" in said["fleet nodes"]
 
 
 def test_the_queue_of_the_operations_skill_works_line_by_line(scratch):

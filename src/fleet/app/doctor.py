@@ -240,7 +240,7 @@ def _judged(model: Model, trip: Trip) -> Finding:
     )
     own = {serving.node.name for serving in model.servings}
     if trip.node and trip.node not in own:
-        fix = "`fleet status` says what is wrong with its own nodes."
+        fix = "`fleet nodes` says what is wrong with its own nodes."
         return Finding("round trip", WARNING, f"{said}: a fallback.", fix)
     if not trip.called:
         fix = f"Agents need tools: choose a model that can call them for models.{model.name}."
@@ -253,7 +253,7 @@ def _fix(trip: Trip) -> str:
         return "The gateway was started with another key: fleet gateway stop; fleet gateway start"
     if not trip.status:
         return "fleet warmup, then fleet doctor --timeout 300"
-    return "`fleet trace --agent doctor --explain` and `fleet status` say more."
+    return "`fleet trace --agent doctor --explain` and `fleet nodes` say more."
 
 
 def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") -> list[Finding]:

@@ -11,6 +11,7 @@ import os
 import sys
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "status": ("fleet.cli.status.status:status", "Show what goes on here, and what needs you."),
     "add": ("fleet.cli.tasks.tasks:add", "Queue a task."),
     "tasks": ("fleet.cli.tasks.tasks:tasks", "List the tasks."),
     "show": ("fleet.cli.tasks.tasks:show", "Show a task, its runs and what holds it."),
@@ -62,7 +63,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kept": ("fleet.cli.tasks.kept:kept", "List, restore or drop work that was kept."),
     "gc": ("fleet.cli.tasks.kept:gc", "Remove the worktrees that ended tasks left."),
     "discover": ("fleet.cli.compute.nodes:discover", "Ask every node what models it has."),
-    "status": ("fleet.cli.compute.nodes:status", "Show nodes, what is resident, and the routes."),
     "warmup": ("fleet.cli.compute.nodes:warmup", "Load the models before work begins."),
     "benchmark": ("fleet.cli.compute.benchmark:benchmark", "Measure how fast every node is."),
     "recommend": (
@@ -79,6 +79,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "up": ("fleet.cli.compute.up:up", "Start the gateway, warm the models, start the supervisor."),
     "down": ("fleet.cli.compute.up:down", "Stop what `up` started."),
+    "nodes": (
+        "fleet.cli.compute.nodes:nodes",
+        "Show the nodes, what is resident, and the routes.",
+    ),
     "trace": (
         "fleet.cli.compute.trace:trace",
         "Show the requests: who asked, who answered, how long.",
@@ -130,6 +134,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Claim files, so that two do not change one.",
     ),
     "coders": ("fleet.cli.setup.coders:coders", "List the coders and what each can do."),
+    "agents": ("fleet.cli.setup.agents:agents", "List the agents that are declared."),
     "skills": ("fleet.cli.setup.skills:skills", "Install the skills that teach assistants Fleet."),
     "plugins": ("fleet.cli.setup.skills:plugins", "Make a marketplace of those skills."),
     "completion": (
@@ -138,69 +143,45 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "update": ("fleet.cli.setup.update:update", "Get the newest release."),
     "demo": ("fleet.cli.demo.queue:demo", "Run the whole path in a scratch repository."),
+    "help": ("fleet.cli.help:help_", "Show the commands, or the help of one."),
 }
 
-HEADINGS: dict[str, tuple[str, ...]] = {
+# Under each heading the everyday commands first: `fleet --help` has their sentences, and names the
+# others. `fleet help all` has everything.
+HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Work": (
-        *("add", "tasks", "show", "ready", "task", "run", "logs", "log"),
-        *("cancel", "retry", "reopen", "close", "pause", "resume", "dep", "comment"),
-        *("send", "ask", "answer", "questions", "bd"),
+        ("status", "add", "tasks", "show", "run", "logs", "answer", "retry", "cancel"),
+        (
+            *("ready", "questions", "ask", "send", "comment", "pause", "resume", "reopen"),
+            *("close", "dep", "task", "log", "bd"),
+        ),
     ),
     "Workspaces": (
-        "create",
-        "fanout",
-        "multi",
-        "list",
-        "prompt",
-        "attach",
-        "explain",
-        "kill",
-        "diff",
-        "merge",
-        "worktree",
-        "kept",
-        "gc",
+        ("create", "list", "prompt", "attach", "diff", "merge", "kill"),
+        ("fanout", "multi", "explain", "worktree", "kept", "gc"),
     ),
     "Compute": (
-        *("up", "down", "discover", "status", "warmup", "generate", "clean", "gateway"),
-        *("trace", "doctor", "benchmark", "recommend"),
+        ("up", "nodes", "doctor"),
+        (
+            *("down", "discover", "warmup", "generate", "clean", "gateway", "trace"),
+            *("benchmark", "recommend"),
+        ),
     ),
     "Team": (
-        "spawn",
-        "dismiss",
-        "workers",
-        "serve",
-        "health",
-        "metrics",
-        "mcp",
-        "token",
-        "teams",
-        "swarms",
-        "swarm-create",
-        "swarm-kill",
-        "blackboard",
-        "blackboard-post",
-        "blackboard-read",
-        "blackboard-archive",
-        "checkpoints",
-        "checkpoint",
-        "mail",
-        "chat",
-        "memory",
-        "claims",
+        ("serve",),
+        (
+            *("spawn", "dismiss", "workers", "health", "metrics", "mcp", "token", "teams"),
+            *("swarms", "swarm-create", "swarm-kill", "blackboard", "blackboard-post"),
+            *("blackboard-read", "blackboard-archive", "checkpoints", "checkpoint", "mail"),
+            *("chat", "memory", "claims"),
+        ),
     ),
     "Setup": (
-        "init",
-        "validate",
-        "config",
-        "trust",
-        "coders",
-        "skills",
-        "plugins",
-        "notify",
-        "completion",
-        "update",
-        "demo",
+        ("init", "config", "agents"),
+        (
+            *("validate", "trust", "coders", "skills", "plugins", "notify", "completion"),
+            *("update", "demo", "help"),
+        ),
     ),
 }
 
@@ -213,11 +194,13 @@ OF_SERVER = frozenset({"health", "metrics", "mcp"})
 LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
-    | {"discover", "status", "warmup", "benchmark", "recommend"}
-    | {"coders", "update", "diff", "kept", "gc"}
+    | {"discover", "nodes", "warmup", "benchmark", "recommend"}
+    | {"agents", "coders", "help", "update", "diff", "kept", "gc"}
     | {"skills", "plugins", "serve"}
     | OF_SERVER
 )
+
+WIDTH = 80  # columns that `fleet --help` has at most
 
 # Loading modules makes thousands of objects and no garbage: with Python's 700 a command spends an
 # eighth of its time collecting nothing.
@@ -232,7 +215,7 @@ def main(argv: list[str] | None = None) -> int:
 
     open_missing()
     gc.set_threshold(FEWER_COLLECTIONS)
-    words = sys.argv[1:] if argv is None else argv
+    words = _typed() if argv is None else argv
     try:
         return _main(words)
     except KeyboardInterrupt:  # while modules were loading
@@ -241,13 +224,23 @@ def main(argv: list[str] | None = None) -> int:
         gc.freeze()  # else the last collection looks once more at all that is about to vanish
 
 
+def _typed() -> list[str]:
+    """What was typed. `subagent-fleet status` shows the nodes alone, as it always has."""
+    program, *words = sys.argv
+    if os.path.basename(program) == "subagent-fleet" and words[:1] == ["status"]:  # noqa: PTH119  # start-up time
+        return ["nodes", *words[1:]]
+    return words
+
+
 def _main(words: list[str]) -> int:
     if COMPLETE in os.environ:
         from fleet.cli.terminal.completion import complete
 
         return complete(os.environ[COMPLETE])
-    if not words or words[0] in {"-h", "--help"}:
+    if not words or words[0] in {"-h", "--help"} or words == ["help"]:
         return _print(overview())
+    if words == ["help", "all"]:
+        return _print(overview(everything=True))
     if words[0] == "--version":
         return _print(version())
     if words == ["mcp"]:
@@ -257,7 +250,7 @@ def _main(words: list[str]) -> int:
     from fleet.cli.root import root
     from fleet.cli.terminal.frame import run
 
-    if words[0] in LOCAL - OF_SERVER:
+    if words[0] in LOCAL - OF_SERVER - {"help"}:
         _stay_here(words[0])
     return run(root, words)
 
@@ -287,23 +280,32 @@ def version() -> str:
     return f"fleet {__version__}\n"
 
 
-def overview() -> str:
-    """What `fleet --help` says."""
-    room = max(map(len, COMMANDS))
+def overview(*, everything: bool = False) -> str:
+    """What `fleet --help` says, or `fleet help all`."""
     lines = [
         "Usage: fleet COMMAND [OPTIONS] [ARGUMENTS]",
         "",
         "Queue work for coding agents, run them in parallel, land only what passes.",
     ]
-    for heading, names in HEADINGS.items():
-        if names:
-            lines += ["", f"{heading}:"]
-            lines += [f"  {name:<{room}}  {COMMANDS[name][1]}" for name in names]
-    lines += [
-        "",
-        "`fleet COMMAND --help` shows a command's options, `fleet --version` the version.",
-    ]
-    return "\n".join(lines) + "\n"
+    for heading, (everyday, others) in HEADINGS.items():
+        shown = (*everyday, *others) if everything else everyday
+        room = max(map(len, COMMANDS if everything else shown))
+        lines += ["", f"{heading}:"]
+        lines += [f"  {name:<{room}}  {COMMANDS[name][1]}" for name in shown]
+        lines += [] if everything else _more(others)
+    more = "" if everything else "`fleet help all` lists every command with its sentence.\n"
+    return "\n".join(lines) + f"\n\n{more}`fleet help COMMAND` shows a command's options.\n"
+
+
+def _more(names: tuple[str, ...]) -> list[str]:
+    """`  more: ready, questions, …`, in as many lines as it needs."""
+    lines = ["  more:"]
+    for i, name in enumerate(names):
+        word = f" {name}" if i == len(names) - 1 else f" {name},"
+        if len(lines[-1]) + len(word) > WIDTH:
+            lines.append("       ")
+        lines[-1] += word
+    return lines
 
 
 def _print(text: str) -> int:

@@ -12,6 +12,8 @@ from fleet.cli.terminal.frame import FleetGroup
 from fleet.cli.terminal.output import write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
 
 
@@ -24,6 +26,9 @@ class Root(FleetGroup):
         if name in table.COMMANDS:
             return load(name)
         return None
+
+    def hint(self, _known: Sequence[str]) -> str:
+        return "`fleet help all` lists the commands."
 
     def get_help(self, _ctx: click.Context) -> str:
         return table.overview().rstrip("\n")

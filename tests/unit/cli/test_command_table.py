@@ -19,7 +19,7 @@ def test_every_command_of_the_table_loads(name):
 
 
 # They go on, and tell a person, or a program, what happens meanwhile.
-NOT_REPORTING = {"run", "demo", "attach", "mcp"}
+NOT_REPORTING = {"run", "demo", "attach", "mcp", "help"}
 
 
 def leaves(command):
@@ -37,7 +37,7 @@ def test_every_command_that_reports_can_say_json(name):
 
 
 def test_every_command_is_under_one_heading():
-    placed = Counter(name for names in table.HEADINGS.values() for name in names)
+    placed = Counter(n for two in table.HEADINGS.values() for names in two for n in names)
     assert placed == Counter(list(table.COMMANDS))
 
 
@@ -45,7 +45,13 @@ def test_every_line_of_help_is_one_sentence_that_fits():
     for name, (target, words) in table.COMMANDS.items():
         assert target.startswith("fleet.cli."), name
         assert words.endswith("."), name
-    assert max(map(len, table.overview().splitlines())) <= 80
+    for page in (table.overview(), table.overview(everything=True)):
+        assert max(map(len, page.splitlines())) <= 80
+
+
+def test_help_shows_about_twenty_everyday_commands():
+    everyday = [name for shown, _ in table.HEADINGS.values() for name in shown]
+    assert 18 <= len(everyday) <= 24
 
 
 def test_only_the_renderer_prints():
@@ -78,8 +84,9 @@ def imported_by(*words):
     return set(found.stderr.split())
 
 
-def test_help_loads_nothing_but_the_table():
-    modules = imported_by("--help")
+@pytest.mark.parametrize("words", [["--help"], ["help"], ["help", "all"]])
+def test_help_loads_nothing_but_the_table(words):
+    modules = imported_by(*words)
     assert "fleet.cli.main" in modules
     ours = {name for name in modules if name.startswith("fleet")}
     assert ours == {

@@ -51,4 +51,6 @@ def test_the_page_names_every_field_of_every_record(page):
     assert "## task.add" in page
     assert "| `priority` | whole number | `2` |" in page
     assert "| `run` | [RunNow](#runnow), or null |  |" in page
-    assert "replies with a list of [TaskRow](#taskrow), said by `fleet tasks`." in page
+    assert (
+        "replies with a list of [TaskRow](#taskrow), said by `fleet status`, `fleet tasks`." in page
+    )

@@ -110,6 +110,24 @@ class Workspaces:
 
         return push(self.of(task), _place(task))
 
+    def not_merged(self, limit: int) -> list[tuple[str, str]]:
+        """Done tasks of this project, newest first, whose branch has what HEAD has not."""
+        from fleet.adapters.git.repo import text_of
+        from fleet.config import checkout_top
+
+        project = self._app.loaded.project or checkout_top(self._app.cwd)
+        try:
+            asked = self.repo().git(
+                "for-each-ref", "--no-merged=HEAD", "--format=%(refname:lstrip=2)", "refs/heads"
+            )
+        except (FleetError, OSError):  # no repository, or one without a commit
+            return []
+        left = set(text_of(asked.raw).split())
+        query = TaskQuery(("done",), str(project or ""), limit=limit)
+        done = self._app.store.tasks(query) if left else []
+        branches = {task.id: {w.branch for w in self._made(task)} & left for task in done}
+        return [(task, min(names)) for task, names in branches.items() if names]
+
     def repo(self) -> Repo:
         from fleet.adapters.git.repo import Repo
 

@@ -1,4 +1,4 @@
-"""The nodes: what they have (`discover`), how they stand (`status`), and loading them (`warmup`)."""
+"""The nodes: what they have (`discover`), how they are (`nodes`), and loading them (`warmup`)."""
 
 from __future__ import annotations
 
@@ -64,28 +64,29 @@ def discover(
 @command(config=True)
 @click.option("-w", "--watch", is_flag=True, help="Keep showing it.")
 @TIMEOUT
-def status(
+def nodes(
     watch: bool,  # noqa: FBT001  # click passes by name
     timeout: float,
     config: Path | None,
 ) -> Result:
     """Show the nodes, what is resident on them, and where each agent's requests go.
 
-    Breakers and busy slots are the relay's to know: they are shown while it runs.
+    Breakers and busy slots are the relay's to know: they are shown while it runs. This is what
+    `subagent-fleet status` prints; `fleet status` has it at the end of its page.
     """
     from fleet.cli.compute.views import advice, status_data, status_view
     from fleet.cli.terminal.connect import connect
 
-    nodes = compute(connect(config=config))
-    fleet = nodes.fleet
+    machines = compute(connect(config=config))
+    fleet = machines.fleet
     if watch and not wants_json():
-        _watch(nodes, timeout)
+        _watch(machines, timeout)
     if watch:
-        return Result("status", _looks(nodes, timeout), Feed(lambda _: None))
-    seen, relay = nodes.look_around(within=timeout)
-    notes = advice(fleet, seen, nodes.unsaid)
+        return Result("nodes", _looks(machines, timeout), Feed(lambda _: None))
+    seen, relay = machines.look_around(within=timeout)
+    notes = advice(fleet, seen, machines.unsaid)
     view = status_view(fleet, seen, relay)
-    return Result("status", status_data(fleet, seen, relay), view, notes=notes)
+    return Result("nodes", status_data(fleet, seen, relay), view, notes=notes)
 
 
 def _watch(nodes: Compute, timeout: float) -> NoReturn:

@@ -46,7 +46,7 @@ def serve(
     if stop:
         return _stop(app, service)
     if status:
-        return _status(app, service)
+        return _status(app)
     check_store(app)
     words = [f"--host={host}", f"--port={port}", *(f"--name={name}" for name in names)]
     words += ["--no-run"] if no_run else []
@@ -91,23 +91,30 @@ def _stop(app: App, service: Service) -> Result:
     return Result("server", {"running": bool(pid)}, Text(text))
 
 
-def _status(app: App, service: Service) -> Result:
-    """Also of one that runs in a terminal, or as a service of the system."""
-    from fleet.app.server_process import serving_at, serving_pid
+def _status(app: App) -> Result:
+    found = server_facts(app)
+    pairs: list[tuple[str, Any]] = [("server", "running" if found["running"] else "stopped")]
+    if found["running"]:
+        aside = "" if found["background"] else " (not in the background)"
+        pairs += [("pid", f"{found['pid']}{aside}"), ("port", found["port"])]
+    return Result("server", found, Pairs([*pairs, ("log", found["log"])]))
 
+
+def server_facts(app: App) -> dict[str, Any]:
+    """Also of one that runs in a terminal, or as a service of the system."""
+    from fleet.app.server_process import service_of, serving_at, serving_pid
+
+    service = service_of(app.home.path)
     found, url = service.running(), serving_at(app.home.path)
     running = found is not None or bool(url)
     data: dict[str, Any] = {"running": running, "background": found is not None}
-    pairs: list[tuple[str, Any]] = [("server", "running" if running else "stopped")]
     if found is not None:
-        data |= {"pid": found.pid, "port": found.port, "since": found.started_at}
-        pairs += [("pid", found.pid), ("port", found.port)]
+        url = url or f"http://127.0.0.1:{found.port}"  # it has begun, and says so in a moment
+        data |= {"pid": found.pid, "port": found.port, "since": found.started_at, "url": url}
     elif url:
         pid, port = serving_pid(app.home.path), int(url.rpartition(":")[2])
-        data |= {"pid": pid, "port": port}
-        pairs += [("pid", f"{pid} (not in the background)"), ("port", port)]
-    data["log"] = str(service.log)
-    return Result("server", data, Pairs([*pairs, ("log", str(service.log))]))
+        data |= {"pid": pid, "port": port, "url": url}
+    return data | {"log": str(service.log)}
 
 
 def _background(app: App, service: Service, words: list[str], port: int) -> Result:
@@ -131,7 +138,7 @@ def _background(app: App, service: Service, words: list[str], port: int) -> Resu
             raise Unavailable(f"It did not come up: {said}", fix=f"Look at {service.log}.")
         if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
             within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
-    return _status(app, service)
+    return _status(app)
 
 
 def _supervises(app: App) -> bool:

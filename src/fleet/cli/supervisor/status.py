@@ -50,14 +50,14 @@ def found(client: Client) -> dict[str, Any]:
         "home": str(app.home.path),
         "log": str(service_of(app.home.path).log if inside else app.daemon.log),
         "runs": or_none(going, client),
-        "tasks": or_none(_counts, client),
+        "tasks": or_none(counts, client),
         "complaints": dict(running.complaints) if running else {},
         "error": (last.error if last else "") or None,
         "error_at": (last.error_at if last else 0) or None,
     }
 
 
-def _counts(client: Client) -> dict[str, int]:
+def counts(client: Client) -> dict[str, int]:
     """Of the tasks that have not ended, how many are shown with which status."""
     from collections import Counter
 

@@ -107,9 +107,13 @@ class FleetGroup(_Framed, click.Group):
         if found is None and not ctx.resilient_parsing:
             from fleet.cli.terminal.usage import place_of
 
-            fix = nearest(args[0], known) or f"It has: {', '.join(known)}."
+            fix = nearest(args[0], known) or self.hint(known)
             raise BadInput(f"{place_of(ctx)}'{args[0]}' is not a command.", fix=fix)
         return (args[0] if found else None), found, args[1:]
+
+    def hint(self, known: Sequence[str]) -> str:
+        """What to type instead of a command that there is not."""
+        return f"It has: {', '.join(known)}."
 
 
 def command(

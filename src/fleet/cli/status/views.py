@@ -1,0 +1,91 @@
+"""How the page of `fleet status` looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.terminal.view import Cell, Column, Pairs, Stack, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fleet.cli.terminal.view import Style, Value, View
+
+SHOWN = 5  # of each kind of what needs you; the last line counts the others
+STYLES: dict[str, Style] = {"failed": "red", "not merged": "dim"}
+LISTS = {  # where the others are
+    "asks": "fleet questions",
+    "permission": "fleet list",
+    "failed": "fleet tasks --status failed",
+    "review": "fleet tasks --status review",
+    "not merged": "fleet status --json",
+}
+
+
+def status_page(data: Mapping[str, Any], nodes: Stack, now: int) -> Stack:
+    from fleet.cli.agents.views import agent_table
+
+    pairs = [*_supervisor(data["supervisor"], now), _server(data["server"]), _work(data)]
+    if not nodes.parts:
+        words = "none declared: `fleet init` writes a fleet.yaml with one"
+        pairs.append(("nodes", Cell(words, "dim")))
+    agents = agent_table(data["agents"], now, grouped=False) if data["agents"] else Table([], [])
+    needs = Table(
+        ["task", "what", Column("about", flexible=True, least=16), "next"],
+        _needs(data["needs_you"]),
+    )
+    parts: list[tuple[str, View]] = [
+        ("", Pairs(pairs)),
+        ("Needs you:", needs),
+        ("Agents at work:", agents),
+    ]
+    return Stack([*parts, *nodes.parts])
+
+
+def _supervisor(found: Mapping[str, Any] | None, now: int) -> list[tuple[str, Value]]:
+    from fleet.cli.terminal.human import ago, moment
+
+    if found is None:  # it is the server's to know
+        return []
+    if not found["running"]:
+        return [("supervisor", Cell("not running: fleet run", "yellow"))]
+    where = ", inside the server" if found["in_server"] else ""
+    since = f"{moment(found['since'])} ({ago(found['since'], now)})"
+    line = Cell(f"running since {since}, pid {found['pid']}{where}", "green")
+    if found["outdated"]:
+        words = "it runs older code than is installed: fleet run restart"
+        return [("supervisor", line), ("", Cell(words, "yellow"))]
+    return [("supervisor", line)]
+
+
+def _server(found: Mapping[str, Any]) -> tuple[str, Value]:
+    if not found["running"] and found.get("url"):
+        return "server", Cell(f"{found['url']} does not answer", "red")
+    if not found["running"]:
+        return "server", Cell("not running: fleet serve --background", "dim")
+    pid = f", pid {found['pid']}" if found.get("pid") else ""
+    return "server", Cell(f"running at {found['url']}{pid}", "green")
+
+
+def _work(data: Mapping[str, Any]) -> tuple[str, Value]:
+    if data["error"] is not None:
+        return "work", Cell(f"cannot be read: {data['error']}", "red")
+    parts = [f"{count} {state}" for state, count in data["tasks"].items()]
+    if data["not_merged"]:
+        parts.append(f"{data['not_merged']} done and not merged")
+    if not parts:
+        return "work", Cell('nothing to do: fleet add "TITLE" queues a task', "dim")
+    return "work", Cell(", ".join(parts), "red" if "failed" in data["tasks"] else "")
+
+
+def _needs(needs: Sequence[Mapping[str, str]]) -> list[list[Value]]:
+    rows: list[list[Value]] = []
+    for what in dict.fromkeys(need["what"] for need in needs):
+        same = [need for need in needs if need["what"] == what]
+        for need in same[:SHOWN]:
+            about = " ".join(need["about"].split())
+            state = Cell(what, STYLES.get(what, "yellow"))
+            rows.append([need["task"], state, about, need["command"]])
+        if len(same) > SHOWN:
+            rows.append([None, Cell(what, "dim"), f"and {len(same) - SHOWN} more", LISTS[what]])
+    return rows

@@ -25,7 +25,9 @@ class Ending(StrEnum):
     STALLED = "stalled"  # no output for too long, and no tool running
     OVER_BUDGET = "over_budget"
     STOPPED = "stopped"  # a person stopped this run, not its task
-    YIELDED = "yielded"  # its host was stopped; the task goes on when the host is back
+    YIELDED = (
+        "yielded"  # all agents of its host were stopped; the task goes on with the next supervisor
+    )
     CANCELLED = "cancelled"
     LOST = "lost"  # the keeper or its host vanished while the run was going
 

@@ -1,4 +1,4 @@
-"""What the outside may ask for. Each operation is declared once; CLI, HTTP and MCP only say it."""
+"""The operations. Each is declared once; the command line, HTTP and MCP all call it by its request."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Reply = TypeVar("Reply")
 
 
 class Request(Generic[Reply]):
-    """What is asked for: a frozen dataclass that names its reply."""
+    """The input of an operation: a frozen dataclass that names the type of its reply."""
 
     __slots__ = ()
 
@@ -74,9 +74,9 @@ def _no_reader(_events: Sequence[Event]) -> None:
 
 
 class Context(NamedTuple):
-    """Whom a handler acts for, and what it may use. `run` is the actor's own, as it was read.
+    """For whom a handler acts, and what it may use. `run` is the actor's own run, as it was read.
 
-    `project` is where whoever asks is: of two branches of one name, its own is meant.
+    `project` is the caller's project: of two branches with one name, the one there is meant.
     """
 
     actor: Actor
@@ -85,13 +85,13 @@ class Context(NamedTuple):
     world: Callable[[str], World[Chosen]]
     run: Run | None = None
     project: str = ""
-    edited: Callable[[Task], Spec] = _as_asked  # with what a person wrote into its `task.json`
-    sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of what it is to say
+    edited: Callable[[Task], Spec] = _as_asked  # its spec, with a person's edits of `task.json`
+    sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of these claims
     trees: Callable[[], Worktrees] = _no_git
     wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
-        """What a run writes is written only while that run is as it was read."""
+        """Write; on behalf of a run only if that run is still as it was read."""
         own = self.run
         if own is None or any(isinstance(c.record, Run) and c.record.id == own.id for c in changes):
             written = self.store.commit(changes, events)
@@ -101,17 +101,17 @@ class Context(NamedTuple):
         return written
 
     def event(self, kind: Kind, task: str, *, run: str = "", **data: str) -> Event:
-        """A fact by this actor, now."""
+        """An event by this actor, now."""
         about = run or self.actor.run
         return Event(kind, task, self.actor.name, self.store.now(), about, dict(data))
 
 
 class Operation(NamedTuple):
-    """`idempotent`: said again it changes nothing more, though it may be refused.
+    """`idempotent`: repeating it changes nothing more, though it may be refused.
 
-    `at_host`: it is done to a run, by the supervisor of the run's host; see `Client.call`.
-    `reads`: it changes nothing; not said, its permission tells.
-    `outside`: it waits for programs of this host and changes no record, so nobody waits for it.
+    `at_host`: it acts on a run, so the supervisor of the run's host does it; see `Client.call`.
+    `reads`: it changes nothing; None: decided by its permission.
+    `outside`: it runs programs of this host and changes no record, so other operations need not wait.
     """
 
     name: str
@@ -143,14 +143,14 @@ def operations() -> Iterator[Operation]:
 
 
 def find(request: type) -> Operation:
-    """Only the module that declares it is loaded."""
-    asked: Any = request
-    found: Operation = _found(asked)
-    return found
+    """The operation of this request; only the module that declares it is loaded."""
+    kind: Any = request
+    operation: Operation = _find(kind)
+    return operation
 
 
 @cache
-def _found(request: Any) -> Operation:
+def _find(request: Any) -> Operation:
     for operation in getattr(import_module(request.__module__), "OPERATIONS", ()):
         if operation.request is request:
             found: Operation = operation
@@ -159,7 +159,7 @@ def _found(request: Any) -> Operation:
 
 
 def perform(context: Context, request: Request[Reply]) -> Reply:
-    """Check who asks, then do it; a conflict means that it is decided again."""
+    """Check the actor's permission, then do it; on a conflict, decide again."""
     operation = find(type(request))
     allow(context.actor, operation.permission)
     for _ in range(TRIES - 1):
@@ -169,14 +169,14 @@ def perform(context: Context, request: Request[Reply]) -> Reply:
 
 
 def _once(operation: Operation, context: Context, request: Request[Reply]) -> Reply:
-    own = context.actor.run
-    now = context._replace(run=_current(context)) if own else context
-    reply: Reply = operation.handler(now, request)
+    if context.actor.run:
+        context = context._replace(run=_current(context))
+    reply: Reply = operation.handler(context, request)
     return reply
 
 
 def _current(context: Context) -> Run:
-    """A run acts only while it is its task's newest and has not ended."""
+    """The actor's run; raise `Forbidden` unless it is its task's newest and has not ended."""
     run_id = context.actor.run
     run = context.store.run(run_id)
     if not is_current(context.store, run_id):
@@ -189,7 +189,7 @@ def _current(context: Context) -> Run:
 
 
 def is_current(store: Store, run_id: str) -> bool:
-    """It is its task's newest, and has not ended."""
+    """Whether the run is its task's newest, and has not ended."""
     try:
         task = store.task(run_id.rpartition(".")[0])
         return task.run_id == run_id and store.run(run_id).live

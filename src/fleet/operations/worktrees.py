@@ -1,4 +1,4 @@
-"""The worktree of a task, for who works in it and who brings its work home: git at its host."""
+"""Git in the worktree of a task: status, commit, push, merge and pull request."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MOST_MESSAGE, MOST_TITLE, MOST_BODY, MOST_NAME = 10_000, 200, 10_000, 250
 
 @dataclass(frozen=True, slots=True)
 class ShowWorktree(Request[WorktreeRow]):
-    """`task`: by id, run or branch; one's own, if it is empty."""
+    """`task`: an id, a run or a branch; empty: the caller's own task."""
 
     task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitWorktree(Request[CommitRow]):
-    """All that is not committed there, on its branch. A worker may do so in its own alone."""
+    """Commit all changes in the worktree on its branch. A worker may do so only in its own."""
 
     message: str
     task: str = ""
@@ -36,14 +36,14 @@ class CommitWorktree(Request[CommitRow]):
 
 @dataclass(frozen=True, slots=True)
 class PushWorktree(Request[PushRow]):
-    """Its commits, plainly: what the remote has is never overwritten."""
+    """Push its commits without force: nothing on the remote is overwritten."""
 
     task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeWorktree(Request[MergeRow]):
-    """`onto`: a branch; the one that its project has checked out, if it is empty."""
+    """`onto`: a branch; empty: the one that its project has checked out."""
 
     task: str = ""
     onto: str = ""
@@ -51,7 +51,7 @@ class MergeWorktree(Request[MergeRow]):
 
 @dataclass(frozen=True, slots=True)
 class ProposeWorktree(Request[PushRow]):
-    """Pushed, then a pull request onto `base`, or onto the forge's own choice."""
+    """Push, then open a pull request onto `base`; empty: the default branch of the forge."""
 
     title: str
     body: str = ""

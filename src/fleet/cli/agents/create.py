@@ -36,7 +36,7 @@ def wanted(branch: str, prompt: str, given: Mapping[str, object]) -> Wanted:
     """Raise `BadInput` for a name that no branch can have: before anything is made."""
     if not branch or NO_BRANCH.search(branch):
         raise BadInput(
-            f"'{branch}' cannot be the name of a branch.",
+            f"'{branch}' is not a valid branch name.",
             fix="Use letters, digits, '-', '_' and '/'.",
         )
     cwd = directory(None)

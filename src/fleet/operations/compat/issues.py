@@ -1,4 +1,4 @@
-"""Tasks as an issue tracker shows them: all that is known of each, many at once."""
+"""Tasks as an issue tracker shows them: each with everything about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CommentRow:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """`status` is ours, `bd` the other tracker's word for it. `question` is the one that is open."""
+    """`status` is ours, `bd` is bd's word for it. `question` is its open question, if any."""
 
     id: str
     title: str
@@ -65,9 +65,9 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class ListIssues(Request[tuple[Issue, ...]]):
-    """These `tasks`, or all in the view: of bd's `status`, of an `assignee`, newest first.
+    """These `tasks`, or all that the caller may see, newest first.
 
-    `all`: closed ones too, unless a status is asked for.
+    `status`: bd's word. `all`: closed ones too, unless a status is given.
     """
 
     tasks: tuple[str, ...] = ()
@@ -83,10 +83,10 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
         raise BadInput(f"At most {MOST_NAMED} at once.", fix="Ask for the others after these.")
     if request.tasks:
         named = [the_task(context, name, Permission.READ) for name in request.tasks]
-        said = [context.store.messages(task.id) for task in named]
-        asking = {task.id: _open(words) for task, words in zip(named, said, strict=True)}
+        messages = [context.store.messages(task.id) for task in named]
+        asking = {task.id: _open(some) for task, some in zip(named, messages, strict=True)}
         shown = rows(context, named, asking)
-        return tuple(_issue(context, *one) for one in zip(named, shown, said, strict=True))
+        return tuple(_issue(context, *one) for one in zip(named, shown, messages, strict=True))
     limit, team = how_many(request.limit or MOST), team_in_view(context)
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
@@ -106,14 +106,14 @@ def _is_wanted(task: Task, row: TaskRow, statuses: tuple[str, ...], assignee: st
     return (not statuses or row.status in statuses) and assignee in {"", task.spec.assignee}
 
 
-def _open(said: list[Message]) -> list[Message]:
-    return [m for m in said if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN]
+def _open(messages: list[Message]) -> list[Message]:
+    return [m for m in messages if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN]
 
 
-def _issue(context: Context, task: Task, row: TaskRow, said: list[Message]) -> Issue:
+def _issue(context: Context, task: Task, row: TaskRow, messages: list[Message]) -> Issue:
     store = context.store
     latest = store.events(task=task.id, limit=1, newest=True)
-    asked = _open(said)
+    questions = _open(messages)
     closed = to_bd(row.status) == "closed"
     return Issue(
         id=task.id,
@@ -137,9 +137,9 @@ def _issue(context: Context, task: Task, row: TaskRow, said: list[Message]) -> I
         updated_at=latest[0].at if latest else task.created_at,
         closed_at=task.tally.ended_at or None if closed else None,
         why=task.tally.why,
-        question=asked[-1].text if asked and task.state not in ENDED else "",
+        question=questions[-1].text if questions and task.state not in ENDED else "",
         comments=tuple(
-            CommentRow(m.id, m.author, m.text, m.at) for m in said if m.kind is MessageKind.NOTE
+            CommentRow(m.id, m.author, m.text, m.at) for m in messages if m.kind is MessageKind.NOTE
         ),
         team=task.team,
     )

@@ -1,4 +1,4 @@
-"""A task's status, set by a word of claude-fleet's."""
+"""Set a task's status by one of claude-fleet's words."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
-BEGUN = "begun"  # a label: whoever has it by hand has begun
+BEGUN = "begun"  # the label of a task whose assignee has begun it
 WORDS = ("open", "in_progress", "resolved", "blocked")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkTask(Request[TaskRow]):
-    """`status`: open, in_progress (one has begun it oneself), resolved or blocked."""
+    """`status`: open, in_progress (the caller has begun it), resolved or blocked."""
 
     task: str
     status: str
@@ -85,9 +85,11 @@ def _labelled(context: Context, task: Task, *, begun: bool) -> TaskRow:
 
 def _resolve(context: Context, task: Task) -> TaskRow:
     needs = context.store.tasks_by_id(task.after).values()
-    if held := [n.id for n in needs if n.state is not TaskState.DONE]:
+    if unfinished := [n.id for n in needs if n.state is not TaskState.DONE]:
         raise Refused(
-            f"{task.id} waits for {', '.join(held)}.", fix="Resolve those first.", code="blocked"
+            f"{task.id} waits for {', '.join(unfinished)}.",
+            fix="Resolve those first.",
+            code="blocked",
         )
     return close(context, CloseTask(task.id))
 

@@ -1,6 +1,6 @@
-"""One table between what we call a task's state, what bd calls it, and what claude-fleet does.
+"""One table between our statuses of a task, bd's and claude-fleet's.
 
-The page `docs/reference/states.md` is made of it.
+The page `docs/reference/states.md` is made from it.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def to_team(status: str) -> str:
 
 
 def from_bd(word: str) -> tuple[str, ...]:
-    """The statuses of ours that bd has this word for. Raise `BadInput` when it is none of its."""
+    """Our statuses for this word of bd's. Raise `BadInput` when it is not a status of bd's."""
     known = bd_word(word)
     return tuple(ours for ours, bd in _BD.items() if bd == known)
 
 
 def from_team(word: str) -> tuple[str, ...]:
-    """The statuses of ours that claude-fleet has this word for."""
+    """Our statuses for this word of claude-fleet's."""
     found = tuple(ours for ours, team in _TEAM.items() if team == word)
     if not found:
         raise _unknown(word, list(_TEAM.values()))
@@ -79,7 +79,7 @@ def from_team(word: str) -> tuple[str, ...]:
 
 
 def bd_word(word: str) -> str:
-    """It, once it is known to be a status of bd's that we have."""
+    """The word as bd writes it; raise `BadInput` unless it is a status of bd's that we have."""
     plain = word.strip().lower().replace("-", "_")
     if plain in NOT_OURS:
         raise BadInput(f"Nothing is '{plain}' in this queue.", fix=NOT_OURS[plain])

@@ -1,4 +1,4 @@
-"""One way from a name of any kind (id, run, branch, the end of a branch) to its task."""
+"""Find a task by a name of any kind: its id, a run, a branch or the end of a branch."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
-SHOWN = 10  # of the candidates of a name that could mean several
+SHOWN = 10  # candidates that are listed when a name could mean several tasks
 ACTIVE = tuple(str(s) for s in TaskState if s not in ENDED)
 _ID = re.compile(r"(?:t-)?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 _GIVEN = re.compile(r"(?:-a[0-9]+)?(?:-[0-9]+)?")  # added to a branch name that was taken
-_NTH = re.compile(r"(.+)-A([0-9]{1,4})")  # the older way to say the second of a batch
+_NTH = re.compile(r"(.+)-A([0-9]{1,4})")  # ai-fleet's name for the second of a batch
 
 
 def resolve(
     context: Context, name: str, permission: Permission = Permission.READ, *, project: str = ""
 ) -> Task:
-    """By id (`t-31`, `31`), run (`t-31.2`), branch, or the end of a branch that only one has.
+    """By id (`t-31`, `31`), run (`t-31.2`), branch, or the end of a branch if only one has it.
 
-    A task that goes on is preferred to one that has ended, then one of `project`. Of ended tasks
-    that had the same branch the newest is meant. Raise `BadInput` with the candidates when several
+    A task that has not ended comes before one that has, then a task of `project`. Of ended tasks
+    with the same branch the newest is meant. Raise `BadInput` with the candidates when several
     are left, `NotFound` when there is none.
     """
     wanted = name.strip()
@@ -42,21 +42,21 @@ def resolve(
 
 
 def is_id(name: str) -> bool:
-    """Of a task or a run, rather than a branch."""
+    """Whether the name is the id of a task or a run, rather than a branch."""
     return _ID.fullmatch(name) is not None
 
 
 def letters(number: int) -> str:
-    """How the children of a batch are told apart: A, B, … Z, AA, AB, … from 1."""
-    said = ""
+    """The name of the nth child of a batch, from 1: A, B, … Z, AA, AB and so on."""
+    name = ""
     while number > 0:
         number, place = divmod(number - 1, 26)
-        said = chr(ord("A") + place) + said
-    return said
+        name = chr(ord("A") + place) + name
+    return name
 
 
 def branch_of(context: Context, task: Task) -> str:
-    """The branch of its newest run that has one, or the one that was asked for."""
+    """The branch of its newest run with a branch, or else the branch that the task asks for."""
     runs = reversed(context.store.runs(task.id))
     made = next((r.workspace.branch for r in runs if r.workspace and r.workspace.branch), "")
     return made or task.spec.branch
@@ -65,7 +65,7 @@ def branch_of(context: Context, task: Task) -> str:
 def _named(context: Context, wanted: str, project: str) -> Task | None:
     going = _tasks(context, ACTIVE)
     named = [t for t in going if _is(context, t, wanted)]
-    if len(named) > 1:  # of those that asked for it, the one that got it
+    if len(named) > 1:  # several asked for the branch: the one that got it
         named = [t for t in named if branch_of(context, t) == wanted] or named
     if found := _one(wanted, named, project):
         return found
@@ -80,8 +80,8 @@ def _named(context: Context, wanted: str, project: str) -> Task | None:
 
 def _numbered(context: Context, wanted: str, project: str) -> Task | None:
     """`fix-A2` is the second of the batch `fix-A`, `fix-B`, … where no branch has that name."""
-    said = _NTH.fullmatch(wanted)
-    return _named(context, f"{said[1]}-{letters(int(said[2]))}", project) if said else None
+    match = _NTH.fullmatch(wanted)
+    return _named(context, f"{match[1]}-{letters(int(match[2]))}", project) if match else None
 
 
 def _tasks(context: Context, states: tuple[str, ...]) -> list[Task]:
@@ -98,7 +98,7 @@ def _is(context: Context, task: Task, wanted: str) -> bool:
 
 
 def _may_be(task: Task, wanted: str) -> bool:
-    """Whether it is worth reading the runs: only names like its own can be its branches."""
+    """Whether to read its runs: their branches always begin like the one that the task asks for."""
     asked = task.spec.branch
     if asked:
         return wanted.startswith(asked) and bool(_GIVEN.fullmatch(wanted[len(asked) :]))
@@ -132,7 +132,7 @@ def _one(wanted: str, found: list[Task], project: str) -> Task | None:
 
 
 def _newest(wanted: str, found: list[Task], project: str) -> Task | None:
-    """One branch of one repository has one last owner; in several repositories it is ambiguous."""
+    """The newest task with this branch; ambiguous when several projects have one."""
     last: dict[str, Task] = {}
     for task in found:  # newest first
         last.setdefault(task.project, task)

@@ -1,4 +1,4 @@
-"""What operations on the things that a team keeps have in common."""
+"""What operations on the entries of a team have in common."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LEADS = frozenset({Role.COORDINATOR, Role.TEAM_LEAD})
 
 
 def the_team(context: Context, team: str, permission: Permission) -> str:
-    """The one named, if the actor may do this there; else the actor's own."""
+    """The named team, or the actor's own when empty; raise unless the actor may do this there."""
     wanted = clean_text("team", team.strip(), most=MOST_NAME) or context.actor.team
     allow(context.actor, permission, team=wanted)
     return wanted
 
 
 def must_be_self(context: Context, name: str) -> None:
-    """Who says something is known by the token; a request that names another is refused."""
+    """Refuse a request that names another sender: the sender is known by the token."""
     if name and name != context.actor.name:
         raise Forbidden(
             f"{context.actor.name} cannot speak as {name[:60]}.",
@@ -36,7 +36,7 @@ def must_be_self(context: Context, name: str) -> None:
 
 
 def must_own(context: Context, owner: str) -> None:
-    """What is somebody's, only they and who leads the team may look at."""
+    """Raise unless the actor is the owner or leads the team."""
     if owner != context.actor.name and context.actor.role not in LEADS:
         raise Forbidden(f"That is {owner[:60]}'s.", fix="Ask a team-lead.")
 
@@ -48,14 +48,14 @@ def a_name(what: str, name: str) -> str:
 def new_entry(
     context: Context, kind: EntryKind, *, team: str, key: str, owner: str, **given: Any
 ) -> Entry:
-    """`key` empty: its id."""
+    """A new entry, not written yet. Empty `key`: its id."""
     entry_id = context.store.new_id("e")
     at = context.store.now()
     return Entry(entry_id, 0, kind, team, key or entry_id, owner, at, **given)
 
 
 def keep(context: Context, entry: Entry, kind: Kind) -> Entry:
-    """Write the entry with its event, which names it only: every team can hear of events."""
+    """Write the entry and its event, which has only the entry's id: every team can read events."""
     event = context.event(kind, "", entry=entry.id, team=entry.team)
     written = context.commit([Put(entry)], event)[0]
     assert isinstance(written, Entry)

@@ -1,4 +1,4 @@
-"""One way from what somebody typed to the thing that is meant."""
+"""From a name in a request to the task, run or question that it means; and checks of texts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 LIST = "`fleet tasks --all` lists them."
-MOST = 10_000  # of anything, in one reply
-PAGE = 200  # rows in one reply of a server: whoever wants more asks again
+MOST = 10_000  # rows in one reply
+PAGE = 200  # rows in one reply of a server; a client asks again for more
 _TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
 _BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
 _MESSAGE = re.compile(r"m-[0-9]{1,18}")
 
 
 def is_task_name(name: str) -> bool:
-    """It means a task, whatever branch is called so."""
+    """Whether the name means a task, even if a branch has the same name."""
     return _TASK.fullmatch(name) is not None
 
 
 def the_task(context: Context, name: str, permission: Permission) -> Task:
-    """By id (`t-31`, `31`), by one of its runs (`t-31.2`) or its branch; the actor's own if empty."""
+    """By id (`t-31`, `31`), one of its runs (`t-31.2`) or its branch; empty: the actor's own."""
     wanted = name.strip() or context.actor.task
     if not wanted:
         raise BadInput("Which task?", fix=LIST)
@@ -103,14 +103,14 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
 
 
 def number_of_message(name: str) -> int:
-    """By which messages are in order."""
+    """The number in a message's id, by which messages are ordered."""
     if not _MESSAGE.fullmatch(name):
         raise BadInput(f"'{name[:60]}' is not the id of a message.", fix="One is like m-12.")
     return int(name.removeprefix("m-"))
 
 
 def team_in_view(context: Context, team: str = "") -> str:
-    """The team whose tasks the actor is shown; empty: all, which a coordinator may see."""
+    """The team whose tasks the actor may see; empty: all teams, for a coordinator."""
     if team:
         allow(context.actor, Permission.READ, team=team)
         return team
@@ -118,7 +118,7 @@ def team_in_view(context: Context, team: str = "") -> str:
 
 
 def clean_text(what: str, text: str, *, most: int) -> str:
-    """Refuse what could not be shown or stored as it is."""
+    """The text; raise `BadInput` when it could not be stored, or is too long."""
     if _BROKEN.search(text):
         raise BadInput(f"The {what} is not valid text.", fix="Give it as UTF-8, without NUL.")
     if len(text) > most:
@@ -130,7 +130,7 @@ def clean_text(what: str, text: str, *, most: int) -> str:
 
 
 def some_text(what: str, text: str, *, most: int, example: str = "Say something.") -> str:
-    """Clean, and not empty; `example` is the fix for one that is."""
+    """Like `clean_text`, and not empty; `example` is the fix for an empty text."""
     text = clean_text(what, text.strip(), most=most)
     if not text:
         raise BadInput(f"The {what} is empty.", fix=example)
@@ -138,7 +138,7 @@ def some_text(what: str, text: str, *, most: int, example: str = "Say something.
 
 
 def cursor_of(row: object) -> str:
-    """What the `before` of the next page is, after this row."""
+    """The `before` of the next page, when this row is the last of a page."""
     return str(getattr(row, "id", "") or getattr(row, "task", ""))
 
 

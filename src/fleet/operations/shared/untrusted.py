@@ -1,4 +1,4 @@
-"""What comes from strangers, as values that every store and every program takes alike."""
+"""Values from remote callers: only those that every store and program can hold."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fleet.operations.shared.names import clean_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LARGEST = 1 << 63  # no whole number that a store holds is beyond
-DEEPEST = 32  # things within things
+LARGEST = 1 << 63  # integers in a store have 64 bits
+DEEPEST = 32  # levels of nested lists and objects
 
 
-def check_plain(said: object) -> None:
-    """Raise `BadInput` for what no store keeps: NUL, half characters, numbers without end."""
-    level = [said]
+def check_plain(value: object) -> None:
+    """Raise `BadInput` for what a store cannot keep: NUL, lone surrogates, huge numbers."""
+    level = [value]
     for _ in range(DEEPEST):
         if not level:
             return
-        level = [inner for value in level for inner in _inside(value)]
+        level = [inner for outer in level for inner in _inside(outer)]
     raise BadInput(f"It is nested over {DEEPEST} deep.", fix="Flatten it.", code="too_deep")
 
 
@@ -53,18 +53,18 @@ def _is_text(value: str) -> bool:
 
 
 def json_object(what: str, text: str, *, most: int, example: str) -> dict[str, Any]:
-    """Raise `BadInput` unless it is a JSON object; `example` is one."""
+    """The JSON object in a text; raise `BadInput` when it is not one. `example` shows one."""
     fix = f"For example: {example}"
     try:
-        held = json.loads(
+        value = json.loads(
             clean_text(what, text, most=most), parse_constant=_no_number, parse_float=_finite
         )
     except (ValueError, RecursionError):
-        held = None
-    if not isinstance(held, dict):
+        value = None
+    if not isinstance(value, dict):
         raise BadInput(f"The {what} is not a JSON object.", fix=fix)
-    check_plain(held)
-    return held
+    check_plain(value)
+    return value
 
 
 def _finite(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Who does a task by hand. No run of a task that somebody has is started."""
+"""Assign a task to a member who does it by hand. An assigned task gets no run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ MOST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class AssignTask(Request[TaskRow]):
-    """Empty `assignee`: nobody; with `claim`: whoever asks, if nobody else has it.
+    """Empty `assignee`: no one; with `claim`: the caller, unless another member has the task.
 
-    `fresh`: not if they have it already, either: of two that ask under one name, one gets it.
+    `fresh`: refused also when the caller has it already, so that of two programs under one name
+    only one gets it.
     """
 
     task: str
@@ -47,7 +48,7 @@ def assign(context: Context, request: AssignTask) -> TaskRow:
 
 
 def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
-    """Compare and swap: only an open task that nobody has, or that `name` has already."""
+    """Compare and swap: only an open task that no one has, or that `name` has already."""
     own = name == context.actor.name
     task = the_task(context, request.task, Permission.CLAIM if own else Permission.ASSIGN)
     if _has(context, task):
@@ -68,7 +69,7 @@ def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
 
 
 def must_be_theirs(context: Context, task: Task) -> None:
-    """Raise unless it is nobody's, the actor's own, of their making, or they may assign tasks."""
+    """Raise unless it has no assignee, or is the actor's, or the actor added it or may assign."""
     known = {"", context.actor.name}
     mine = task.spec.assignee in known or task.author in known or _has(context, task)
     if not mine and Permission.ASSIGN not in GRANTS[context.actor.role]:
@@ -104,7 +105,7 @@ def _must_be_open(task: Task) -> None:
 def _given(context: Context, task: Task, name: str) -> TaskRow:
     if task.spec.assignee == name:
         return rows(context, [task])[0]
-    if context.run is not None and not name:  # it would get a run
+    if context.run is not None and not name:  # without an assignee it would get a run
         check_depth(task.depth, context.world("").settings.max_depth)
     changed = replace(task, spec=replace(task.spec, assignee=name))
     return write_task(context, changed, Kind.TASK_ASSIGNED, assignee=name)

@@ -25,8 +25,8 @@ GOING = (str(TaskState.RUNNING),)
 class AgentRow:
     """`batch` is the task that it is part of; `terminal`: people can attach to it.
 
-    `depth`: how many agents are between the people and whoever asked for it. `session`: the
-    conversation that it is in, as its program calls it.
+    `depth`: how many agents are between a person and this one. `session`: its program's own id
+    for the conversation.
     """
 
     task: str
@@ -52,9 +52,9 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class ListAgents(Request[tuple[AgentRow, ...]]):
-    """Those at work; `all`: those that have ended too. Of one project, or of every one.
+    """The agents at work, newest first; `all`: also those that have ended.
 
-    Newest first. `before`: a page on, after that task.
+    Empty `project`: of every project. `before`: the last task of the page before.
     """
 
     project: str = ""
@@ -98,12 +98,12 @@ def _is_agent(task: Task, request: ListAgents) -> bool:
 
 
 def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -> AgentRow:
-    place = run.workspace if run else None
+    workspace = run.workspace if run else None
     usage = run.outcome.usage if run and run.outcome else progress.usage if progress else None
     return AgentRow(
         task=row.id,
         run=run.id if run else "",
-        branch=place.branch if place and place.branch else task.spec.branch,
+        branch=workspace.branch if workspace and workspace.branch else task.spec.branch,
         title=row.title,
         status=row.status,
         coder=row.coder,
@@ -112,7 +112,7 @@ def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -
         batch=task.parent,
         project=row.project,
         host=run.host if run else "",
-        path=place.path if place else "",
+        path=workspace.path if workspace else "",
         started_at=run.started_at or None if run else None,
         ended_at=run.ended_at or None if run else None,
         last=row.run.last if row.run else "",
@@ -124,7 +124,7 @@ def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -
 
 
 def _kept(task: Task) -> str:
-    """The conversation that its next run goes on with."""
+    """The conversation that its next run will continue."""
     return task.tally.checkpoint.session if task.tally.checkpoint else ""
 
 

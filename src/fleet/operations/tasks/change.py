@@ -1,4 +1,4 @@
-"""Tasks: added, and changed."""
+"""Add a task; cancel, retry, close, pause and resume it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ MOST_AFTER = 1000
 
 @dataclass(frozen=True, slots=True)
 class AddTask(Request[TaskRow]):
-    """`after`: it waits for these. `join` (all, any): it is its children and never runs itself.
+    """`after`: the tasks that it waits for.
 
-    `project`: the directory it is about; not said, the one of whoever asks, or of the server.
+    `join` (all, any): it consists of its children and never runs itself. `project`: the directory
+    that it is about; empty: the caller's, or the server's.
     """
 
     title: str
@@ -74,7 +75,7 @@ class PauseTask(Request[TaskRow]):
 
 @dataclass(frozen=True, slots=True)
 class ResumeTask(Request[TaskRow]):
-    """Also one that waits for a limit, or that asks because its budget is spent: it gets more."""
+    """Also lifts a rate limit that it waits for, and grants its budget again when that is spent."""
 
     task: str
 
@@ -85,7 +86,7 @@ def add(context: Context, request: AddTask) -> TaskRow:
 
 
 def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
-    """As it is asked for; it is not written yet."""
+    """The task that the request asks for, not written yet."""
     one_line = " ".join(request.title.split())
     title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
     prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
@@ -94,11 +95,14 @@ def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
     project = request.project or context.project
     check_spec(request.spec, context.world(project))
     if len(request.after) > MOST_AFTER:
-        raise BadInput(f"It waits for over {MOST_AFTER} tasks.", fix="Make one task of some.")
+        raise BadInput(
+            f"A task can wait for at most {MOST_AFTER} others.",
+            fix="Group some of them under one parent task.",
+        )
     after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
     parent, join = _parent(context, request.parent), _join(request.join)
     depth = _depth(context, request, depth)
-    return Task(  # its id only now: one that is refused uses up none
+    return Task(  # the id is made last, so that a refused task uses up none
         id=context.store.new_id("t"),
         version=0,
         state=TaskState.OPEN,
@@ -117,10 +121,10 @@ def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
     )
 
 
-def _depth(context: Context, request: AddTask, said: int) -> int:
-    """Checked where a run would be started."""
+def _depth(context: Context, request: AddTask, least: int) -> int:
+    """Its depth, which is limited only for a task that will have runs."""
     by = context.store.task(context.run.task) if context.run else None
-    depth = depth_of(by, said)
+    depth = depth_of(by, least)
     if depth and not request.join and not request.spec.assignee:
         check_depth(depth, context.world("").settings.max_depth)
     return depth
@@ -188,7 +192,7 @@ def close(context: Context, request: CloseTask) -> TaskRow:
 
 
 def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
-    """Its agent's word that it is done: the task is settled once, when the run has ended."""
+    """Its own agent says that it is done; the task is settled when the run has ended."""
     event = context.event(Kind.RUN_CLOSED, task.id, why=why)
     context.commit([Put(replace(run, closed=why)), Same(task)], event)
     return rows(context, [task])[0]
@@ -206,17 +210,17 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
     if not task.paused:
         _must_be_going(task)
-    held = [*_parked(context, task), *_budget_question(context, task)]
-    if not task.paused and not task.tally.not_before and not held:
+    changes = [*_parked(context, task), *_budget_question(context, task)]
+    if not task.paused and not task.tally.not_before and not changes:
         return rows(context, [task])[0]
-    if any(isinstance(change.record, Message) for change in held):
+    if any(isinstance(change.record, Message) for change in changes):
         task = rules.grant(task)
     resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0))
-    return write_task(context, resumed, Kind.TASK_RESUMED, held)
+    return write_task(context, resumed, Kind.TASK_RESUMED, changes)
 
 
 def _parked(context: Context, task: Task) -> list[Change]:
-    """Whoever lets it start now means the credential that it waits for, too."""
+    """End the rate limit of the credential that it waits for: resuming means that, too."""
     try:
         name = credential(choice_of(task, context.world(task.project)))
     except FleetError:
@@ -226,7 +230,7 @@ def _parked(context: Context, task: Task) -> list[Change]:
 
 
 def _budget_question(context: Context, task: Task) -> list[Change]:
-    """That its budget is spent, answered by letting it go on."""
+    """Close the question that the supervisor asked when the budget was spent."""
     now = context.store.now()
     return [
         Put(delivered(m, at=now))
@@ -240,7 +244,7 @@ def _must_be_going(task: Task) -> None:
         raise Refused(f"{task.id} is made of other tasks.", fix="Pause or resume those.")
     if task.state not in {TaskState.OPEN, TaskState.RUNNING}:
         raise Refused(
-            f"{task.id} is {task.state}, so nothing of it is to start.",
+            f"{task.id} is {task.state}, so it can be neither paused nor resumed.",
             fix=f"`fleet retry {task.id}` opens it again.",
             code="ended",
         )

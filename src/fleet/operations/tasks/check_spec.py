@@ -1,4 +1,4 @@
-"""What may be asked for in a task's `Spec`: what could never start is refused when it is added."""
+"""Check a task's `Spec` when it is added: refuse what could never start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST = 200
 MOST_LABELS = 50
-NO_BRANCH = re.compile(  # what git refuses in the name of a branch
+NO_BRANCH = re.compile(  # what git refuses in a branch name
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(^|/)\.|\.lock(/|$)|^[-/]|[/.]$|^@$|^HEAD$"
 )
 
@@ -33,18 +33,21 @@ def check_spec(spec: Spec, world: World[Chosen]) -> None:
         )
     for what in ("agent", "coder", "model", "base", "branch"):
         clean_text(what, getattr(spec, what), most=MOST)
-    for what in ("agent", "coder", "model"):  # they become words of a command line
+    for what in ("agent", "coder", "model"):  # they become arguments of a command
         if getattr(spec, what).startswith("-"):
-            raise BadInput(f"'{getattr(spec, what)[:60]}' is no {what}.", fix="It begins with '-'.")
+            raise BadInput(
+                f"'{getattr(spec, what)[:60]}' is not a valid {what}.",
+                fix="A name cannot begin with '-'.",
+            )
     if "\0" in spec.cwd:
-        raise BadInput("The directory's name is not one.", fix="Give it without NUL.")
+        raise BadInput("The directory name contains a NUL byte.", fix="Give it without NUL.")
     _check_labels(spec.labels)
     if spec.mode not in set(Mode):
         known = ", ".join(mode for mode in Mode if mode)
-        raise BadInput(f"'{spec.mode}' is not a way to start.", fix=f"There are: {known}.")
+        raise BadInput(f"'{spec.mode}' is not a mode.", fix=f"Modes: {known}.")
     if spec.branch and NO_BRANCH.search(spec.branch):
         raise BadInput(
-            f"'{spec.branch}' cannot be the name of a branch.",
+            f"'{spec.branch}' is not a valid branch name.",
             fix="Use letters, digits, '-', '_' and '/'.",
         )
     if spec.base.startswith("-"):
@@ -60,7 +63,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
 
 
 def _check_choice(spec: Spec, world: World[Chosen]) -> None:
-    """Its agent and coder are there; what the settings say may change until it starts."""
+    """Raise unless its agent and coder exist. Defaults of the settings are checked at the start."""
     if spec.coder:
         world.fleet.check_coder(spec.coder)
     agent, choice = choose(spec, world.fleet, Defaults(world.settings.coder, world.settings.model))

@@ -1,4 +1,4 @@
-"""Writing a task: with its parents, which follow it, and the words that no run will hear any more."""
+"""Write a task with its parents, and refuse messages that no run of it will receive any more."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ OVER = {TaskState.CANCELLED, TaskState.DONE}
 def write_task(
     context: Context, task: Task, kind: Kind, more: Iterable[Change] = (), **data: str
 ) -> TaskRow:
-    """The task, its parents and the fact, in one commit; the task as people see it then."""
+    """Write the task, its parents and the event in one commit; return the task's row."""
     event = context.event(kind, task.id, **data)
     parents = parent_changes(context.store, task, now=event.at)
     unheard = refused_words(context.store, task, now=event.at)
     written = context.commit([Put(task), *more, *parents, *unheard], event)[0]
     assert isinstance(written, Task)
-    return rows(context, [written], None if task.version else {})[0]  # a new one asks nothing
+    return rows(context, [written], None if task.version else {})[0]  # a new task has no questions
 
 
 @contextmanager
 def decided(task: Task) -> Iterator[None]:
-    """What the rules refuse without saying what next leads to the task's own page."""
+    """Give a refusal of the rules that has no fix the fix `fleet show`."""
     try:
         yield
     except Refused as error:
@@ -46,14 +46,14 @@ def decided(task: Task) -> Iterator[None]:
 
 
 def children(store: Store, task: Task) -> list[Task]:
-    """Those it is made of, oldest first."""
+    """Its children, oldest first."""
     if task.join is None:
         return []
     return store.tasks(TaskQuery(parent=task.id, limit=MAX_CHILDREN, oldest_first=True))
 
 
 def parent_changes(store: Store, child: Task, *, now: int) -> list[Change]:
-    """Every parent is written, also one that stays as it is: two last children must meet there."""
+    """Write every parent, even an unchanged one: two children that end at once must conflict."""
     changes: list[Change] = []
     while child.parent:
         parent = store.task(child.parent)
@@ -64,10 +64,10 @@ def parent_changes(store: Store, child: Task, *, now: int) -> list[Change]:
 
 
 def refused_words(store: Store, task: Task, *, now: int) -> list[Change]:
-    """Words that no run will hear, for the task has ended; a failed one may be tried again."""
+    """Refuse undelivered messages when the task is over. A failed task may be tried again."""
     if task.state not in OVER:
         return []
-    why = f"{task.id} was {task.state} before anybody heard it."
+    why = f"{task.id} was {task.state} before a run received it."
     return [
         Put(refused(m, why, at=now))
         for m in store.messages(task.id)

@@ -34,7 +34,7 @@ class RemoveDependency(Request[TaskRow]):
 
 
 def needed(context: Context, name: str) -> Task:
-    """The task of that name, if another can wait for it."""
+    """The task of that name; raise unless another task can wait for it."""
     try:
         need = the_task(context, name, Permission.READ)
     except NotFound as error:
@@ -57,19 +57,21 @@ def depend(context: Context, request: AddDependency) -> TaskRow:
     seen = {need.id: need}
 
     def needs_of(task_id: str) -> tuple[str, ...]:
-        held = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
-        if held is None:
+        found = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
+        if found is None:
             return ()
-        seen[task_id] = held
-        return held.after
+        seen[task_id] = found
+        return found.after
 
     try:
         changed = rules.depend(task, need.id, needs_of)
     except BadInput as error:
         first, then, *_ = rules.find_path(need.id, task.id, needs_of)
-        error.fix = f"`fleet dep rm {first} {then}` would make room for it."
+        error.fix = f"`fleet dep rm {first} {then}` breaks the circle."
         raise
-    same = [Same(t) for t in seen.values() if t.id != task.id]  # or two could make a circle
+    same = [
+        Same(t) for t in seen.values() if t.id != task.id
+    ]  # else two commits at once could make a circle
     return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need.id)
 
 

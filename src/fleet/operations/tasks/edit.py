@@ -1,4 +1,4 @@
-"""What a task says, changed after it was added."""
+"""Change the title, prompt or priority of a task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditTask(Request[TaskRow]):
-    """What is null stays as it is. A run that is going keeps the prompt that it was given."""
+    """A field that is null stays as it is. A live run keeps the prompt that it was given."""
 
     task: str
     title: str | None = None

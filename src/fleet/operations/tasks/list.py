@@ -22,7 +22,10 @@ LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Request[tuple[TaskRow, ...]]):
-    """`all`: ended ones too. `statuses` are states, or what a list shows. `before`: a page on."""
+    """`all`: ended tasks too. `statuses`: states, or statuses as a list shows them.
+
+    `before`: the last task of the page before.
+    """
 
     project: str = ""
     team: str = ""
@@ -34,7 +37,7 @@ class ListTasks(Request[tuple[TaskRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadyTasks(Request[tuple[TaskRow, ...]]):
-    """In the order in which they start. `before`: a page on, after that task."""
+    """In the order in which they start. `before`: the last task of the page before."""
 
     limit: int = 50
     before: str = ""
@@ -71,13 +74,13 @@ def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
 def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
     limit, team = how_many(request.limit), team_in_view(context)
     last = the_task(context, request.before, Permission.READ) if request.before else None
-    asked = limit
+    size = limit
     while True:  # other teams' tasks, and earlier pages, come first
-        found = context.store.candidates(now=context.store.now(), limit=asked)
+        found = context.store.candidates(now=context.store.now(), limit=size)
         mine = [t for t in found if team in {"", t.team} and (not last or _turn(t) > _turn(last))]
-        if len(mine) >= limit or len(found) < asked:
+        if len(mine) >= limit or len(found) < size:
             return tuple(rows(context, mine[:limit]))
-        asked *= 4
+        size *= 4
 
 
 def _turn(task: Task) -> tuple[int, int, int]:

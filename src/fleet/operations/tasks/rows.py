@@ -1,4 +1,4 @@
-"""Tasks as a list shows them. What is shown is derived here, and never stored."""
+"""Tasks as a list shows them. The status is computed here, and never stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fleet.ports import Chosen, Store, World
 
 MOST_QUESTIONS = 100_000
-HELD = {  # by what holds an open task, most telling first
+HELD = {  # the status of an open task by the reason why it waits; the first reason counts
     "asking": "asking",
     "paused": "paused",
     "assigned": "assigned",
@@ -32,7 +32,7 @@ HELD = {  # by what holds an open task, most telling first
     "postponed": "postponed",
     "children": "children",
 }
-STATE_OF = {  # of every status that is shown, and of the states themselves
+STATE_OF = {  # the state behind every status that is shown, and of the states themselves
     **{str(state): state for state in TaskState},
     **dict.fromkeys(("ready", *HELD.values()), TaskState.OPEN),
     **dict.fromkeys(("starting", "stopping"), TaskState.RUNNING),
@@ -43,7 +43,7 @@ STATE_OF = {  # of every status that is shown, and of the states themselves
 class UsageRow:
     """Tokens, and the cost in millionths of a dollar. `context` is the size of the newest prompt.
 
-    `estimated`: its program does not say that, and it was reckoned from what it printed.
+    `estimated`: its program does not report it, so it is estimated from the transcript.
     """
 
     input: int = 0
@@ -56,7 +56,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """A task's newest run, as far as a list shows it."""
+    """What a list shows of a task's newest run."""
 
     id: str
     started_at: int | None
@@ -70,7 +70,7 @@ class RunNow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """`given`: which of agent, coder and model the task itself asked for."""
+    """`given`: which of agent, coder and model the task itself names."""
 
     id: str
     title: str
@@ -92,9 +92,9 @@ class TaskRow:
 def rows(
     context: Context, tasks: Sequence[Task], asking: Mapping[str, list[Message]] | None = None
 ) -> list[TaskRow]:
-    """All that a list needs. Only ended runs are read one by one.
+    """The rows of a list. Only ended runs are read one by one.
 
-    `asking`: the open questions of these tasks, where they are known.
+    `asking`: the open questions of these tasks, if the caller has them.
     """
     store = context.store
     needs = store.tasks_by_id(sorted({n for t in tasks for n in t.after}))
@@ -154,7 +154,7 @@ def _row(
 
 
 def _world(context: Context, project: str) -> World[Chosen] | None:
-    """None when it is gone or broken, which is no reason not to list its tasks."""
+    """None when its settings are missing or wrong: its tasks are listed all the same."""
     try:
         return context.world(project)
     except FleetError:
@@ -167,7 +167,7 @@ def _who(
     world: World[Chosen] | None,
     known: dict[tuple[str, str, str, str], Choice],
 ) -> Choice:
-    """Who does it or did it last; of an open task, who would do it now."""
+    """Who does the task or did it last; for an open task, who would do it now."""
     if run is not None and task.state is not TaskState.OPEN:
         return run.choice
     spec = task.spec
@@ -181,7 +181,7 @@ def _who(
 
 
 def choice_of(task: Task, world: World[Chosen]) -> Choice:
-    """Raise `NotFound` when the agent or coder it names does not exist."""
+    """Raise `NotFound` when the task names an agent or a coder that does not exist."""
     defaults = Defaults(world.settings.coder, world.settings.model)
     return choose(task.spec, world.fleet, defaults)[1]
 

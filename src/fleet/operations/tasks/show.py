@@ -10,7 +10,10 @@ from fleet.domain.choice import model_slots
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
 from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits, within_parent
-from fleet.domain.task import Mode, Spec  # whoever decodes a reply reads its types
+from fleet.domain.task import (
+    Mode,
+    Spec,
+)  # imported at run time: a client reads the types of a reply
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.rows import MessageRow, message_row
 from fleet.operations.shared.names import the_task
@@ -52,9 +55,9 @@ class WaitRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """`spec` is what was asked for; empty and zero in it mean: as the settings say.
+    """`spec` is what the task asks for; empty and zero in it mean: as the settings say.
 
-    `updated_at`: of the last event about it.
+    `updated_at`: when the last event about it happened.
     """
 
     task: TaskRow
@@ -84,9 +87,9 @@ def show(context: Context, request: ShowTask) -> TaskDetail:
     needs = store.tasks_by_id(task.after)
     messages = store.messages(task.id)
     latest = store.events(task=task.id, limit=1, newest=True)
-    held = waits(task, [needs[n] for n in task.after if n in needs], messages, now=store.now())
+    reasons = waits(task, [needs[n] for n in task.after if n in needs], messages, now=store.now())
     if row.status == "ready":
-        held = _no_room(context, task)
+        reasons = _no_room(context, task)
     return TaskDetail(
         task=row,
         prompt=task.prompt,
@@ -96,7 +99,7 @@ def show(context: Context, request: ShowTask) -> TaskDetail:
         children=tuple(child.id for child in children(store, task)),
         after=task.after,
         needed_by=tuple(store.dependents(task.id)),
-        waits=tuple(WaitRow(w.code, w.why, w.fix) for w in held),
+        waits=tuple(WaitRow(w.code, w.why, w.fix) for w in reasons),
         runs=tuple(_run_row(r) for r in store.runs(task.id)),
         messages=tuple(message_row(m) for m in messages),
         failures=task.tally.failures,
@@ -106,7 +109,7 @@ def show(context: Context, request: ShowTask) -> TaskDetail:
 
 
 def _run_row(run: Run) -> RunRow:
-    outcome, place = run.outcome, run.workspace
+    outcome, workspace = run.outcome, run.workspace
     return RunRow(
         id=run.id,
         state=run.state,
@@ -114,8 +117,8 @@ def _run_row(run: Run) -> RunRow:
         model=run.choice.model,
         node=run.choice.node,
         host=run.host,
-        branch=place.branch if place else "",
-        path=place.path if place else "",
+        branch=workspace.branch if workspace else "",
+        path=workspace.path if workspace else "",
         claimed_at=run.claimed_at,
         started_at=run.started_at or None,
         ended_at=run.ended_at or None,
@@ -126,7 +129,7 @@ def _run_row(run: Run) -> RunRow:
 
 
 def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
-    """What keeps a task that nothing holds from starting on the hosts that there are."""
+    """What keeps a ready task from starting: missing capacity, or wrong settings."""
     try:
         world = context.world(task.project)
         task = replace(task, spec=context.edited(task))
@@ -147,7 +150,7 @@ def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
 
 
 def _down(hosts: Iterable[Host], now: int) -> dict[str, str]:
-    """The nodes that no host which is up can reach, and why."""
+    """The nodes that no live host can reach, and why."""
     views = [dict(_seen(line) for line in h.down) for h in hosts if h.lease_until > now]
     if not views:
         return {}

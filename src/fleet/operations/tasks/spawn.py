@@ -1,4 +1,4 @@
-"""Agents that are asked for by a handle: tasks that go through the queue and its limits."""
+"""Spawn an agent under a handle: a task that goes through the queue and its limits."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SESSION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 class SpawnAgent(Request[TaskRow]):
     """`handle` names its branch. It starts when there is room, in a worktree of its own.
 
-    `session`: the conversation that it goes on with. `terminal`: people can attach to it.
-    Without a handle its branch is called as its task is. `role`: what it may do in the team, no
-    more than who asks. `kind`: an agent that is declared, or a role; any other is a label.
-    `depth` counts where it is more than what is known.
+    `session`: the conversation that it continues. `terminal`: people can attach to it.
+    Without a handle its branch is named after its task. `role`: its role in the team, which may do
+    no more than the caller's. `kind`: a declared agent, or a role; anything else becomes a label.
+    `depth` counts only if it is larger than the depth that follows from the caller.
     """
 
     handle: str
@@ -87,11 +87,11 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
 
 
 def _handle(name: str) -> str:
-    """What is said to `t-3` is for the task of that number, whatever its branch is called."""
+    """Refuse a handle that looks like a task's id: messages to `t-3` go to the task t-3."""
     handle = clean_text("handle", name.strip(), most=MOST_TITLE)
     if is_id(handle):
         raise BadInput(
-            f"'{handle}' would be taken for a task's number.", fix="Name it by what it is to do."
+            f"The handle '{handle}' looks like a task's id.", fix="Name it by what it is to do."
         )
     return handle
 
@@ -106,24 +106,25 @@ def _who(context: Context, request: SpawnAgent, project: str) -> tuple[str, str]
 
 
 def _must_be_free(context: Context, handle: str, project: str, team: str) -> None:
-    """Of two agents at work under one name nobody could say which they mean."""
+    """Refuse a handle that a live agent has already: a name must mean one agent."""
     if not handle:
         return
     query = TaskQuery(states=ACTIVE, project=project, team=team, limit=MOST)
     taken = (t for t in context.store.tasks(query) if t.spec.branch == handle)
-    if (held := next(taken, None)) is not None:
+    if (other := next(taken, None)) is not None:
         raise Refused(
-            f"{held.id} is '{handle[:60]}' already, and has not ended.",
-            fix=f"Use another handle, or dismiss {held.id} first.",
+            f"{other.id} is '{handle[:60]}' already, and has not ended.",
+            fix=f"Use another handle, or dismiss {other.id} first.",
             code="taken",
         )
 
 
 def _session(name: str) -> str:
-    """It becomes a word of a command line, and part of a path."""
+    """Checked, because it becomes an argument of a command and part of a path."""
     if name and not SESSION.fullmatch(name):
         raise BadInput(
-            "The session's name is not one.", fix="Letters, digits, '.', '_' and '-'; 200 at most."
+            "The session name is not valid.",
+            fix="Use at most 200 letters, digits, '.', '_' and '-'.",
         )
     return name
 

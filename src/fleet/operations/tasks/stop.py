@@ -1,4 +1,4 @@
-"""Ending the agents of one host, which is no failure of any task."""
+"""Stop all runs of one host. Their tasks do not fail by that."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class StopRuns(Request[tuple[Stopping, ...]]):
-    """Every run of this host is to end; their tasks go on when there is a supervisor again."""
+    """Every run of this host ends; their tasks go on when a supervisor runs again."""
 
     host: str
 
 
 def stop(context: Context, request: StopRuns) -> tuple[Stopping, ...]:
-    """All in one commit. One that somebody has cancelled stays so."""
+    """All in one commit. A run that is being cancelled or stopped already stays so."""
     live = context.store.live_runs(host=request.host)
     fresh = [run for run in live if not run.wanted]
     if fresh:

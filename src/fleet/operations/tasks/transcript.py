@@ -1,4 +1,4 @@
-"""Runs: what they said."""
+"""Read the transcript of a run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReadTranscript(Request[Spoken]):
 def read(context: Context, request: ReadTranscript) -> Spoken:
     if request.offset < 0 or not 1 <= request.limit <= MOST:
         raise BadInput(
-            f"There is nothing to read at {request.offset}, {request.limit} bytes long.",
+            f"Cannot read {request.limit} bytes at offset {request.offset}.",
             fix=f"Start at 0 or later, and read 1 to {MOST} bytes.",
         )
     run = the_run(context, request.name, Permission.READ)

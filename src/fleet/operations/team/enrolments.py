@@ -1,4 +1,4 @@
-"""Secrets that somebody is given to make themselves known: each is exchanged for tokens."""
+"""Enrolment secrets: a coordinator hands one out, and it is exchanged for tokens."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 
 DAY = 86400
 PREFIX = "enrol-"
-AUTH = Actor("auth", Role.COORDINATOR)  # whoever exchanges a secret is nobody yet
+AUTH = Actor("auth", Role.COORDINATOR)  # acts for a caller who has only a secret, no token yet
 FIX = "`fleet token enrol` makes one, where the server runs."
 RESERVED = frozenset({SUPERVISOR, AUTH.name})
-_NAME = re.compile(r"(?!t-[0-9]+$)[A-Za-z0-9_-]{1,50}")  # a task's agents are written to by its id
+_NAME = re.compile(
+    r"(?!t-[0-9]+$)[A-Za-z0-9_-]{1,50}"
+)  # `t-3` is reserved: messages to it go to the agent of that task
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRow:
-    """`secret` is said once, when it is made. `name`: it is good for that one alone."""
+    """`secret` is shown once, when it is made. With a `name` it can enrol only that name."""
 
     id: str
     role: str
@@ -47,7 +49,7 @@ class EnrolmentRow:
 
 @dataclass(frozen=True, slots=True)
 class EnrolledRow:
-    """`uid` is who they are to other programs; `until` is when the token is over."""
+    """`uid` identifies the member to other programs; `until` is when the token expires."""
 
     uid: str
     name: str
@@ -59,7 +61,7 @@ class EnrolledRow:
 
 @dataclass(frozen=True, slots=True)
 class CreateEnrolment(Request[EnrolmentRow]):
-    """A secret with which somebody may become a `role` of a `team`, or less."""
+    """A secret that enrols members of a `team` with this `role`, or one that may do less."""
 
     role: str = "worker"
     team: str = ""
@@ -69,7 +71,7 @@ class CreateEnrolment(Request[EnrolmentRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListEnrolments(Request[tuple[EnrolmentRow, ...]]):
-    """Newest first; `all`: also those that are over or revoked. `before`: the id of one."""
+    """Newest first; `all`: also expired and revoked ones. `before`: the last id of the page before."""
 
     all: bool = False
     before: str = ""
@@ -78,14 +80,14 @@ class ListEnrolments(Request[tuple[EnrolmentRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class RevokeEnrolment(Request[EnrolmentRow]):
-    """It is good for nothing more, and neither are the tokens that it was exchanged for."""
+    """The secret and all tokens that it was exchanged for are no longer accepted."""
 
     enrolment: str
 
 
 @dataclass(frozen=True, slots=True)
 class Enrol(Request[EnrolledRow]):
-    """Become somebody. A name that somebody else has is refused; said again it is another token."""
+    """Join a team under a name. A name that is taken is refused; repeating it gives a new token."""
 
     secret: str
     name: str
@@ -99,12 +101,12 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
     name = _name(request.name) if request.name else ""
     if not 1 <= request.seconds <= MOST_SECONDS:
         raise BadInput("A secret is good for a second to ten years.", fix="Choose another time.")
-    be_seen(context, BeSeen())  # so that nobody takes the name of whoever makes it
+    be_seen(context, BeSeen())  # so that no one can enrol under the name of its maker
     secret = PREFIX + secrets.token_urlsafe(32)
     entry = new_entry(
         context,
         EntryKind.ENROLMENT,
-        team="",  # whoever looks it up knows the secret alone
+        team="",  # it is looked up by the secret alone
         key=_hash(secret),
         owner=name,
         until=context.store.now() + request.seconds * SECOND,
@@ -142,13 +144,14 @@ def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
 
 
 def enrol(context: Context, request: Enrol) -> EnrolledRow:
-    held = _held(context, request)
-    name, role, team = _name(request.name), _role(held, request.role), str(held.body["team"])
-    if held.owner not in {"", name}:
+    enrolment = _enrolment(context, request)
+    name, role = _name(request.name), _role(enrolment, request.role)
+    team = str(enrolment.body["team"])
+    if enrolment.owner not in {"", name}:
         _wrong(f"That secret is not {name}'s.")
     if not 1 <= request.seconds <= MOST_SECONDS:
         raise BadInput("A token is good for a second to ten years.", fix="Choose another time.")
-    _must_be_free(context, held, name)
+    _must_be_free(context, enrolment, name)
     actor = Actor(name, role, team)
     at = context.store.now() // SECOND
     until = at + request.seconds
@@ -161,59 +164,62 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
         key=claims["jti"],
         owner=name,
         until=until * SECOND,
-        text=held.id,
-        body={"role": str(role), "team": team, "enrolment": held.id},
+        text=enrolment.id,
+        body={"role": str(role), "team": team, "enrolment": enrolment.id},
     )
     keep(context, entry, Kind.TOKEN_CREATED)
     be_seen(context._replace(actor=actor), BeSeen())
     return EnrolledRow(uid_of(team, name), name, str(role), team, signed, until * SECOND)
 
 
-def _held(context: Context, request: Enrol) -> Entry:
-    """By the hash of the secret; the team must be its own."""
+def _enrolment(context: Context, request: Enrol) -> Entry:
+    """The enrolment of this secret; raise unless it is valid, and for this team."""
     if not request.secret:
         raise Forbidden("No secret was sent.", fix=FIX, code="no_secret")
     found = context.store.entry(EntryKind.ENROLMENT, "", _hash(request.secret))
     now = context.store.now()
     if found is None or not found.counts(now) or found.body.get("revoked_at"):
-        _wrong("That secret is not known, or counts no more.")
+        _wrong("That secret is unknown, expired or revoked.")
     if request.team.strip() not in {"", found.body["team"]}:
         _wrong(f"That secret is not for team {request.team.strip()[:60]}.")
     return found
 
 
-def _wrong(said: str) -> NoReturn:
-    raise Forbidden(said, fix=FIX, code="bad_secret")
+def _wrong(message: str) -> NoReturn:
+    raise Forbidden(message, fix=FIX, code="bad_secret")
 
 
-def _role(held: Entry, wanted: str) -> Role:
-    """What is asked for, if the secret's own role may do all that; not said: as little."""
-    most = Role(held.body["role"])
+def _role(enrolment: Entry, wanted: str) -> Role:
+    """The wanted role, if the secret's role may do all of that; empty: worker, or the secret's own."""
+    most = Role(enrolment.body["role"])
     if not wanted:
         return Role.WORKER if GRANTS[Role.WORKER] <= GRANTS[most] else most
     role = a_role(wanted)
     if not GRANTS[role] - OWN <= GRANTS[most]:
         raise Forbidden(
-            f"That secret makes nobody a {role}.",
+            f"That secret cannot enrol a {role}.",
             fix=f"Ask for {most} or less, or for another secret.",
             code="too_much",
         )
     return role
 
 
-def _must_be_free(context: Context, held: Entry, name: str) -> None:
-    """A secret for one name says whose it is; another is good for the names that it made."""
-    team = str(held.body["team"])
+def _must_be_free(context: Context, enrolment: Entry, name: str) -> None:
+    """Raise when another member has the name.
+
+    A name is the caller's when the secret was made for it, or has enrolled it before.
+    """
+    team = str(enrolment.body["team"])
     known = [t for t in _tokens(context, owner=name) if t.body.get("team") == team]
-    mine = [token for token in known if token.body.get("enrolment") == held.id]
+    mine = [token for token in known if token.body.get("enrolment") == enrolment.id]
     if any(token.body.get("revoked_at") for token in mine):
-        _wrong(f"{name} was sent away, and that secret does not bring them back.")
-    if name not in RESERVED and (mine or held.owner == name):
+        _wrong(f"The tokens of {name} were revoked, so that secret cannot enrol {name} again.")
+    if name not in RESERVED and (mine or enrolment.owner == name):
         return
     seen = context.store.entry(EntryKind.MEMBER, team, name)
     if known or seen is not None or name in RESERVED:
         raise Refused(
-            f"Somebody is {name} in {team} already.",
+            f"The name {name} is taken in team {team}.",
             fix="Choose another, or ask for a secret of your own: fleet token enrol --name NAME",
             code="taken",
         )
@@ -233,7 +239,7 @@ def _name(name: str) -> str:
 
 
 def _hash(secret: str) -> str:
-    """It is long and random, so a plain hash keeps it."""
+    """A plain hash is enough: the secret is long and random."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
@@ -252,10 +258,10 @@ OPERATIONS = (
         idempotent=False,
     ),
     Operation(
-        "enrolment.list", ListEnrolments, _P.ADMIN, list_enrolments, "List such secrets.",
+        "enrolment.list", ListEnrolments, _P.ADMIN, list_enrolments, "List the enrolment secrets.",
         reads=True,
     ),
-    Operation("enrolment.revoke", RevokeEnrolment, _P.ADMIN, revoke, "Let one count no more."),
+    Operation("enrolment.revoke", RevokeEnrolment, _P.ADMIN, revoke, "Revoke an enrolment secret."),
     Operation(
         "enrolment.use", Enrol, _P.ADMIN, enrol, "Exchange a secret for a token.",
         idempotent=False,

@@ -1,4 +1,4 @@
-"""Files that somebody has claimed for a while, so that two do not change one at once."""
+"""Claims of files for a while, so that two agents do not change one file at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_SECONDS, MOST_PATH = 86400, 1000
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """`holder` has it `until` then; a `run` has it no longer than it goes on."""
+    """`holder` has the file `until` then, or until its `run` ends, if it is a run's."""
 
     id: str
     path: str
@@ -38,7 +38,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFile(Request[FileRow]):
-    """For so many seconds, within the team; again before they are over: for as long again."""
+    """Claim a file of the team for so many seconds; repeating it extends the claim."""
 
     path: str
     seconds: int = 600
@@ -53,7 +53,7 @@ class ReleaseFile(Request[FileRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListFiles(Request[tuple[FileRow, ...]]):
-    """Those that are claimed now."""
+    """The files that are claimed now."""
 
     holder: str = ""
     team: str = ""
@@ -65,7 +65,8 @@ def claim(context: Context, request: ClaimFile) -> FileRow:
     team, path = the_team(context, request.team, Permission.CLAIM), _path(request.path)
     if not 1 <= request.seconds <= MOST_SECONDS:
         raise BadInput(
-            f"{request.seconds} seconds are not between 1 and {MOST_SECONDS}.", fix="Choose again."
+            f"{request.seconds} seconds are not between 1 and {MOST_SECONDS}.",
+            fix="Choose another time.",
         )
     actor, now = context.actor, context.store.now()
     until = now + request.seconds * SECOND
@@ -83,7 +84,7 @@ def claim(context: Context, request: ClaimFile) -> FileRow:
 
 
 def _path(text: str) -> str:
-    """As it is within the project: a name only, no file is looked at."""
+    """The path within the project, normalized. The file need not exist."""
     path = posixpath.normpath(some_text("path", text, most=MOST_PATH, example="src/login.py"))
     if path in {".", ".."} or path.startswith("../"):
         raise BadInput(f"'{text[:60]}' is not a file of the project.", fix="src/login.py")
@@ -91,7 +92,7 @@ def _path(text: str) -> str:
 
 
 def _is_held(context: Context, entry: Entry, now: int) -> bool:
-    """Until its time is over, or the run that claimed it."""
+    """Whether the claim holds: its time is not over, and its run has not ended."""
     if not entry.owner or not entry.counts(now):
         return False
     run = entry.body.get("run")
@@ -118,7 +119,7 @@ def release(context: Context, request: ReleaseFile) -> FileRow:
     team, path = the_team(context, request.team, Permission.CLAIM), _path(request.path)
     held, now = context.store.entry(EntryKind.FILE, team, path), context.store.now()
     if held is None or not _is_held(context, held, now):
-        raise Refused(f"{path} is claimed by nobody.", fix="There is nothing to release.")
+        raise Refused(f"{path} is not claimed.", fix="There is nothing to release.")
     if held.owner != context.actor.name:
         raise _taken(held, now)
     return _row(keep(context, replace(held, until=now), Kind.FILE_RELEASED))
@@ -153,6 +154,6 @@ def _row(entry: Entry) -> FileRow:
 _P = Permission
 OPERATIONS = (
     Operation("file.claim", ClaimFile, _P.CLAIM, claim, "Claim a file for a while."),
-    Operation("file.release", ReleaseFile, _P.CLAIM, release, "Let go of a file."),
+    Operation("file.release", ReleaseFile, _P.CLAIM, release, "Release a file."),
     Operation("file.list", ListFiles, _P.READ, list_files, "List the files that are claimed."),
 )

@@ -1,4 +1,4 @@
-"""Who has been seen in a team."""
+"""The members of a team: everyone who has called the server in it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 PAGE = 1000
-OFTEN = 60_000_000  # microseconds between two notes that somebody is still there
+OFTEN = 60_000_000  # microseconds between two writes of when a member was last seen
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """`since` is when they were first seen."""
+    """`since` is when the member was first seen."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class BeSeen(Request[MemberRow]):
-    """Whoever asks is there; at most once a minute it is written down."""
+    """Record that the caller was seen; written at most once a minute."""
 
     team: str = ""
 
@@ -52,7 +52,7 @@ class ListMembers(Request[tuple[MemberRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ShowMember(Request[MemberRow]):
-    """By name, or by the number that other programs know them by: see `uid_of`."""
+    """By name, or by `uid`, as other programs know a member: see `uid_of`."""
 
     member: str
     team: str = ""
@@ -60,7 +60,7 @@ class ShowMember(Request[MemberRow]):
 
 @lru_cache(1024)
 def uid_of(team: str, name: str) -> str:
-    """Who somebody is to a program: it is not chosen, so it cannot be taken."""
+    """The id of a member for other programs: it follows from the name, so it cannot be chosen."""
     return hashlib.sha256(f"{team}:{name}".encode("utf-8", "replace")).hexdigest()[:24]
 
 
@@ -101,7 +101,7 @@ def show_member(context: Context, request: ShowMember) -> MemberRow:
                 return member_row(entry)
         if len(some) < PAGE:
             raise NotFound(
-                f"Nobody is known as '{wanted[:60]}'.", fix="`fleet teams` lists who was seen."
+                f"There is no member '{wanted[:60]}'.", fix="`fleet teams` lists the members."
             )
         before = some[-1].id
 
@@ -113,7 +113,9 @@ def member_row(entry: Entry) -> MemberRow:
 
 _READ = Permission.READ
 OPERATIONS = (
-    Operation("member.seen", BeSeen, _READ, be_seen, "Be seen in one's team.", reads=False),
-    Operation("member.list", ListMembers, _READ, list_members, "List who was seen in a team."),
-    Operation("member.show", ShowMember, _READ, show_member, "Show one who was seen."),
+    Operation(
+        "member.seen", BeSeen, _READ, be_seen, "Record that the caller was seen.", reads=False
+    ),
+    Operation("member.list", ListMembers, _READ, list_members, "List the members of a team."),
+    Operation("member.show", ShowMember, _READ, show_member, "Show a member."),
 )

@@ -1,4 +1,4 @@
-"""What agents remember from one run to the next: found by its key, or by the words in it."""
+"""What agents remember from one run to the next, found by key or by words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class StoreMemory(Request[MemoryRow]):
-    """Under a key of one's own, in place of what was there. `agent` may only be whoever asks."""
+    """Store under a key of the caller's own, replacing the old value. `agent`: only the caller."""
 
     key: str
     value: str
@@ -57,7 +57,7 @@ class Recall(Request[MemoryRow]):
 
 @dataclass(frozen=True, slots=True)
 class SearchMemory(Request[tuple[MemoryRow, ...]]):
-    """Those with every word of the query in key, value or tags; of everyone in the team."""
+    """Memories of the whole team with every word of the query in key, value or tags."""
 
     query: str
     agent: str = ""
@@ -85,17 +85,17 @@ def store(context: Context, request: StoreMemory) -> MemoryRow:
     now = context.store.now()
     body = {"key": name, "value": value, "type": kind, "tags": list(tags), "changed_at": now}
     text = " ".join((name, value, *tags))
-    held = context.store.entry(EntryKind.MEMORY, team, _key(agent, name))
-    if held is None:
-        held = new_entry(context, EntryKind.MEMORY, team=team, key=_key(agent, name), owner=agent)
-        held = replace(held, at=now)
-    elif {**held.body, "changed_at": now} == body:
-        return _row(held)
-    return _row(keep(context, replace(held, text=text, body=body), Kind.MEMORY_STORED))
+    entry = context.store.entry(EntryKind.MEMORY, team, _key(agent, name))
+    if entry is None:
+        entry = new_entry(context, EntryKind.MEMORY, team=team, key=_key(agent, name), owner=agent)
+        entry = replace(entry, at=now)
+    elif {**entry.body, "changed_at": now} == body:
+        return _row(entry)
+    return _row(keep(context, replace(entry, text=text, body=body), Kind.MEMORY_STORED))
 
 
 def _key(agent: str, name: str) -> str:
-    """No other agent's key is like it, whatever signs are in either."""
+    """The key of the entry: unique to this agent, whatever characters are in either name."""
     return json.dumps([agent, name])
 
 
@@ -118,8 +118,8 @@ def recall(context: Context, request: Recall) -> MemoryRow:
     entry = context.store.entry(EntryKind.MEMORY, team, _key(agent, request.key.strip()))
     if entry is None:
         raise NotFound(
-            f"{agent[:60]} remembers nothing as '{request.key[:60]}'.",
-            fix="Search for words of it.",
+            f"{agent[:60]} has no memory under '{request.key[:60]}'.",
+            fix="Search for a word of it.",
         )
     return _row(entry)
 
@@ -174,7 +174,7 @@ def _row(entry: Entry) -> MemoryRow:
 _P = Permission.MEMORY
 OPERATIONS = (
     Operation("memory.store", StoreMemory, _P, store, "Remember something."),
-    Operation("memory.recall", Recall, _P, recall, "Say what was remembered.", reads=True),
-    Operation("memory.search", SearchMemory, _P, search, "Search what is known.", reads=True),
-    Operation("memory.list", ListMemory, _P, list_memory, "List what is known.", reads=True),
+    Operation("memory.recall", Recall, _P, recall, "Recall something by its key.", reads=True),
+    Operation("memory.search", SearchMemory, _P, search, "Search the memories.", reads=True),
+    Operation("memory.list", ListMemory, _P, list_memory, "List the memories.", reads=True),
 )

@@ -1,4 +1,4 @@
-"""Swarms: tasks with children, of which only so many run at once."""
+"""Swarms: tasks with children, of which at most `max_agents` run at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIST = "`fleet swarms` lists them."
 
 @dataclass(frozen=True, slots=True)
 class SwarmRow:
-    """`id` is its task's; `agents` are those of its tasks that run now, of `tasks` in all."""
+    """`id` is that of its task; `agents`: how many of its `tasks` run now."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ class SwarmRow:
 
 @dataclass(frozen=True, slots=True)
 class CreateSwarm(Request[SwarmRow]):
-    """Tasks are put into it by naming it as their parent."""
+    """A task joins the swarm by naming it as its parent."""
 
     name: str
     max_agents: int = 10
@@ -71,7 +71,7 @@ class ListSwarms(Request[tuple[SwarmRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class KillSwarm(Request[SwarmRow]):
-    """Every task in it is cancelled, and its runs are ended; the work stays."""
+    """Cancel every task in it and end their runs; their work is kept."""
 
     swarm: str
     why: str = "Its swarm was ended."
@@ -131,9 +131,9 @@ def kill(context: Context, request: KillSwarm) -> SwarmRow:
     going = [c for c in inside if c.state not in ENDED]
     if is_ended_swarm(task) and not going:
         raise Refused(f"{task.id} was ended already.", fix=LIST, code="ended")
-    if not task.paused:  # first of all: nothing more comes into it
+    if not task.paused:  # first, so that no new task can join it
         ended, now = replace(task, paused=True), context.store.now()
-        if inside:  # it ends with the last of them
+        if inside:  # it ends when the last of them has ended
             ended = rules.join(ended, inside, now=now)
         else:
             ended = rules.cancel(ended, request.why, now=now)
@@ -146,7 +146,7 @@ def kill(context: Context, request: KillSwarm) -> SwarmRow:
 def the_swarm(context: Context, name: str, permission: Permission) -> Task:
     task = the_task(context, name, permission)
     if task.join is None:
-        raise NotFound(f"{task.id} is a task, and no swarm.", fix=LIST)
+        raise NotFound(f"{task.id} is a task, not a swarm.", fix=LIST)
     return task
 
 

@@ -1,4 +1,4 @@
-"""Tokens by which people and programs are known to a server: made, listed, revoked."""
+"""Tokens with which people and programs log in to a server: create, list, revoke."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_SECONDS = 3650 * 86400
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """`token` is said once, when it is made; `id` is what it is revoked by."""
+    """`token` is shown once, when it is made; `id` is used to revoke it."""
 
     id: str
     name: str
@@ -49,14 +49,14 @@ class CreateToken(Request[TokenRow]):
 
 @dataclass(frozen=True, slots=True)
 class RevokeToken(Request[tuple[TokenRow, ...]]):
-    """By its id; or by whose it is: all of theirs."""
+    """By the token's id, or by a name: then all tokens of that name."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListTokens(Request[tuple[TokenRow, ...]]):
-    """Newest first; `all`: also those that are over or revoked. `before`: the id of one."""
+    """Newest first; `all`: also expired and revoked ones. `before`: the last id of the page before."""
 
     all: bool = False
     before: str = ""
@@ -75,7 +75,7 @@ def create(context: Context, request: CreateToken) -> TokenRow:
     entry = new_entry(
         context,
         EntryKind.TOKEN,
-        team="",  # whoever looks it up knows its id alone
+        team="",  # it is looked up by its id alone
         key=claims["jti"],
         owner=name,
         until=until * SECOND,
@@ -149,6 +149,6 @@ def _row(entry: Entry) -> TokenRow:
 _P = Permission
 OPERATIONS = (
     Operation("token.create", CreateToken, _P.ADMIN, create, "Make a token.", idempotent=False),
-    Operation("token.revoke", RevokeToken, _P.ADMIN, revoke, "Let a token count no more."),
+    Operation("token.revoke", RevokeToken, _P.ADMIN, revoke, "Revoke tokens."),
     Operation("token.list", ListTokens, _P.ADMIN, list_tokens, "List the tokens.", reads=True),
 )

@@ -101,8 +101,8 @@ def test_what_is_no_question_cannot_be_answered(office):
         (Comment("t-1", "\udce9"), "not valid text"),
         (Answer("t-1", " "), "The answer is empty"),
         (ListQuestions(0), "limit of 0"),
-        (ReadTranscript("t-1", offset=-1), "nothing to read"),
-        (ReadTranscript("t-1", limit=0), "nothing to read"),
+        (ReadTranscript("t-1", offset=-1), "Cannot read"),
+        (ReadTranscript("t-1", limit=0), "Cannot read"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence_with_a_fix(request_, words, office):

@@ -57,7 +57,7 @@ def test_a_task_is_added_as_it_was_asked_for(office):
         (AddTask("x", spec=Spec(coder="command")), "has no command"),
         (AddTask("x", spec=Spec(labels=("ok", " "))), "The label is empty"),
         (AddTask("x", spec=Spec(labels=("l",) * 51)), "51 labels"),
-        (AddTask("x", spec=Spec(branch="a..b")), "'a..b' cannot be the name of a branch"),
+        (AddTask("x", spec=Spec(branch="a..b")), "'a..b' is not a valid branch name"),
         (AddTask("x", spec=Spec(base="--force")), "'--force' is not a commit"),
         (AddTask("x", spec=Spec(cwd="/a\0b")), "directory"),
         (AddTask("x", after=("t-9",)), "There is no task 't-9' to wait for"),
@@ -364,7 +364,7 @@ def test_a_circle_is_refused_with_the_way_out_of_it(office):
     office.call(AddDependency(c, b))
     error = office.refused(AddDependency(a, c), kind=BadInput)
     assert f"{a} → {c} → {b} → {a}" in error.message
-    assert error.fix == f"`fleet dep rm {c} {b}` would make room for it."
+    assert error.fix == f"`fleet dep rm {c} {b}` breaks the circle."
     itself = office.refused(AddDependency(a, a), kind=BadInput)
     assert itself.message == f"{a} cannot wait for itself."
 

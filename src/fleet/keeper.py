@@ -32,7 +32,7 @@ import sys
 import time
 
 from fleet.base import machine
-from fleet.base.files import write_once
+from fleet.base.files import write_atomically, write_once
 from fleet.base.lean import dumps, loads, signal, suppress
 
 TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
@@ -217,7 +217,7 @@ class Keeper:
         if self.done == self.noted or (self.pending and self.stdin >= 0):
             return
         with suppress(OSError):
-            replace_file(self.path("input.pos"), str(self.done))
+            write_atomically(self.path("input.pos"), str(self.done), durable=False)
             self.noted = self.done
 
     def stop(self, grace: float) -> None:
@@ -328,13 +328,6 @@ def _has_terminal() -> bool:
     except OSError:
         return False
     return True
-
-
-def replace_file(path: str, text: str) -> None:
-    mine = f"{path}.tmp"
-    with _open_private(mine) as file:
-        file.write(text.encode())
-    os.rename(mine, path)
 
 
 def _open_private(path: str) -> IO[bytes]:

@@ -54,7 +54,7 @@ def server_key(home: Path, secret: str = "") -> bytes:
     path = home / "server.key"
     if not path.exists():
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_once(str(path), secrets.token_hex(32) + "\n")
+        write_once(path, secrets.token_hex(32) + "\n")
     return bytes.fromhex(path.read_text("ascii").strip())
 
 

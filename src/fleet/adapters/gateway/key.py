@@ -21,7 +21,7 @@ def ensure_key(home: Path) -> Path:
     path = home / FILE
     if not path.exists():
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_once(str(path), f"sk-{secrets.token_urlsafe(32)}\n")
+        write_once(path, f"sk-{secrets.token_urlsafe(32)}\n")
     return path
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fleet.adapters.home.append import locked
-from fleet.adapters.home.task_json import replace_file
-from fleet.base.files import read_regular
+from fleet.base.files import read_regular, write_atomically, write_once
 from fleet.domain.message import MessageKind
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ class Artifacts:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, text in STUBS.items():
             if not (folder / name).exists():
-                _make(folder / name, text)
+                write_once(folder / name, text, durable=False)
 
     def follow(self, task_id: str) -> None:
         """Write down the questions and answers that are not in the file yet."""
@@ -88,7 +86,7 @@ class Artifacts:
         if wanted.startswith(text):  # the usual case; whoever has it open keeps the file it has
             _add(path, wanted[len(text) :])
         else:
-            replace_file(path, wanted)
+            write_atomically(path, wanted, durable=False)
         return True
 
     def _told(self, text: str, messages: Sequence[Message]) -> str:
@@ -138,15 +136,3 @@ def _add(path: Path, text: str) -> None:
             raise OSError(28, os.strerror(28), str(path))
     finally:
         os.close(fd)
-
-
-def _make(path: Path, text: str) -> None:
-    """Whole, or not at all; one that somebody has made meanwhile stays."""
-    mine = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        mine.write_text(text, "utf-8")
-        mine.chmod(0o600)
-        with suppress(FileExistsError):
-            os.link(mine, path)
-    finally:
-        mine.unlink(missing_ok=True)

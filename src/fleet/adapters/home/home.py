@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from fleet.base import machine
-from fleet.base.files import write_atomically
+from fleet.base.files import write_once
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 
@@ -68,11 +68,7 @@ class Home:
         with suppress(FileNotFoundError):
             return file.read_text("utf-8").strip()
         self.ensure()
-        mine = file.with_name(f".{name}.{os.getpid()}")
-        write_atomically(mine, make() + "\n")
-        with suppress(FileExistsError):
-            os.link(mine, file)  # of two that make it at once, one wins
-        mine.unlink()
+        write_once(file, make() + "\n")  # of two that make it at once, one wins
         return file.read_text("utf-8").strip()
 
     def run_token(self, run_id: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.append import locked
 from fleet.adapters.home.event_log import moment
-from fleet.base.files import read_regular
+from fleet.base.files import read_regular, write_atomically
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError
 
@@ -60,7 +60,8 @@ class TaskJson:
             fields = self._fields(task) | _edits(found, task)
             if fields != found:
                 text = json.dumps(fields, ensure_ascii=False, indent=2) + "\n"
-                replace_file(folder / NAME, text)
+                # A copy of what the store has, so it need not outlive a power cut.
+                write_atomically(folder / NAME, text, durable=False)
 
     def _fields(self, task: Task) -> dict[str, Any]:
         clean, spec = self._redactor.text, task.spec
@@ -161,16 +162,3 @@ def _unprintable(value: str) -> bool:
 
 def _is_folder(name: str) -> bool:
     return Path(name).is_absolute() and Path(name).is_dir()
-
-
-def replace_file(path: Path, text: str) -> None:
-    """A reader sees the old text or the new. It is a copy, so it need not outlive a power cut."""
-    mine = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
-        mine.replace(path)
-    except BaseException:
-        mine.unlink(missing_ok=True)
-        raise

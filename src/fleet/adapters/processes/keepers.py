@@ -67,8 +67,8 @@ class Keepers:
         mark = os.urandom(16).hex()
         if not (folder / "launch.json").exists():  # what was written first is what is started
             records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
-            write_once(str(folder / "input"), records)
-            write_once(str(folder / "launch.json"), json.dumps(self._order(launch, mark, run_id)))
+            write_once(folder / "input", records)
+            write_once(folder / "launch.json", json.dumps(self._order(launch, mark, run_id)))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         with os.fdopen(os.open(folder / "keeper.log", flags, 0o600), "ab") as log:
             if session := self._session(run_id):
@@ -266,7 +266,7 @@ class Keepers:
     def _forbid(self, folder: Path) -> bool:
         """Take the place of a keeper, so that none starts later. False: one was first."""
         word = {"format": FORMAT, "never": True}
-        return write_once(str(folder / "keeper.json"), json.dumps(word))
+        return write_once(folder / "keeper.json", json.dumps(word))
 
     def renew(self, run_ids: Sequence[str], *, until: float) -> None:
         for run_id in run_ids:

@@ -1,10 +1,12 @@
-"""Files written whole or not at all, one writer at a time."""
+"""Files that people edit too: written whole where a link leads, one writer at a time."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from typing import TYPE_CHECKING
+
+from fleet.base.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,20 +19,7 @@ def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
     if mode is None:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     target.parent.mkdir(parents=True, exist_ok=True)
-    import tempfile  # noqa: PLC0415 - few commands write settings
-
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        os.replace(name, target)  # noqa: PTH105 - one call, and the name is text already
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)  # noqa: PTH108 - likewise
-        raise
+    write_atomically(target, data, mode=mode, exact=True)
     _sync_directory(target.parent)
 
 

@@ -104,6 +104,7 @@ SMALL = {  # why a module of under 40 lines with one importer is one; all of fle
     "fleet.adapters.home.bd_program": "a program of its own, on the PATH of every run",
     "fleet.adapters.processes.clock": "the adapter of one port",
     "fleet.app.stores": "where a new store is chosen",
+    "fleet.cli.help": "a command: a module of its own keeps every other command from loading it",
     "fleet.cli.bd.prime": "a page of text that one command prints",
     "fleet.cli.status.nodes": "loaded only where the status of nodes is asked for",
     "fleet.domain.nodes.model_sizes": "a rule with tests of its own; no other rule is about it",

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from fleet.app import App
     from fleet.cli.terminal.view import Stack
     from fleet.client import Client
+    from fleet.domain.nodes.inventory import Seen
 
 NODES_WITHIN = 1.5  # seconds for all nodes together, while the rest is read
 EVERY = 2.0  # seconds between the looks of `--watch`
@@ -50,16 +52,48 @@ def status(*, watch: bool, timeout: float, config: Path | None) -> Result:
 
 def page(client: Client, timeout: float) -> tuple[dict[str, Any], Stack, list[str]]:
     """The facts for `--json`, the same for a person, and notes about the nodes."""
-    from fleet.cli.status.nodes import Nodes
     from fleet.cli.status.views import status_page
 
-    nodes = Nodes(client.app, timeout)
+    nodes = _Nodes(client.app, timeout)
     data = {"tasks": None, "not_merged": 0, "needs_you": [], "agents": [], **facts(client)}
     if data["error"] is None:
         data |= read_queue(client, data["supervisor"])
     known, view, notes = nodes.found()
     data = {**known, **data}
     return data, status_page(data, view, time.time_ns() // 1000), notes
+
+
+class _Nodes:
+    """Asked in a thread of their own while the rest of the page is read."""
+
+    def __init__(self, app: App, timeout: float) -> None:
+        from threading import Thread
+
+        from fleet.app.compute.nodes import Compute
+
+        self._fleet = app.loaded.fleet
+        self._compute = Compute(app)
+        self._timeout = timeout
+        self._answers: list[tuple[list[Seen], dict[str, Any] | None]] = []
+        self._thread = Thread(target=self._ask, daemon=True)
+        if self._fleet.nodes:
+            self._thread.start()
+
+    def _ask(self) -> None:
+        self._answers.append(self._compute.look_around(within=self._timeout))
+
+    def found(self) -> tuple[dict[str, Any], Stack, list[str]]:
+        """The facts, the view of them, and what the settings say that the nodes do not bear out."""
+        from fleet.cli.compute.views import advice, status_data, status_view
+        from fleet.cli.terminal.view import Stack
+
+        fleet = self._fleet
+        if not fleet.nodes:
+            return {"fleet": fleet.name, "nodes": [], "routes": [], "relay": None}, Stack([]), []
+        self._thread.join()
+        seen, relay = self._answers[0]
+        notes = advice(fleet, seen, self._compute.unsaid)
+        return status_data(fleet, seen, relay), status_view(fleet, seen, relay), notes
 
 
 def facts(client: Client) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-real test-slow check bench wheel-test clean
+.PHONY: help setup demo quick test test-real test-slow check bench wheel-test clean
 
 READY := .venv/.ready
 
@@ -13,6 +13,9 @@ $(READY): pyproject.toml constraints.txt scripts/setup
 
 demo: $(READY) ## run the whole path on a scratch repository (ARGS=--keep keeps it)
 	@.venv/bin/fleet demo $(ARGS)
+
+quick: $(READY) ## the gates and unit tests of what changed since main, in half a minute
+	@scripts/quick
 
 test: $(READY) ## run the tests that need nothing but Python, git and tmux (ARGS go to pytest)
 	@scripts/test $(ARGS)

@@ -26,7 +26,7 @@ test-real: $(READY) ## run the tests against the real programs and servers
 test-slow: $(READY) ## run the long forms: thousands of crashes, 10,000 tasks
 	@.venv/bin/python -m pytest -n auto -m "slow and not real" $(ARGS)
 
-check: $(READY) ## format, lint, types, import contracts, docs tests
+check: $(READY) ## format, lint, types, import contracts, shell, spelling, docs tests
 	@scripts/check
 
 bench: $(READY) ## print every figure beside its bar

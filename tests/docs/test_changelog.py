@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -19,6 +20,10 @@ def tree(tmp_path):
     (tmp_path / "changelog.d").mkdir()
     (tmp_path / "changelog.d" / "README.md").write_text("The rules.\n")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\nNewest first.\n")
+    (tmp_path / "src" / "fleet").mkdir(parents=True)
+    (tmp_path / "src" / "fleet" / "__init__.py").write_text(
+        '"""Fleet."""\n\n__version__ = "0.0.1"\n'
+    )
     return tmp_path
 
 
@@ -57,11 +62,28 @@ def test_a_version_that_is_none_changes_nothing(tree, words):
     assert (tree / "changelog.d" / "a.added.md").exists()
 
 
+def test_a_release_sets_the_version_and_only_its_tag_is_released(tree):
+    (tree / "changelog.d" / "a.added.md").write_text("Something.\n")
+    assert "0.0.1, not 0.2.0" in changelog(tree, "--released", "0.2.0").stderr
+    assert "0.0.1 is not in CHANGELOG.md" in changelog(tree, "--released", "0.0.1").stderr
+    assert changelog(tree, "0.2.0").returncode == 0
+    source = (tree / "src" / "fleet" / "__init__.py").read_text()
+    assert source == '"""Fleet."""\n\n__version__ = "0.2.0"\n'
+    assert changelog(tree, "--released", "0.2.0").returncode == 0
+
+
+def test_the_version_is_in_one_file():
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/fleet/__init__.py"
+
+
 def test_a_misnamed_fragment_is_named_and_nothing_is_folded(tree):
     (tree / "changelog.d" / "oops.md").write_text("Something.\n")
-    done = changelog(tree, "0.1.0")
-    assert done.returncode != 0
-    assert "oops.md" in done.stderr
+    for words in ("0.1.0", "--check"):
+        done = changelog(tree, words)
+        assert done.returncode != 0
+        assert "oops.md" in done.stderr
     assert (tree / "changelog.d" / "oops.md").exists()
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.app import CODERS, make_coder
+from fleet.app import make_coder
 from fleet.domain.errors import Refused
+from fleet.domain.fleet import CODERS
 from fleet.domain.transcript import Conversation, Said, SaidKind, hear
 from fleet.ports import Brief
 from fleet.testing.fakes import FakeCoder

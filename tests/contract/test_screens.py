@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.adapters.tmux.screen_rules import PROGRAMS
+from fleet.adapters.coders import having
 from fleet.adapters.tmux.screens import program_of, read_screen
 from fleet.ports import ScreenState
 
@@ -41,7 +41,7 @@ def test_a_screen_that_is_half_drawn_is_never_taken_for_one_that_waits(program, 
         assert state is not ScreenState.READY
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, "some-program"])
+@pytest.mark.parametrize("program", [*having("screens"), "full_screen", "some-program"])
 @pytest.mark.parametrize("text", ["", "\n\n", "$ ls\nREADME.md\n$ ", "Segmentation fault", "│ > "])
 def test_a_screen_that_no_rule_knows_asserts_nothing(program, text):
     assert read_screen(program, text) == (ScreenState.UNKNOWN, "")

@@ -9,7 +9,7 @@ import urllib.error
 
 import pytest
 
-from fleet.domain.coder_tools import granted
+from fleet.adapters.coders.claude.files import TOOLS
 from fleet.testing.model_server import call, say
 from tests.real.gateway_world import (
     BUILD,
@@ -57,7 +57,7 @@ def test_claude_code_starts_an_agent_with_its_own_model_tools_and_prompt(world):
     (planner,) = world.heard("small")
     assert planner.model == SMALL
     assert PLAN in planner.words
-    assert planner.tools == set(granted("claude", ["Read", "Grep", "Glob"]))
+    assert planner.tools == set(TOOLS.granted(["Read", "Grep", "Glob"]))
     main = world.heard("heavy")[0]
     assert main.model == HEAVY
     assert PLAN not in main.words
@@ -73,8 +73,8 @@ def test_claude_code_is_an_agent_itself(world):
     assert (implementer.model, reviewer.model) == (HEAVY, THIRD)
     assert BUILD in implementer.words
     assert REVIEW in reviewer.words
-    assert implementer.tools == set(granted("claude", ["Read", "Edit", "Write", "Bash"]))
-    assert reviewer.tools == set(granted("claude", ["Read", "Grep", "Bash"])) == {"Read", "Bash"}
+    assert implementer.tools == set(TOOLS.granted(["Read", "Edit", "Write", "Bash"]))
+    assert reviewer.tools == set(TOOLS.granted(["Read", "Grep", "Bash"])) == {"Read", "Bash"}
 
 
 def test_codex_is_the_agent_of_its_profile_and_starts_another(world):
@@ -133,7 +133,7 @@ def test_a_task_of_the_queue_is_answered_by_the_node_of_its_agent(world):
     own = {
         tool for tool in heard.tools if not tool.startswith("mcp__fleet__")
     }  # every run has those
-    assert own == set(granted("claude", ["Read", "Grep", "Glob"]))
+    assert own == set(TOOLS.granted(["Read", "Grep", "Glob"]))
     assert world.data("trace")[-1]["agent"] == "planner"
 
 

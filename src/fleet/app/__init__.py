@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.home import Home
-from fleet.app.coders import CODERS, make_coder, preload, probe_programs
+from fleet.app.coders import make_coder, preload, probe_programs
 from fleet.app.stores import open_store
 from fleet.app.worlds import Worlds
 from fleet.domain.access import Actor, Role
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fleet.supervisor.notices import Notices
     from fleet.supervisor.supervisor import Supervisor
 
-__all__ = ["CODERS", "App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
+__all__ = ["App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
 
 # Of an outer agent, or of a git hook that called us; a coder drops its own marks itself.
 NOT_INHERITED = (
@@ -298,6 +298,8 @@ class App:
 
     def coder(self, name: str, project: str = "") -> Coder:
         """As this project declares it, if it is none of ours."""
+        from fleet.domain.fleet import CODERS
+
         return make_coder(name, None if name in CODERS else self.worlds(project).fleet)
 
     def checkout(self, project: str) -> GitCheckout:

@@ -13,27 +13,15 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
     from fleet.ports import Coder
 
-CODERS = {
-    "claude": "fleet.adapters.coders.claude.coder:ClaudeCoder",
-    "codex": "fleet.adapters.coders.codex.coder:CodexCoder",
-    "opencode": "fleet.adapters.coders.opencode.coder:OpenCodeCoder",
-    "gemini": "fleet.adapters.coders.acp.gemini:GeminiCoder",
-    "agy": "fleet.adapters.coders.plain.agy:AgyCoder",
-    "aider": "fleet.adapters.coders.aider.coder:AiderCoder",
-    "acp": "fleet.adapters.coders.acp.coder:AcpCoder",
-    "command": "fleet.adapters.coders.plain.command:CommandCoder",
-    "scripted": "fleet.adapters.coders.plain.scripted:ScriptedCoder",
-}
 NOT_PRELOADED = {"__main__", "cli", "server", "testing"}  # other processes; cli is loaded by then
 
 
 def make_coder(name: str, fleet: Fleet | None = None) -> Coder:
     """One of ours, one that this fleet declares, or one that an installed package brings."""
-    from importlib import import_module
+    from fleet.adapters.coders import built_in, part
 
-    if where := CODERS.get(name):
-        module, _, attribute = where.partition(":")
-        made: Coder = getattr(import_module(module), attribute)()
+    if where := built_in(name).coder:
+        made: Coder = part(where)()
         return made
     if fleet is not None and name in fleet.own_coders:
         from fleet.adapters.coders.plain.custom import CustomCoder
@@ -43,11 +31,32 @@ def make_coder(name: str, fleet: Fleet | None = None) -> Coder:
 
     if (found := installed(name)) is not None:
         return found
+    from fleet.domain.fleet import CODERS
+
     known = fleet.coder_names() if fleet is not None else list(CODERS)
     raise Refused(
         f"'{name}' is not a coder that can be run.",
         fix=nearest(name, known) or f"There are: {', '.join(known)}.",
     )
+
+
+def generate_targets() -> tuple[str, ...]:
+    """What `fleet generate` can write: for the gateway, for coders, for a shell, for MCP."""
+    return ("litellm", *coders_with("files"), "env", "mcp")
+
+
+def coders_with(what: str) -> tuple[str, ...]:
+    """The names of the built-in coders that have this, of the fields of their rows."""
+    from fleet.adapters.coders import having
+
+    return having(what)
+
+
+def assistants(what: str = "skills") -> tuple[str, ...]:
+    """What `fleet skills` calls the coders that can have them."""
+    from fleet.adapters.coders import BUILT_IN
+
+    return tuple(BUILT_IN[name].assistant or name for name in coders_with(what))
 
 
 def probe_programs(

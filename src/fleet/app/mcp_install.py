@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.assistants.mcp_settings import (
-    FORMATS,
-    PROGRAMS,
     SCOPES,
     Registered,
-    entry_of,
     file_of,
     register,
+    text_of,
     unregister,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["PROGRAMS", "SCOPES", "Registered", "install", "shown", "uninstall"]
+__all__ = ["SCOPES", "Registered", "install", "shown", "uninstall"]
 
 
 def command_of(scope: str) -> str:
@@ -44,8 +42,6 @@ def uninstall(
 def shown(coders: Sequence[str], scope: str, top: Path, env: Mapping[str, str]) -> list[Registered]:
     """What `install` would have there."""
     return [
-        Registered(
-            c, str(file_of(c, scope, top, env)), "", FORMATS[c].said(entry_of(c, command_of(scope)))
-        )
+        Registered(c, str(file_of(c, scope, top, env)), "", text_of(c, command_of(scope)))
         for c in coders
     ]

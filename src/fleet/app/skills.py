@@ -8,10 +8,10 @@ from fleet.adapters.assistants.generated_files import Generated
 from fleet.adapters.assistants.skills import (
     BUNDLES,
     FOLDERS,
-    PLUGIN,
     Skill,
     group_of,
     plugin_files,
+    plugin_of,
     shipped,
     skill_files,
 )
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.generated_files import File, Plan
 
-__all__ = ["BUNDLES", "FOLDERS", "PLUGIN", "Skill", "shipped"]
+__all__ = ["BUNDLES", "FOLDERS", "Skill", "plugin_of", "shipped"]
 
 
 def install_skills(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fleet.adapters.assistants import json_edit as json_text
+from fleet.adapters.coders import BUILT_IN, part
 from fleet.base.files import write_atomically
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Refused
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 NAME = "fleet"
-PROGRAMS = ("claude", "codex", "opencode")
 SCOPES = ("user", "project")
-_HEADER = re.compile(r"^\s*\[")
-_OURS = re.compile(r"^\s*\[\s*mcp_servers\s*\.\s*(?:fleet|\"fleet\")\s*(?:\.[^\]]*)?\]")
 
 
 class Registered(NamedTuple):
@@ -42,7 +38,16 @@ class Format(Protocol):
     def said(self, entry: dict[str, Any]) -> str: ...
 
 
-class _Json:
+class McpSettings(NamedTuple):
+    """`file` is given the scope, the top of the project and the environment; `entry` our program."""
+
+    format: Format
+    section: str  # the servers' place in the file
+    file: Callable[[str, Path, Mapping[str, str]], Path]
+    entry: Callable[[str], dict[str, Any]]
+
+
+class Json:
     def __init__(self, section: str) -> None:
         self._section = section
 
@@ -59,92 +64,52 @@ class _Json:
         return json.dumps({self._section: {NAME: entry}}, indent=2)
 
 
-class _Toml:
-    def read(self, text: str) -> Any:
-        return tomllib.loads(text)
-
-    def put(self, text: str, entry: dict[str, Any]) -> str:
-        left = self.drop(text)
-        gap = "" if not left else "\n" if left.endswith("\n") else "\n\n"
-        return f"{left}{gap}{self.said(entry)}\n"
-
-    def drop(self, text: str) -> str:
-        """With its own tables; a comment after them is about what follows."""
-        kept: list[str] = []
-        after: list[str] = []
-        inside = False
-        for line in text.splitlines(keepends=True):
-            if _HEADER.match(line):
-                inside = bool(_OURS.match(line))
-            if inside:
-                said = line.strip() and not line.lstrip().startswith("#")
-                after = [] if said else [*after, line]
-            else:
-                kept += [*after, line]
-                after = []
-        return re.sub(r"\n\n+\Z", "\n", "".join([*kept, *after]))
-
-    def said(self, entry: dict[str, Any]) -> str:
-        pairs = [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
-        return "\n".join([f"[mcp_servers.{NAME}]", *pairs])
+def user_home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("HOME") or Path.home())
 
 
-SECTIONS = {"claude": "mcpServers", "codex": "mcp_servers", "opencode": "mcp"}
-FORMATS: dict[str, Format] = {
-    "claude": _Json(SECTIONS["claude"]),
-    "codex": _Toml(),
-    "opencode": _Json(SECTIONS["opencode"]),
-}
-
-
-def entry_of(coder: str, command: str) -> dict[str, Any]:
-    match coder:
-        case "claude":
-            return {"type": "stdio", "command": command, "args": ["mcp"]}
-        case "codex":
-            return {"command": command, "args": ["mcp"]}
-    return {"type": "local", "command": [command, "mcp"]}
+def settings_of(coder: str) -> McpSettings:
+    found: McpSettings = part(BUILT_IN[coder].mcp)
+    return found
 
 
 def file_of(coder: str, scope: str, top: Path, env: Mapping[str, str]) -> Path:
     """Where the program reads it: of this person, or of the project whose top this is."""
-    home = Path(env.get("HOME") or Path.home())
-    if coder == "claude":
-        own = Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json"
-        return own if scope == "user" else top / ".mcp.json"
-    if coder == "codex":
-        own = Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml"
-        return own if scope == "user" else top / ".codex" / "config.toml"
-    place = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
-    place = place if scope == "user" else top
-    names = ("opencode.jsonc", "opencode.json")
-    return next((place / n for n in names if (place / n).exists()), place / "opencode.json")
+    return settings_of(coder).file(scope, top, env)
+
+
+def text_of(coder: str, command: str) -> str:
+    """What `register` would have there."""
+    how = settings_of(coder)
+    return how.format.said(how.entry(command))
 
 
 def register(coder: str, file: Path, command: str) -> Registered:
     """Raise `Refused`, having written nothing, when that cannot be done without harm."""
-    how, entry = FORMATS[coder], entry_of(coder, command)
+    settings = settings_of(coder)
+    how, entry = settings.format, settings.entry(command)
     text = _text(file)
     before = _read(how, file, text)
-    there = _section(before, coder).get(NAME)
+    there = _servers(before, settings).get(NAME)
     if there == entry:
         return Registered(coder, str(file), "nothing", how.said(entry))
     if there is not None and not is_ours(there):
         raise Refused(
             f"{file} has another server that is called {NAME}.", fix="Give that one another name."
         )
-    after = _checked(how, file, lambda: how.put(text, entry), before, coder, entry)
+    after = _checked(file, lambda: how.put(text, entry), before, settings, entry)
     _write(file, after)
     return Registered(coder, str(file), "changed" if there else "added", how.said(entry))
 
 
 def unregister(coder: str, file: Path) -> Registered:
-    how, text = FORMATS[coder], _text(file)
+    settings = settings_of(coder)
+    how, text = settings.format, _text(file)
     before = _read(how, file, text)
-    there = _section(before, coder).get(NAME)
+    there = _servers(before, settings).get(NAME)
     if there is None or not is_ours(there):
         return Registered(coder, str(file), "nothing", "")
-    after = _checked(how, file, lambda: how.drop(text), before, coder, None)
+    after = _checked(file, lambda: how.drop(text), before, settings, None)
     if how.read(after):
         _write(file, after)
     else:
@@ -161,8 +126,8 @@ def is_ours(entry: Any) -> bool:
     return program in {"fleet", "flt", "subagent-fleet"} and words[1:] == ["mcp"]
 
 
-def _section(held: Any, coder: str) -> dict[str, Any]:
-    section = held.get(SECTIONS[coder], {}) if isinstance(held, dict) else {}
+def _servers(held: Any, settings: McpSettings) -> dict[str, Any]:
+    section = held.get(settings.section, {}) if isinstance(held, dict) else {}
     return section if isinstance(section, dict) else {}
 
 
@@ -183,21 +148,20 @@ def _read(how: Format, file: Path, text: str) -> Any:
 
 
 def _checked(
-    how: Format,
     file: Path,
     edit: Callable[[], str],
     before: Any,
-    coder: str,
+    settings: McpSettings,
     entry: dict[str, Any] | None,
 ) -> str:
     """The text as edited, if that says what it is to say, and all else as before."""
     try:
         text = edit()
-        after = how.read(text)
+        after = settings.format.read(text)
     except ValueError:
         text, after = "", None
-    same = _others(after, coder) == _others(before, coder)
-    if not same or _section(after, coder).get(NAME) != entry:
+    same = _others(after, settings) == _others(before, settings)
+    if not same or _servers(after, settings).get(NAME) != entry:
         raise Refused(
             f"{file} is written in a way that we cannot change safely.",
             fix="`fleet mcp install --print` shows what to put there.",
@@ -205,12 +169,12 @@ def _checked(
     return text
 
 
-def _others(held: Any, coder: str) -> Any:
+def _others(held: Any, settings: McpSettings) -> Any:
     if not isinstance(held, dict):
         return held
-    rest = {k: v for k, v in _section(held, coder).items() if k != NAME}
-    others = {k: v for k, v in held.items() if k != SECTIONS[coder]}
-    return others | ({SECTIONS[coder]: rest} if rest else {})
+    rest = {k: v for k, v in _servers(held, settings).items() if k != NAME}
+    others = {k: v for k, v in held.items() if k != settings.section}
+    return others | ({settings.section: rest} if rest else {})
 
 
 def _write(file: Path, text: str) -> None:

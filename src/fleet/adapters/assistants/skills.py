@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import fleet
+from fleet.adapters.coders import BUILT_IN, part
 from fleet.domain.data import NamedTuple
 from fleet.domain.generated_files import File
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 SHIPPED = Path(fleet.__file__).with_name("skills")
-FOLDERS = {
-    "claude-code": ".claude/skills",
-    "codex": ".codex/skills",
-    "opencode": ".opencode/skills",
-}
-PLUGIN = "subagent-fleet"  # of the marketplace, too
-PLACE = f"plugins/{PLUGIN}"
-BUNDLES = ("claude-code", "codex")
+ASSISTANTS = {row.assistant or name: row for name, row in BUILT_IN.items() if row.skills}
+FOLDERS = {name: row.skills for name, row in ASSISTANTS.items()}
+BUNDLES = tuple(name for name, row in ASSISTANTS.items() if row.plugin)
+NAME = "subagent-fleet"  # of the plugin, and of the marketplace
+PLACE = f"plugins/{NAME}"
 ORDER = ("bootstrap", "setup", "operations")
 ABOUT = "Teaches the assistant to install, set up and operate Fleet."
 AUTHORS = {"name": "The Fleet authors"}
 KEYWORDS = ["coding-agents", "git-worktree", "litellm", "ollama", "queue"]
+
+
+class Plugin(NamedTuple):
+    files: Callable[[], dict[str, dict[str, Any]]]  # by path: the JSON of its marketplace
+    install: str  # the command, with `{place}` for the quoted marketplace
 
 
 class Skill(NamedTuple):
@@ -38,7 +41,7 @@ class Skill(NamedTuple):
 
 def shipped() -> list[Skill]:
     """In the order in which one needs them."""
-    names = [f"{PLUGIN}-{part}" for part in ORDER]
+    names = [f"{NAME}-{skill}" for skill in ORDER]
     return [_read(SHIPPED / name / "SKILL.md") for name in names]
 
 
@@ -62,11 +65,10 @@ def skill_files(skills: Sequence[Skill], targets: Sequence[str]) -> list[File]:
 
 def plugin_files(skills: Sequence[Skill], targets: Sequence[str]) -> list[File]:
     """A marketplace for each target, of one plugin with one set of skills."""
-    makers = {"claude-code": _claude, "codex": _codex}
     files = [
         File(f"plugins/{target}", path, json.dumps(body, indent=2) + "\n")
         for target in targets
-        for path, body in makers[target]().items()
+        for path, body in plugin_of(target).files().items()
     ]
     both = [
         File("plugins/skills", f"{PLACE}/skills/{skill.name}/SKILL.md", skill.text)
@@ -75,48 +77,18 @@ def plugin_files(skills: Sequence[Skill], targets: Sequence[str]) -> list[File]:
     return [*files, *both]
 
 
-def _plugin() -> dict[str, Any]:
+def plugin_of(target: str) -> Plugin:
+    found: Plugin = part(ASSISTANTS[target].plugin)
+    return found
+
+
+def manifest() -> dict[str, Any]:
+    """What every assistant's plugin says of itself."""
     return {
-        "name": PLUGIN,
+        "name": NAME,
         "version": fleet.__version__,
         "description": ABOUT,
         "author": AUTHORS,
         "license": "MIT",
         "keywords": KEYWORDS,
-    }
-
-
-def _claude() -> dict[str, dict[str, Any]]:
-    listed = {"name": PLUGIN, "source": f"./{PLACE}", "description": ABOUT}
-    market = {"name": PLUGIN, "owner": AUTHORS, "description": ABOUT, "plugins": [listed]}
-    return {
-        ".claude-plugin/marketplace.json": market,
-        f"{PLACE}/.claude-plugin/plugin.json": _plugin(),
-    }
-
-
-def _codex() -> dict[str, dict[str, Any]]:
-    listed = {
-        "name": PLUGIN,
-        "source": {"source": "local", "path": f"./{PLACE}"},
-        "policy": {"installation": "AVAILABLE", "authentication": "ON_INSTALL"},
-        "category": "Developer Tools",
-    }
-    market = {"name": PLUGIN, "interface": {"displayName": "Fleet"}, "plugins": [listed]}
-    shown = {
-        "displayName": "Fleet",
-        "shortDescription": ABOUT,
-        "longDescription": "Queue work for coding agents, run them in parallel in their own git "
-        "worktrees on models that your own machines serve, and land only what passes.",
-        "developerName": AUTHORS["name"],
-        "category": "Developer Tools",
-        "capabilities": ["Interactive", "Write"],
-        "defaultPrompt": [
-            f"Use the {PLUGIN} bootstrap skill to install the CLI and set up this repo."
-        ],
-    }
-    return {
-        ".agents/plugins/marketplace.json": market,
-        f"{PLACE}/.codex-plugin/plugin.json": _plugin()
-        | {"skills": "./skills/", "interface": shown},
     }

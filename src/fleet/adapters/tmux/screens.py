@@ -6,14 +6,16 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fleet.adapters.tmux.screen_rules import PROGRAMS
+from fleet.adapters.coders import BUILT_IN, built_in, part
 from fleet.domain.data import NamedTuple
 from fleet.ports import ScreenState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fleet.adapters.tmux.screen_rules import Seen
+    from fleet.adapters.tmux.screen_rules import Program, Seen
+
+STAND_IN = "fleet.testing.full_screen"
 
 
 class Rule(NamedTuple):
@@ -65,17 +67,26 @@ def _is_at(at: re.Pattern[str] | None, lines: list[str], cursor: tuple[int, int]
 
 def program_of(argv: Iterable[str]) -> str:
     """The program that these words start, also through a wrapper; empty when it is not known."""
-    for name in [word.rpartition("/")[2] for word in argv]:
-        for program, told in PROGRAMS.items():
-            if name in told.argv:
-                return program
-    return ""
+    known = {row.executable: name for name, row in BUILT_IN.items() if row.screens}
+    known[STAND_IN] = "full_screen"
+    found = (known.get(word.rpartition("/")[2]) for word in argv)
+    return next((program for program in found if program), "")
+
+
+def rules_of(program: str) -> Program | None:
+    """Its rules as they are written, beside the program that they are about."""
+    if program == "full_screen":
+        from fleet.adapters.tmux.screen_rules import FULL_SCREEN  # noqa: PLC0415  # only in tests
+
+        return FULL_SCREEN
+    path = built_in(program).screens
+    return part(path) if path else None
 
 
 @cache
 def sheet_of(program: str) -> Sheet | None:
     """Compiled when it is needed: the patterns of one program are enough for most commands."""
-    told = PROGRAMS.get(program)
+    told = rules_of(program)
     if told is None:
         return None
     return Sheet(

@@ -7,9 +7,10 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fleet.adapters.coders import built_in
 from fleet.adapters.nodes.http import Asking
 from fleet.adapters.nodes.loose_json import mapping
-from fleet.config.advice import ANSWER, FIRST_REQUEST
+from fleet.app.advice import least_context
 from fleet.config.keys import table
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 LOOK = 3.0  # seconds for all nodes together, and once more for their models
 PER_BILLION = 0.6e9  # bytes on a disk, of the usual four bits and a half
-WITHOUT_TOOLS = frozenset({"aider", "command", "scripted"})
 
 
 class Build(NamedTuple):
@@ -227,9 +227,8 @@ class Facts:
 
 
 def _wish(agent: Agent, model: Model) -> Wish:
-    first, _ = FIRST_REQUEST.get(agent.coder, (0, ""))
-    least = first + ANSWER if first else 0
-    return Wish(agent.name, model.name, agent.coder not in WITHOUT_TOOLS, least)
+    calls_tools = built_in(agent.coder).calls_tools
+    return Wish(agent.name, model.name, calls_tools, least_context(agent.coder))
 
 
 def changes_of(advice: Advice) -> list[Any]:

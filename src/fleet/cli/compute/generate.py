@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.app.coders import generate_targets
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Raw, Result, Text
 
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
     from fleet.domain.generated_files import File, Plan
 
 SHORT = 37  # `source .env.subagent-fleet && opencode`
-TARGETS = ("litellm", "claude", "codex", "opencode", "aider", "env", "mcp")
 
 
 @command(config=True)
-@click.option("-t", "--target", "targets", multiple=True, type=click.Choice(TARGETS))
+@click.option("-t", "--target", "targets", multiple=True, type=click.Choice(generate_targets()))
 @click.option("--litellm-only", is_flag=True, help="The same as --target litellm.")
 @click.option("--claude-only", is_flag=True, help="The same as --target claude.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Put them there.")

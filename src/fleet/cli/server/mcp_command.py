@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.app.coders import coders_with
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from fleet.app.mcp_install import Registered
 
-CODERS = ("claude", "codex", "opencode")
+CODERS = coders_with("mcp")
 WORDS = {"nothing": "as it was"}
 
 

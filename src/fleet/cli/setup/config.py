@@ -124,7 +124,7 @@ def _asked(config: Path | None) -> list[str]:
 
 
 def _validated(loaded: Loaded, asked: Sequence[str] = ()) -> Result:
-    from fleet.config.advice import advice
+    from fleet.app.advice import advice
     from fleet.config.loader import shown
 
     files = [file for file in (loaded.user_file, loaded.project_file) if file and file.exists()]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.app.coders import assistants
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Cell, Column, Result, Stack, Table, Text
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from fleet.cli.terminal.view import Style, View
     from fleet.domain.generated_files import Plan
 
-TARGETS = ("claude-code", "codex", "opencode")
+TARGETS, BUNDLES = assistants(), assistants("plugin")
 NAMES = ("subagent-fleet-bootstrap", "subagent-fleet-setup", "subagent-fleet-operations")
 ALL = "all"
 STYLES: dict[str, Style] = {"installed": "green", "older": "yellow"}
@@ -94,7 +95,7 @@ def plugins() -> None:
 
 
 @plugins.command("install")
-@click.option("-t", "--target", "targets", multiple=True, type=click.Choice((ALL, *TARGETS[:2])),
+@click.option("-t", "--target", "targets", multiple=True, type=click.Choice((ALL, *BUNDLES)),
               help="For this assistant only. May be repeated.")  # fmt: skip
 @OUT
 @FORCE
@@ -103,7 +104,6 @@ def install_plugins(*, targets: tuple[str, ...], out: Path | None, force: bool) 
 
     If a file was edited, or is somebody else's, nothing is written unless --force says so.
     """
-    from fleet.app.skills import BUNDLES
     from fleet.app.skills import install_plugins as install_into
 
     chosen = _chosen(targets, BUNDLES)
@@ -115,13 +115,11 @@ def install_plugins(*, targets: tuple[str, ...], out: Path | None, force: bool) 
 def _steps(top: Path, targets: Sequence[str]) -> Iterable[str]:
     import shlex
 
-    from fleet.app.skills import PLUGIN
+    from fleet.app.skills import plugin_of
 
     place = shlex.quote(str(top))
-    if "claude-code" in targets:
-        yield f"  claude plugin marketplace add {place} && claude plugin install {PLUGIN}@{PLUGIN}"
-    if "codex" in targets:
-        yield f"  codex plugin marketplace add {place} && codex plugin add {PLUGIN}@{PLUGIN}"
+    for target in targets:
+        yield f"  {plugin_of(target).install.format(place=place)}"
 
 
 def _chosen(given: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.claude.files import tiers
+from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.generated_files import File
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 TARGET = "aider"
 OUTPUT = 8192
 PROMPT = ".aider.fleet.md"
+TOOLS = Tools(unheeded="aider calls no tools: it writes into files what the model answers")
 
 
 def aider_files(fleet: Fleet, source: str) -> list[File]:
@@ -57,3 +59,6 @@ def _limits(fleet: Fleet) -> dict[str, object]:
         }
         for name, model in names.items()
     }
+
+
+GENERATES = Generates(aider_files, start='OPENAI_API_KEY="$LITELLM_MASTER_KEY" aider')

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
-from fleet.domain.coder_tools import BY_BASH, unknown
 from fleet.domain.fleet import alias_of
 from fleet.domain.generated_files import File
 from fleet.domain.roles import prompt_of
@@ -19,6 +19,17 @@ TARGET = "claude"
 OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
 PATIENCE = 3_000_000  # milliseconds: a prompt of 20,000 tokens takes a small machine minutes
 NAMES = ("OPUS", "SONNET", "HAIKU", "FABLE")
+# Claude Code 2.1: the tools that it offered to the model when each was listed.
+TOOLS = Tools(
+    frozenset({
+        "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit",
+        "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "ListAgents", "Monitor",
+        "NotebookEdit", "Read", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "Task",
+        "TaskStop", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
+    }),
+    by_bash=frozenset({"Glob", "Grep"}),
+    instead=(("MultiEdit", "Edit"), ("LS", "Glob"), ("NotebookRead", "Read")),
+)  # fmt: skip
 
 
 def agent_files(fleet: Fleet, source: str) -> list[File]:
@@ -37,25 +48,28 @@ def agent_text(agent: Agent, source: str) -> str:
     ]
     if name := alias_of(agent):
         lines.append(f"model: {quoted(name)}")
-    if tools := granted(agent.tools):
+    if tools := _known(agent):
         lines.append(f"tools: {', '.join(tools)}")
     return "\n".join([*lines, "---", "", prompt_of(agent).rstrip("\n"), ""])
 
 
-def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that the program has. One of an MCP server is known to that server alone."""
-    return tuple(tool for tool in tools if tool not in unknown(TARGET, tools))
+def _known(agent: Agent) -> list[str]:
+    missing = TOOLS.unknown(agent.tools)
+    return [tool for tool in agent.tools if tool not in missing]
 
 
-def doubts(agent: Agent) -> Iterator[str]:
-    """What its tools will not be as written."""
-    missing = unknown(TARGET, agent.tools)
-    if missing:
-        left = ", ".join(granted(agent.tools)) or "all of its tools"
-        yield f"Claude Code has no tool {', '.join(missing)}: {agent.name} gets {left}."
-    inside = [tool for tool in agent.tools if tool in BY_BASH]
-    if inside and "Bash" in agent.tools:
-        yield f"Claude Code searches with Bash where it has it: {agent.name} gets no {inside[0]}."
+def doubts(fleet: Fleet) -> Iterator[str]:
+    """Where an agent's tools will not be as declared."""
+    for agent in fleet.agents.values():
+        if missing := TOOLS.unknown(agent.tools):
+            left = ", ".join(_known(agent)) or "all of its tools"
+            yield f"Claude Code has no tool {', '.join(missing)}: {agent.name} gets {left}."
+        inside = [tool for tool in agent.tools if tool in TOOLS.by_bash]
+        if inside and "Bash" in agent.tools:
+            yield f"Claude Code searches with Bash where it has it: {agent.name} gets no {inside[0]}."
+
+
+GENERATES = Generates(agent_files, start="claude", doubts=doubts)
 
 
 def environment(fleet: Fleet) -> dict[str, str]:

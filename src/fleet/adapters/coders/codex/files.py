@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.claude.files import tiers
+from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.generated_files import File
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 TARGET = "codex"
 PROFILE = ".codex/fleet.config.toml"
+TOOLS = Tools(
+    unheeded="codex takes no list of tools and has all of its own; it heeds `permissions`"
+)
 PATIENCE = 1_800_000  # milliseconds without a word, while a small machine reads a long prompt
 
 
@@ -85,6 +89,13 @@ def doubts(fleet: Fleet) -> Iterator[str]:
             f"Codex starts an agent in its own sandbox, so {', '.join(readers)} may write there; "
             "`codex --sandbox read-only` holds for all."
         )
+
+
+GENERATES = Generates(
+    codex_files,
+    start=f'ln -sf "$PWD/{PROFILE}" "${{CODEX_HOME:-$HOME/.codex}}/" && codex --profile fleet',
+    doubts=doubts,
+)
 
 
 def _header(source: str) -> str:

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.claude.files import tiers
+from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.generated_files import File
@@ -33,6 +34,8 @@ NEEDS = {  # what it calls each permission, and the tools of an agent that want 
     "webfetch": {"webfetch"},
     "websearch": {"websearch"},
 }
+# OpenCode 1.18: its permissions are the only thing that a list of tools controls there.
+TOOLS = Tools(frozenset().union(*NEEDS.values()), any_case=True)
 WRITES = ("bash", "edit")
 
 
@@ -92,3 +95,6 @@ def _denied(agent: Agent) -> list[str]:
     tools = {tool.partition("(")[0].lower() for tool in agent.tools}
     left_out = {what for what, users in NEEDS.items() if tools and not users & tools}
     return sorted(left_out | ({*WRITES} if agent.permissions == "read" else set()))
+
+
+GENERATES = Generates(opencode_files, start="opencode", exports=(("OPENCODE_CONFIG", CONFIG),))

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fleet.adapters.coders import built_in
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 DEADLINE = 3.0
 ALSO = 0.5  # for what it had printed, once it was killed
-NAMED_AS_ITSELF = frozenset({"claude", "codex", "opencode", "gemini", "agy", "aider"})
 VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
 
 
@@ -37,7 +37,7 @@ def executable(coder: Coder) -> str:
     named = getattr(coder, "executable", None)
     if isinstance(named, str):
         return named
-    return coder.name if coder.name in NAMED_AS_ITSELF else ""
+    return built_in(coder.name).executable
 
 
 def found(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fleet.config.advice import advice
+from fleet.app.advice import advice
+from tests.unit.config.conftest import World
 
 FLEET = """\
 project: {name: x}
@@ -16,6 +17,11 @@ models:
     context: 32768
 agents:
 """
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
 
 
 @pytest.fixture

@@ -1,28 +1,22 @@
-"""What is valid and will not work well: said by `fleet validate`, and by nothing else."""
+"""What is valid in the settings and will not work well: `fleet validate` says it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.adapters.coders import built_in, part
 from fleet.config.files.problems import Problem
-from fleet.domain.coder_tools import INSTEAD, UNHEEDED, granted, unknown
 from fleet.domain.fleet import alias_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fleet.adapters.coders.shared.generates import Tools
     from fleet.config.files.problems import Place
     from fleet.config.loader import Loaded
     from fleet.domain.fleet import Model
 
-# Tokens of a program's first request, as it was measured: its instructions and tools alone.
-FIRST_REQUEST = {
-    "claude": (20_000, "Claude Code"),
-    "codex": (10_000, "Codex"),
-    "opencode": (8_000, "OpenCode"),
-    "aider": (1_200, "Aider"),
-}
-ANSWER = 4096  # tokens that an answer needs beside it
+ANSWER = 4096  # tokens that an answer needs beside the first request
 ENOUGH, ENOUGH_WITHOUT_TOOLS = 32_768, 8192
 
 
@@ -31,25 +25,30 @@ def advice(loaded: Loaded) -> list[str]:
     return [str(problem) for problem in found]
 
 
+def least_context(coder: str) -> int:
+    """Tokens that a model must hold for this coder to work at all; 0: not known."""
+    first = built_in(coder).first_request
+    return first + ANSWER if first else 0
+
+
 def _contexts(loaded: Loaded) -> Iterator[Problem]:
     """A model that is too small for a program that an agent drives with it."""
     fleet = loaded.fleet
     short: dict[tuple[Model, str], list[str]] = {}
     for agent in (*fleet.agents.values(), *fleet.coders.values()):
-        first, _ = FIRST_REQUEST.get(agent.coder, (0, ""))
-        if agent.model is not None and first and agent.model.context < first + ANSWER:
+        if agent.model is not None and agent.model.context < least_context(agent.coder):
             short.setdefault((agent.model, agent.coder), []).append(agent.name)
     for (model, coder), agents in short.items():
-        first, program = FIRST_REQUEST[coder]
+        program = built_in(coder)
         path = f"models.{model.name}.context"
-        enough = ENOUGH_WITHOUT_TOOLS if coder == "aider" else ENOUGH
+        enough = ENOUGH if program.calls_tools else ENOUGH_WITHOUT_TOOLS
         names = ", ".join(agents)
         use = f"{names} cannot work with it. "
-        if coder == "claude":
+        if program.subagents:
             use = f"they do for {names} as a subagent, not for a conversation of its own. "
         message = (
-            f"{model.context} tokens are too few for {program}, which begins with about {first}: "
-            f"{use}Serve it with {enough} or more."
+            f"{model.context} tokens are too few for {program.title}, which begins with about "
+            f"{program.first_request}: {use}Serve it with {enough} or more."
         )
         yield Problem(_place(loaded, path), path, message)
 
@@ -57,13 +56,16 @@ def _contexts(loaded: Loaded) -> Iterator[Problem]:
 def _tools(loaded: Loaded) -> Iterator[Problem]:
     for agent in loaded.fleet.agents.values():
         path = f"agents.{agent.name}.tools"
-        if agent.tools and agent.coder in UNHEEDED:
-            yield Problem(_place(loaded, path), path, f"{UNHEEDED[agent.coder]}.")
-        missing = unknown(agent.coder, agent.tools)
+        if not agent.tools or not (where := built_in(agent.coder).tools):
+            continue
+        tools: Tools = part(where)
+        if tools.unheeded:
+            yield Problem(_place(loaded, path), path, f"{tools.unheeded}.")
+        missing = tools.unknown(agent.tools)
         if not missing:
             continue
-        will = ", ".join(granted(agent.coder, agent.tools)) or "none of them"
-        instead = [f"{INSTEAD[tool]} does what {tool} did" for tool in missing if tool in INSTEAD]
+        will = ", ".join(tools.granted(agent.tools)) or "none of them"
+        instead = [f"{now} does what {tool} did" for tool, now in tools.instead if tool in missing]
         more = f" {'; '.join(instead)}." if instead else ""
         message = (
             f"{agent.coder} has no {' and no '.join(missing)}, and says nothing of it. "

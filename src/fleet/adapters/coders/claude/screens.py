@@ -1,0 +1,18 @@
+"""How Claude Code's screen is read; see `fleet.adapters.tmux.screen_rules`."""
+
+# ruff: noqa: RUF001  # the program draws with what looks like other characters
+
+from __future__ import annotations
+
+from fleet.adapters.tmux.screen_rules import Program, Seen
+
+SCREENS = Program(
+    pasted=r"\[Pasted text #\d+( \+\d+ lines)?\]$",
+    editor=("C-g", r"\t"),
+    rules=(
+        Seen("dialog", "wants", 2, (r"\bEsc to (cancel|exit|close|go back)\b",)),
+        Seen("footer", "working", 2, (r"^  .*\besc to interrupt\b",)),
+        Seen("empty-box", "ready", 6, (r"^─{20,}.*\n❯.*\n─{20,}\n  \S",), "❯."),
+        Seen("box", "typing", 20, (r"^─{20,}.*\n❯(.*\n)+?─{20,}\n  \S",)),
+    ),
+)

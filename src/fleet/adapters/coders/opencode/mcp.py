@@ -1,0 +1,28 @@
+"""Where OpenCode is told of our MCP server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.assistants.mcp_settings import Json, McpSettings, user_home
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECTION = "mcp"
+FILES = ("opencode.jsonc", "opencode.json")
+
+
+def _file(scope: str, top: Path, env: Mapping[str, str]) -> Path:
+    """The one that is there; else the second."""
+    own = Path(env.get("XDG_CONFIG_HOME") or user_home(env) / ".config") / "opencode"
+    folder = own if scope == "user" else top
+    return next((folder / name for name in FILES if (folder / name).exists()), folder / FILES[-1])
+
+
+def _entry(command: str) -> dict[str, Any]:
+    return {"type": "local", "command": [command, "mcp"]}
+
+
+MCP = McpSettings(Json(SECTION), SECTION, _file, _entry)

@@ -1,0 +1,18 @@
+"""How OpenCode's screen is read; see `fleet.adapters.tmux.screen_rules`."""
+
+# the program draws with what looks like other characters
+
+from __future__ import annotations
+
+from fleet.adapters.tmux.screen_rules import Program, Seen
+
+SCREENS = Program(
+    pasted=r"\[Pasted ~\d+ lines\]$",
+    rules=(
+        Seen("permission", "wants", 3, (r"^ *┃ +Allow once +Allow always +Reject\b",)),
+        Seen("question", "wants", 4, (r"^ *┃.*\benter (confirm|submit|toggle)\b",)),
+        Seen("status", "working", 2, (r"\besc (again to )?interrupt\b",)),
+        Seen("empty-box", "ready", 24, ("^ *╹▀{20,}", r"\bctrl\+p commands\b"), " *┃  "),
+        Seen("box", "typing", 24, ("^ *╹▀{20,}", r"\bctrl\+p commands\b")),
+    ),
+)

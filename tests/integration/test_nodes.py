@@ -76,7 +76,7 @@ def test_tasks_wait_for_a_node_that_is_down_and_start_soon_after_its_return(supe
     assert supervised.run(other).choice.node == "right"
     until(lambda: "connection refused" in supervised.type("show", task).stdout)
     shown = " ".join(supervised.type("show", task).stdout.split())
-    assert "on node left cannot be had (connection refused)" in shown
+    assert "on node left cannot be used (connection refused)" in shown
     assert supervised.store.runs(task) == []
     left.start()
     back = time.monotonic()

@@ -133,7 +133,7 @@ def allow_named(
     for place in places:
         if not is_known(place):
             raise NotFound(
-                f"'{place[:100]}' is no place of this server.",
-                fix="Ask a coordinator, or have it named in `server.places`.",
+                f"'{place[:100]}' is not a directory that this server offers.",
+                fix="Ask a coordinator, or have it added to the setting `server.places`.",
                 code="no_such_place",
             )

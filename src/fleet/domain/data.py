@@ -1,9 +1,10 @@
 """`dataclass(frozen=True, slots=True)` and `NamedTuple`, declared in a fraction of the time.
 
 Every command declares dozens of each as it starts, and makes objects of few. The standard library
-writes and compiles several methods for each class. Here the one that makes an object is written when
-the first is made, and the other methods are the same for all. The rest is the standard library's:
-`fields`, `replace`, `asdict`, `_replace`, `_asdict`, `_make` and matching work as ever.
+writes and compiles several methods for each class. Here the method that makes an object is written
+when the first object is made, and all classes share the other methods. `fields`, `replace`, `asdict`,
+`_replace`, `_asdict`, `_make` and matching work as in the standard library. The figures, and why not
+msgspec: docs/decisions/0010-records-of-our-own.md.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from dataclasses import dataclass as dataclass  # noqa: PLC0414  # for whoever imports it here
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414  # other modules import it here
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414, TID251  # likewise
 else:
-    from _collections import _tuplegetter  # a third of the time of a property, at every use
+    from _collections import _tuplegetter  # three times as fast as a property
 
-    def dataclass(cls: type | None = None, /, **how: bool) -> Any:
-        if how == {"frozen": True, "slots": True}:
+    def dataclass(cls: type | None = None, /, **options: bool) -> Any:
+        if options == {"frozen": True, "slots": True}:
             return _declared
-        return dataclasses.dataclass(cls, **how)
+        return dataclasses.dataclass(cls, **options)
 
     class _Naming(type):
         def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
@@ -30,7 +31,7 @@ else:
             names = tuple(body.get("__annotations__", ()))
             body["_field_defaults"] = {name: body.pop(name) for name in names if name in body}
             body |= {"__slots__": (), "_fields": names, "__match_args__": names}
-            body |= {name: _tuplegetter(place, "") for place, name in enumerate(names)}
+            body |= {name: _tuplegetter(index, "") for index, name in enumerate(names)}
             made = type(name, (tuple,), _NAMED | body)
             made.__new__ = staticmethod(_written_later(made, "__new__", _written_new))
             return made
@@ -39,9 +40,9 @@ else:
 
 
 def _declared(cls: type) -> Any:
-    words, cls.__doc__ = cls.__doc__ or "", cls.__doc__ or cls.__name__  # else one is made up
+    doc, cls.__doc__ = cls.__doc__ or "", cls.__doc__ or cls.__name__  # else `dataclass` writes one
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    made.__doc__ = words
+    made.__doc__ = doc
     for name, method in _SHARED.items():
         if name not in cls.__dict__:
             setattr(made, name, method)
@@ -94,13 +95,13 @@ def _compiled(
     cls: type, name: str, given: list[str], body: list[str], known: dict[str, Any]
 ) -> Any:
     text = "\n".join([f"def {name}({', '.join(given)}):", *body])
-    exec(text, known)  # noqa: S102  # of names that a class declares
+    exec(text, known)  # noqa: S102  # only field names that a class declares
     written = known[name]
     written.__qualname__ = f"{cls.__qualname__}.{name}"
     return written
 
 
-_none = object()  # nothing was given
+_none = object()  # the argument was not given
 
 
 def _values(self: Any) -> tuple[Any, ...]:

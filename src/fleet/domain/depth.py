@@ -27,8 +27,9 @@ def check_depth(depth: int, most: int) -> None:
     """Raise `Refused` beyond the allowed depth, so that agents cannot spawn agents for ever."""
     if depth > most:
         raise Refused(
-            f"It would be at depth {depth}; agents may have agents down to {most}.",
-            fix="Do it yourself, or leave it to who spawned you; `max_depth` is a setting.",
+            f"The agent would be at depth {depth}; agents may spawn agents down to depth {most}.",
+            fix="Do the work yourself, or leave it to the agent that spawned you. "
+            "The setting `max_depth` allows more.",
             code="too_deep",
         )
 
@@ -39,8 +40,8 @@ def run_role(name: str, actor: Actor) -> str:
     if not role:
         return ""
     if role not in RUN_ROLES:
-        fix = nearest(role, RUN_ROLES) or f"There are: {', '.join(RUN_ROLES)}."
-        raise BadInput(f"'{name[:60]}' is no role of an agent.", fix=fix)
+        fix = nearest(role, RUN_ROLES) or f"Roles: {', '.join(RUN_ROLES)}."
+        raise BadInput(f"'{name[:60]}' is not a role of an agent.", fix=fix)
     if not GRANTS[Role(role)] <= GRANTS[actor.role]:
         raise Forbidden(
             f"{actor.name} is a {actor.role}, so its agent cannot be a {role}.",

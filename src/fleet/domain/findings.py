@@ -62,7 +62,7 @@ def exposed_gateway(gateway: Gateway, key: str) -> Finding:
     """`key` is the one in the environment; empty means our own, which is long and random."""
     where = "everywhere" if gateway.host in EVERYWHERE - {"localhost"} else gateway.host
     if not is_wide(gateway.host):
-        return Finding("exposure", OK, "The gateway answers to this machine only.")
+        return Finding("exposure", OK, "The gateway answers only to this machine.")
     if key and is_weak(key):
         return Finding(
             "exposure",
@@ -70,7 +70,7 @@ def exposed_gateway(gateway: Gateway, key: str) -> Finding:
             f"The gateway listens on {where}, and its key in ${gateway.master_key_env} is weak.",
             f"unset {gateway.master_key_env}",
         )
-    return Finding("exposure", OK, f"The gateway listens on {where}, behind a key that is long.")
+    return Finding("exposure", OK, f"The gateway listens on {where}, and its key is long enough.")
 
 
 def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
@@ -81,8 +81,8 @@ def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
         yield Finding(
             "exposure",
             BAD,
-            f"The node {node.name} ({node.endpoint}) is on the Internet, and is asked without a "
-            "key: whoever finds it can use it.",
+            f"The node {node.name} ({node.endpoint}) is on the Internet and needs no key: "
+            "anyone who finds it can use it.",
             "Put it behind a firewall, Tailscale or WireGuard and use its address there; or give "
             f"it a key, and name it: nodes.{node.name}.api_key=os.environ/NAME.",
         )
@@ -91,7 +91,7 @@ def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
         yield Finding(
             "exposure",
             WARNING,
-            f"Asked without a key, so open to all of your network: {', '.join(near)}.",
+            f"These nodes need no key, so your whole network can use them: {', '.join(near)}.",
             "Keep that network private: a firewall, Tailscale or WireGuard.",
         )
 
@@ -119,7 +119,7 @@ def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
                 "nodes",
                 BAD,
                 f"{each.node} ({node.endpoint}) does not answer: {each.why}.",
-                "Start it there; if it was, look at its address, its firewall and its key.",
+                "Start it there. If it runs already, check its address, its firewall and its key.",
             )
     missing = absent(fleet, seen)
     kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
@@ -130,7 +130,9 @@ def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
             "nodes",
             BAD,
             f"{serving.node.name} has no {serving.upstream}, which models.{name} names.",
-            f"On {serving.node.name}: {pull}" if ollama else "Load it there, or name another.",
+            f"On {serving.node.name}: {pull}"
+            if ollama
+            else "Load it there, or name another model.",
         )
     up = [each.node for each in seen if each.up]
     if up:
@@ -161,4 +163,4 @@ def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
                 else f"fleet config set --project models.{model.name}.context={held.context}",
             )
     if right:
-        yield Finding("context", OK, f"As configured for what is resident ({right}).")
+        yield Finding("context", OK, f"Resident models have the configured context ({right}).")

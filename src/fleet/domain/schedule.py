@@ -113,7 +113,7 @@ def _no_slot(task: Task, group: Sequence[Slot], used: Mapping[str, int]) -> Wait
 def _taken(slot: Slot, used: Mapping[str, int]) -> str:
     where = f"{slot.name} on node {slot.node}" if slot.node else slot.name
     if slot.down:
-        return f"{where} cannot be had ({slot.down})"
+        return f"{where} cannot be used ({slot.down})"
     full = slot.full(used) or slot
     what = where if full is slot else f"node {slot.node}"
     return f"{what} is full ({used[full.name]}/{full.limit})"

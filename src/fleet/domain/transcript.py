@@ -177,7 +177,7 @@ def _ending(
     if wanted is Wanted.STOP:
         return Ending.STOPPED, "Stopped."
     if wanted is Wanted.YIELD:
-        return Ending.YIELDED, "Its host was to rest."
+        return Ending.YIELDED, "All agents of its host were stopped."
     if closed:
         return Ending.SUCCEEDED, closed
     if cut is not None:

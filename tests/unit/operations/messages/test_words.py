@@ -145,7 +145,7 @@ def test_a_node_that_no_host_can_reach_is_named(office):
     office.store.commit([Put(host)], [])
     (wait,) = office.show(task).waits
     assert wait.why == (
-        "No free slot: qwen@http://big:11434 on node big cannot be had (connection refused)."
+        "No free slot: qwen@http://big:11434 on node big cannot be used (connection refused)."
     )
     other = replace(host, id="box-2", down=())
     office.store.commit([Put(other)], [])

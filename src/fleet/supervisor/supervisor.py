@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.choice import Defaults, choose, model_slots
+from fleet.domain.choice import model_slots
 from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import MessageKind
@@ -16,6 +16,7 @@ from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
 from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule, within_parent
 from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
+from fleet.operations.shared.choice import choose_in
 from fleet.ports import Put, Same
 from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
@@ -260,8 +261,7 @@ class Supervisor:
                 fix=f"In {task.project}: fleet trust",
                 code="untrusted",
             )
-        defaults = Defaults(self._here.coder or world.settings.coder, world.settings.model)
-        _, choice = choose(task.spec, world.fleet, defaults)
+        _, choice = choose_in(world, task.spec, coder=self._here.coder)
         swarm = within_parent(self._parts.store.task(task.parent) if task.parent else None)
         needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
         if task.spec.mode == Mode.QUEUED or task.spawned:

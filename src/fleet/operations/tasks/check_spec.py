@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Mode
+from fleet.operations.shared.choice import choose_in
 from fleet.operations.shared.names import clean_text, some_text
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _check_choice(spec: Spec, world: World[Chosen]) -> None:
     """Raise unless its agent and coder exist. Defaults of the settings are checked at the start."""
     if spec.coder:
         world.fleet.check_coder(spec.coder)
-    agent, choice = choose(spec, world.fleet, Defaults(world.settings.coder, world.settings.model))
+    agent, choice = choose_in(world, spec)
     if (spec.agent or spec.coder) and choice.coder == "command" and not agent.command:
         raise BadInput(
             f"The agent '{agent.name}' has no command to run.",

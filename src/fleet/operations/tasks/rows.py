@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fleet.domain.choice import Defaults, choose
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Choice, Run, RunState
 from fleet.domain.schedule import waits
 from fleet.domain.task import TaskState
+from fleet.operations.shared.choice import choose_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,8 +182,7 @@ def _who(
 
 def choice_of(task: Task, world: World[Chosen]) -> Choice:
     """Raise `NotFound` when the task names an agent or a coder that does not exist."""
-    defaults = Defaults(world.settings.coder, world.settings.model)
-    return choose(task.spec, world.fleet, defaults)[1]
+    return choose_in(world, task.spec)[1]
 
 
 def _status(task: Task, held: Sequence[Wait], run: Run | None) -> str:

@@ -6,11 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from fleet.domain.budget import left
-from fleet.domain.choice import Defaults, choose
 from fleet.domain.errors import Refused
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.task import Mode
 from fleet.operations.messages.remembered import known_to
+from fleet.operations.shared.choice import choose_in
 from fleet.ports import Brief, InTerminal
 from fleet.supervisor.attempt.limits import budget_of
 from fleet.supervisor.attempt.prompt import compose, instructions, news_for, session_of
@@ -33,8 +33,7 @@ def launch_of(
     parts: Parts, here: Here, run: Run, task: Task, last: Run | None, workspace: Workspace
 ) -> Launch:
     there = parts.world(task.project)
-    defaults = Defaults(here.coder or there.settings.coder, there.settings.model)
-    agent, _ = choose(task.spec, there.fleet, defaults)
+    agent, _ = choose_in(there, task.spec, coder=here.coder)
     coder = parts.coder(run.choice.coder, task.project)
     session = session_of(task, last, run) if coder.resumes else ""
     said = parts.store.messages(task.id)

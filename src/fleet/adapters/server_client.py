@@ -27,9 +27,12 @@ BY_CODE: dict[str, type[FleetError]] = {
     kind.code: kind for kind in (BadConfig, BadStore, Conflict, Forbidden, NotFound)
 }
 BY_STATUS: dict[int, type[FleetError]] = {
-    401: Forbidden, 403: Forbidden, 404: NotFound, 409: Refused, 413: BadInput, 421: Refused,
-    422: BadInput, 429: Unavailable, 503: Unavailable,
-}  # fmt: skip
+    **{kind.http_status: kind for kind in (Refused, Forbidden, BadInput, NotFound, Unavailable)},
+    401: Forbidden,
+    413: BadInput,
+    421: Refused,
+    429: Unavailable,  # HTTP's own
+}
 
 
 class Remote:

@@ -1,14 +1,14 @@
 """Every error a person can see.
 
-FleetError             code           exit
-├── Refused            refused        1   the request is understood, and the answer is no
-│   ├── Conflict       conflict       1   something changed since it was read: read again, decide again
-│   └── Forbidden      forbidden      1   this actor may not do that
-├── BadInput           bad_input      2   what was typed or written is wrong
-│   ├── BadConfig      bad_config     2   a settings file is wrong
-│   └── NotFound       not_found      2   no such task, run, node, …
-└── Unavailable        unavailable    3   the world is down: no disk, no server, no program
-    └── BadStore       bad_store      3   the store cannot be used as it is
+FleetError             code           exit  HTTP
+├── Refused            refused        1     409   the request is understood, and the answer is no
+│   ├── Conflict       conflict       1     409   something changed since it was read: read again, decide again
+│   └── Forbidden      forbidden      1     403   this actor may not do that
+├── BadInput           bad_input      2     422   what was typed or written is wrong
+│   ├── BadConfig      bad_config     2     503   a settings file is wrong
+│   └── NotFound       not_found      2     404   no such task, run, node, …
+└── Unavailable        unavailable    3     503   the world is down: no disk, no server, no program
+    └── BadStore       bad_store      3     503   the store cannot be used as it is
 
 Anything else that reaches a person is a bug, and shows a traceback.
 """
@@ -26,6 +26,7 @@ class FleetError(Exception):
 
     code = "error"
     exit_status = 1
+    http_status = 500
     about: Mapping[str, object] = {}  # what a program would want to know of it
 
     def __init__(self, message: str, *, fix: str = "", code: str | None = None) -> None:
@@ -38,6 +39,7 @@ class FleetError(Exception):
 
 class Refused(FleetError):
     code = "refused"
+    http_status = 409
 
 
 class Conflict(Refused):
@@ -46,24 +48,29 @@ class Conflict(Refused):
 
 class Forbidden(Refused):
     code = "forbidden"
+    http_status = 403
 
 
 class BadInput(FleetError):
     code = "bad_input"
     exit_status = 2
+    http_status = 422
 
 
 class BadConfig(BadInput):
     code = "bad_config"
+    http_status = 503
 
 
 class NotFound(BadInput):
     code = "not_found"
+    http_status = 404
 
 
 class Unavailable(FleetError):
     code = "unavailable"
     exit_status = 3
+    http_status = 503
 
 
 class BadStore(Unavailable):

@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.errors import (
-    BadConfig,
-    BadInput,
-    Conflict,
-    FleetError,
-    Forbidden,
-    NotFound,
-    Refused,
-    Unavailable,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fleet.domain.errors import FleetError
+
 TYPE = "application/problem+json"
-STATUS: tuple[tuple[type[FleetError], int], ...] = (
-    (NotFound, 404),
-    (BadConfig, 503),
-    (BadInput, 422),
-    (Forbidden, 403),
-    (Conflict, 409),
-    (Refused, 409),
-    (Unavailable, 503),
-)
 UNPROVEN = frozenset(
     {"no_token", "bad_token", "expired_token", "revoked_token", "stale_run"}
     | {"no_secret", "bad_secret"}
@@ -57,9 +39,7 @@ FIXES = {  # where nothing better is known
 
 
 def status_of(error: FleetError) -> int:
-    if error.code in UNPROVEN:
-        return 401
-    return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    return 401 if error.code in UNPROVEN else error.http_status
 
 
 def problem(

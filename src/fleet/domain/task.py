@@ -18,6 +18,7 @@ MAX_LOSSES = 5  # a task whose keepers keep vanishing would otherwise be started
 MAX_FULLS = 25  # likewise a task whose prompt alone fills the context
 RATE_LIMIT_PAUSE = 300 * SECOND  # when the program does not say when the limit ends
 MAX_BACKOFF = 3600 * SECOND
+PRIORITIES = ("critical", "high", "normal", "low")  # what priorities 0 to 3 are called
 
 
 class TaskState(StrEnum):

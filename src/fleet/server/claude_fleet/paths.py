@@ -6,7 +6,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.task import Spec
+from fleet.domain.task import PRIORITIES, Spec
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.compat.mark import MarkTask
 from fleet.operations.messages.ask_answer_send import SendWords
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.rows import TaskRow
     from fleet.server.claude_fleet.routes import Said
 
-PRIORITY = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 MOST_OUTPUT = 1 << 24
 
 
@@ -103,7 +102,7 @@ def _enqueue(said: Said) -> SpawnAgent:
         said.place,
         swarm=body.swarm_id,
         depth=body.depth_level,
-        priority=PRIORITY[body.priority],
+        priority=PRIORITIES.index(body.priority),
         after=body.depends_on,
         sender=body.requester_handle,
         kind=body.target_agent_type,

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.task import TaskState
+from fleet.domain.task import PRIORITIES, TaskState
 from fleet.operations.compat.mark import BEGUN
 from fleet.operations.compat.states import to_team
 from fleet.operations.team.members import uid_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fleet.server.claude_fleet.routes import Said
 
 LINES = 100  # of a transcript
-URGENCY = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 WORKER = {"starting": "starting", "running": "working", "stopping": "stopping"}
 
 
@@ -141,7 +140,7 @@ def post(row: PostRow) -> dict[str, Any]:
 
 def board(rows: tuple[PostRow, ...]) -> list[dict[str, Any]]:
     """The most urgent first, then the newest."""
-    return [post(row) for row in sorted(rows, key=lambda row: URGENCY[row.priority])]
+    return [post(row) for row in sorted(rows, key=lambda row: PRIORITIES.index(row.priority))]
 
 
 def mail(row: MailRow) -> dict[str, Any]:

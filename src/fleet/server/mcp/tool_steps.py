@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
+from fleet.domain.task import PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     Said = Mapping[str, Any]
 
 TREE = {"handle": "task"}
-PRIORITIES = ("critical", "high", "normal", "low")  # by the number that a task has
 
 
 class Who(NamedTuple):

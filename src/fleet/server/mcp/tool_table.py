@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from fleet.domain.access import Permission
 from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import RUN_ROLES
+from fleet.domain.task import PRIORITIES
 from fleet.server.http.codec import named
 from fleet.server.mcp import tool_steps as steps
-from fleet.server.mcp.tool_steps import PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -206,6 +206,15 @@ BREACHES = {
         "server/live/frames.py",
         "import fleet.server.claude_fleet.frames",
     ),
+    "a command of ours is bd's": ("cli/tasks/tasks.py", "import fleet.cli.bd.update"),
+    "a command of ours needs bd's words": (
+        "cli/terminal/completion.py",
+        "import fleet.operations.compat.states",
+    ),
+    "an operation of ours is made of bd's": (
+        "operations/tasks/show.py",
+        "import fleet.operations.compat.issues",
+    ),
     "a module is in no layer": ("stray.py", ""),
 }
 

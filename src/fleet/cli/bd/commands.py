@@ -8,16 +8,27 @@ import click
 
 from fleet.cli.bd.frame import BdGroup, answer, bd_client, json_option, version_option
 from fleet.cli.bd.links import comment, comments, dep
-from fleet.cli.terminal.completion import complete_bd_statuses, complete_coders, complete_tasks
+from fleet.cli.terminal.completion import complete_coders, complete_names, complete_tasks
 from fleet.cli.terminal.render import Result, Text, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fleet.client import Client
     from fleet.operations.compat.issues import Issue
 
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
 
 STATUSES = "open, in_progress, blocked, deferred, closed."
+
+
+def _statuses() -> Iterable[str]:
+    from fleet.operations.compat.states import ASKED
+
+    return ASKED
+
+
+complete_statuses = complete_names(_statuses)
 
 issues_argument = click.argument("issues", nargs=-1, required=True, shell_complete=complete_tasks)
 
@@ -91,7 +102,7 @@ bd.add_command(create, "new")
 
 
 @bd.command("list")
-@click.option("-s", "--status", default="", shell_complete=complete_bd_statuses, help=STATUSES)
+@click.option("-s", "--status", default="", shell_complete=complete_statuses, help=STATUSES)
 @click.option("-a", "--assignee", default="", help="Only those of this person.")
 @click.option("--all", "everything", is_flag=True, help="Closed ones too.")
 @click.option(
@@ -181,7 +192,7 @@ def blocked() -> Result:
 
 @bd.command("update")
 @issues_argument
-@click.option("-s", "--status", shell_complete=complete_bd_statuses, help=STATUSES)
+@click.option("-s", "--status", shell_complete=complete_statuses, help=STATUSES)
 @click.option("-a", "--assignee", help="Who does it by hand; empty: nobody, so it may start.")
 @click.option("--notes", help="A note; with --status blocked, `QUESTION: …` asks.")
 @click.option("--claim", is_flag=True, help="Take it, unless somebody else has it.")

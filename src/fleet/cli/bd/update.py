@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.cli.tasks.reopen import RUNNING, is_own, qa_file, read_text, reopen_task
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import BadInput
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.compat.states import bd_word
-from fleet.operations.messages.ask_answer_send import Answer, Ask, Comment
-from fleet.operations.messages.qa_file import new_answers, whole_question, with_question
+from fleet.operations.messages.ask_answer_send import Ask, Comment
+from fleet.operations.messages.qa_file import whole_question, with_question
 from fleet.operations.tasks.assign import AssignTask
-from fleet.operations.tasks.change import CloseTask, PauseTask, ResumeTask, RetryTask
+from fleet.operations.tasks.change import CloseTask, PauseTask
 from fleet.operations.tasks.edit import EditTask
-from fleet.operations.tasks.show import ShowTask
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fleet.client import Client
     from fleet.operations.compat.issues import Issue
 
 QUESTION = re.compile(r"^\s*QUESTION:\s*", re.IGNORECASE)
-RUNNING = ("starting", "running", "stopping")
-ENDED = ("done", "failed", "cancelled", "review")
 
 
 class Wish(NamedTuple):
@@ -62,7 +61,7 @@ def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
         client.call(PauseTask(issue.id))
         said.append(f"{issue.id} does not start until you resume it.")
     elif word == "open":
-        said += _open(client, issue, wish)
+        said += reopen_task(client, issue.id, unassign=wish.assignee is None)
     said += _fields(client, issue, wish)
     return said or [f"{issue.id} is {issue.bd}."]
 
@@ -87,14 +86,9 @@ def _is_runs(issue: Issue, wish: Wish) -> bool:
     return issue.status in RUNNING and not wish.assignee
 
 
-def _own(client: Client, issue: Issue) -> bool:
-    """Whether whoever types this is the run that works on it."""
-    return bool(client.app.actor.run) and client.app.actor.task == issue.id
-
-
 def _claim(client: Client, issue: Issue, assignee: str) -> str:
     row = client.call(AssignTask(issue.id, assignee, claim=True))
-    if _own(client, issue):
+    if is_own(client, issue.id):
         return f"{row.id} is yours already."
     return f"{row.id} is {assignee or client.app.actor.name}'s to do by hand."
 
@@ -108,12 +102,12 @@ def close_issue(client: Client, name: str, why: str) -> str:
 
 def _block(client: Client, issue: Issue, notes: str) -> str:
     """The agent of a run asks and parks. A person asks too, or keeps the task from starting."""
-    own, asking = _own(client, issue), QUESTION.match(notes)
+    own, asking = is_own(client, issue.id), QUESTION.match(notes)
     summary = QUESTION.sub("", notes).strip()
     if not own and not asking:
         return _pause(client, issue, summary)
-    file = _qa_file(client, issue, own=own)
-    before = _read(file)
+    file = qa_file(client, issue.id, own=own)
+    before = read_text(file)
     text = whole_question(before, summary) if own else summary
     if not text:
         raise BadInput("There is no question.", fix='Say it: --notes "QUESTION: Which database?"')
@@ -131,65 +125,6 @@ def _pause(client: Client, issue: Issue, why: str) -> str:
     if why:
         client.call(Comment(issue.id, why))
     return f"{issue.id} does not start until you resume it."
-
-
-def _open(client: Client, issue: Issue, wish: Wish) -> list[str]:
-    said = []
-    answered = _answer(client, issue)
-    if answered:
-        said.append(answered)
-        issue = the_issue(client, issue.id)  # what else holds it shows now
-    elif issue.status in RUNNING:
-        return [f"{issue.id} is running ({issue.run}), so nothing was changed."]
-    if issue.status in ENDED:
-        client.call(RetryTask(issue.id))
-        said.append(f"{issue.id} is open again.")
-    elif issue.status in {"paused", "postponed"}:
-        client.call(ResumeTask(issue.id))
-        said.append(f"{issue.id} may start.")
-    elif issue.status == "assigned" and wish.assignee is None:
-        client.call(AssignTask(issue.id))
-        said.append(f"{issue.id} is nobody's, so it may start.")
-    return said
-
-
-def _answer(client: Client, issue: Issue) -> str:
-    """Give the answer that a person wrote into Q&A.md; raise when a held task has none."""
-    if not issue.question or _own(client, issue):
-        return ""
-    said = client.call(ShowTask(issue.id)).messages
-    asked = [(m.id, m.text) for m in said if m.kind == "question" and m.state == "open"]
-    heard = {m.text for m in said if m.kind == "answer"}
-    file = _qa_file(client, issue, own=False)
-    answers = new_answers(_read(file), asked, heard)
-    if len(answers) < len(asked) and issue.status not in RUNNING:
-        open_one = next(mark for mark, _ in asked if mark not in answers)
-        raise Refused(
-            f"{issue.id} asks ({open_one}), and {file} has no answer to it.",
-            fix=f"fleet answer {open_one} TEXT, or write it there, below the question, "
-            "under `## A:`.",
-            code="unanswered",
-        )
-    for mark, text in answers.items():
-        client.call(Answer(mark, text))
-    return f"{issue.id} has your answer." if answers else ""
-
-
-def _qa_file(client: Client, issue: Issue, *, own: bool) -> Path:
-    named = client.app.env.get("FLEET_ARTIFACT_DIR", "") if own else ""
-    folder = Path(named) if named else client.app.home.task_dir(issue.id) / "artifacts"
-    return folder / "Q&A.md"
-
-
-def _read(file: Path) -> str:
-    try:
-        if not file.is_file():  # nothing, or what would make us wait for ever
-            return ""
-        return file.read_text("utf-8", "surrogateescape")
-    except OSError as error:
-        raise Refused(
-            f"{file} cannot be read: {error.strerror}.", fix="Mend that first."
-        ) from error
 
 
 def _append(file: Path, wanted: str, before: str) -> None:

@@ -219,14 +219,14 @@ def reopen(task: str, config: Path | None) -> Result:
 
     An answer is what you wrote below the question, under `## A:`.
     """
-    from fleet.cli.bd.update import Wish, update_issue
+    from fleet.cli.tasks.reopen import reopen_task
     from fleet.operations.tasks.show import ShowTask
 
     client = _client(config)
-    said = update_issue(client, task, Wish(status="open"))
+    done = reopen_task(client, task)
     row = client.call(ShowTask(task)).task
-    notes = _supervisor_note(client, [row])
-    return Result("task", row, Text("\n".join(said)), notes=notes)
+    text = "\n".join(done) or f"{row.id} is {row.status}."
+    return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
 
 
 @command(config=True)

@@ -137,7 +137,7 @@ def complete_tasks(
     return [CompletionItem(r.id, help=r.title) for r in rows if r.id.startswith(incomplete)]
 
 
-def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+def complete_names(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]
 
@@ -158,22 +158,15 @@ def _agents() -> Iterable[str]:
     return dict.fromkeys((*fleet.agents, *fleet.coder_names()))
 
 
-def _statuses() -> list[str]:
-    from fleet.operations.compat.states import TABLE
+def _statuses() -> Iterable[str]:
+    from fleet.operations.tasks.statuses import STATUSES
 
-    return [word.ours for word in TABLE]
-
-
-def _bd_statuses() -> Iterable[str]:
-    from fleet.operations.compat.states import ASKED
-
-    return ASKED
+    return STATUSES
 
 
-complete_coders = _complete(_coders)
-complete_agents = _complete(_agents)
-complete_statuses = _complete(_statuses)
-complete_bd_statuses = _complete(_bd_statuses)
+complete_coders = complete_names(_coders)
+complete_agents = complete_names(_agents)
+complete_statuses = complete_names(_statuses)
 
 
 def complete_keys(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, nearest
+from fleet.operations.tasks.statuses import STATUSES
 
 
 class Word(NamedTuple):
@@ -15,24 +16,27 @@ class Word(NamedTuple):
     ours: str
     bd: str
     team: str
-    meaning: str
+
+    @property
+    def meaning(self) -> str:
+        return STATUSES[self.ours]
 
 
 TABLE = (
-    Word("ready", "open", "open", "Nothing holds it: it starts when there is room."),
-    Word("waiting", "open", "open", "It waits for other tasks; `bd blocked` lists these."),
-    Word("children", "open", "open", "It is made of other tasks."),
-    Word("postponed", "deferred", "open", "It is tried again later, by itself."),
-    Word("assigned", "in_progress", "in_progress", "Somebody does it by hand."),
-    Word("starting", "in_progress", "in_progress", "Its workspace is being made ready."),
-    Word("running", "in_progress", "in_progress", "A coder works on it."),
-    Word("stopping", "in_progress", "in_progress", "Its coder is being ended."),
-    Word("asking", "blocked", "blocked", "It asks something, and waits for the answer."),
-    Word("paused", "blocked", "blocked", "A person, or its budget, holds it."),
-    Word("review", "blocked", "blocked", "Its agent is done; a person looks first."),
-    Word("failed", "blocked", "blocked", "Its attempts are spent: a person must act."),
-    Word("done", "closed", "resolved", "It is done, and its gate passed."),
-    Word("cancelled", "closed", "resolved", "It is not wanted any more."),
+    Word("ready", "open", "open"),
+    Word("waiting", "open", "open"),
+    Word("children", "open", "open"),
+    Word("postponed", "deferred", "open"),
+    Word("assigned", "in_progress", "in_progress"),
+    Word("starting", "in_progress", "in_progress"),
+    Word("running", "in_progress", "in_progress"),
+    Word("stopping", "in_progress", "in_progress"),
+    Word("asking", "blocked", "blocked"),
+    Word("paused", "blocked", "blocked"),
+    Word("review", "blocked", "blocked"),
+    Word("failed", "blocked", "blocked"),
+    Word("done", "closed", "resolved"),
+    Word("cancelled", "closed", "resolved"),
 )
 
 # What `bd update --status` does to a task, by bd's word.

@@ -1,0 +1,91 @@
+"""Letting a task go on: its answer is taken from Q&A.md, or whatever holds it is lifted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import Refused
+from fleet.operations.messages.ask_answer_send import Answer
+from fleet.operations.messages.qa_file import new_answers
+from fleet.operations.tasks.assign import AssignTask
+from fleet.operations.tasks.change import ResumeTask, RetryTask
+from fleet.operations.tasks.show import ShowTask
+
+if TYPE_CHECKING:
+    from fleet.client import Client
+    from fleet.operations.tasks.show import TaskDetail
+
+RUNNING = ("starting", "running", "stopping")
+ENDED = ("done", "failed", "cancelled", "review")
+
+
+def reopen_task(client: Client, name: str, *, unassign: bool = True) -> list[str]:
+    """Do it, and return a sentence for each thing that was done.
+
+    `unassign`: a task that a member does by hand is let go of.
+    """
+    detail, said = client.call(ShowTask(name)), []
+    answered = _answer(client, detail)
+    if answered:
+        said.append(answered)
+        detail = client.call(ShowTask(name))  # what else holds it shows now
+    task, status = detail.task.id, detail.task.status
+    if not answered and status in RUNNING:
+        run = detail.task.run.id if detail.task.run else ""
+        return [f"{task} is running ({run}), so nothing was changed."]
+    if status in ENDED:
+        client.call(RetryTask(task))
+        said.append(f"{task} is open again.")
+    elif status in {"paused", "postponed"}:
+        client.call(ResumeTask(task))
+        said.append(f"{task} may start.")
+    elif status == "assigned" and unassign:
+        client.call(AssignTask(task))
+        said.append(f"{task} is nobody's, so it may start.")
+    return said
+
+
+def _answer(client: Client, detail: TaskDetail) -> str:
+    """Give the answer that a person wrote into Q&A.md; raise when a task that asks has none."""
+    task, status = detail.task.id, detail.task.status
+    questions = [m for m in detail.messages if m.kind == "question" and m.state == "open"]
+    asked = [(m.id, m.text) for m in questions]
+    if not asked or status in {"done", "failed", "cancelled"} or is_own(client, task):
+        return ""
+    known = {m.text for m in detail.messages if m.kind == "answer"}
+    file = qa_file(client, task, own=False)
+    answers = new_answers(read_text(file), asked, known)
+    if len(answers) < len(asked) and status not in RUNNING:
+        open_one = next(mark for mark, _ in asked if mark not in answers)
+        raise Refused(
+            f"{task} asks ({open_one}), and {file} has no answer to it.",
+            fix=f"fleet answer {open_one} TEXT, or write it there, below the question, "
+            "under `## A:`.",
+            code="unanswered",
+        )
+    for mark, text in answers.items():
+        client.call(Answer(mark, text))
+    return f"{task} has your answer." if answers else ""
+
+
+def is_own(client: Client, task: str) -> bool:
+    """Whether the caller is the run that works on the task."""
+    return bool(client.app.actor.run) and client.app.actor.task == task
+
+
+def qa_file(client: Client, task: str, *, own: bool) -> Path:
+    named = client.app.env.get("FLEET_ARTIFACT_DIR", "") if own else ""
+    folder = Path(named) if named else client.app.home.task_dir(task) / "artifacts"
+    return folder / "Q&A.md"
+
+
+def read_text(file: Path) -> str:
+    try:
+        if not file.is_file():  # nothing, or what would make us wait for ever
+            return ""
+        return file.read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise Refused(
+            f"{file} cannot be read: {error.strerror}.", fix="Mend that first."
+        ) from error

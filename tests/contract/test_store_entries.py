@@ -11,6 +11,7 @@ from fleet.adapters.stores.sqlite import Sqlite
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.run import Checkpoint, DoneItem, Summary
 from fleet.ports import EntryQuery, MessageQuery, Put, Same
 from fleet.testing.memory_store import MemoryStore
 
@@ -146,13 +147,74 @@ def test_posts_are_found_by_task_and_kind_newest_first_in_pages(store):
     gone = a_post(store, state=MessageState.ARCHIVED)
 
     def found(**given):
-        return store.posts(MessageQuery("t-1", "post", **given))
+        return store.find_messages(MessageQuery("post", "t-1", **given))
 
     assert found() == [gone, *reversed(made)]
     assert found(state="closed") == made[::-1]
     assert found(limit=2) == [gone, made[3]]
     assert found(before=made[2].id) == [made[1], made[0]]
-    assert store.posts(MessageQuery("nonsense", "post")) == []
+    assert store.find_messages(MessageQuery("post", "nonsense")) == []
+
+
+def a_mail(store, to="bob", team="red", state=MessageState.OPEN, **given):
+    mail = Message(
+        given.pop("id", "") or store.new_id("m"),
+        0,
+        "",
+        "ann",
+        given.pop("kind", MessageKind.MAIL),
+        "hi",
+        state,
+        5,
+        to,
+        team=team,
+        **given,
+    )
+    (made,) = store.commit([Put(mail)], [])
+    return made
+
+
+def test_what_is_said_in_a_team_is_found_by_where_it_was_said(store):
+    first, second = a_mail(store), a_mail(store, state=MessageState.CLOSED)
+    other, elsewhere = a_mail(store, to="zo\u00eb \0"), a_mail(store, team="blue")
+    line = Message(store.new_id("m"), 0, "", "ann", MessageKind.CHAT, "hi", MessageState.CLOSED, 5)
+    (line,) = store.commit([Put(replace(line, team="red", chat="c0"))], [])
+
+    def found(kind="mail", **given):
+        return store.find_messages(MessageQuery(kind, **given))
+
+    assert found(team="red", topic="bob") == [second, first]
+    assert found(topic="bob") == [elsewhere, second, first]
+    assert found(team="red") == [other, second, first]
+    assert found(team="red", topic="bob", state="open") == [first]
+    assert found(topic="zo\u00eb \0") == [other]
+    assert found("chat", team="red", topic="c0") == [line]
+    assert found("chat", topic="bob") == []
+    assert found("note") == []
+    assert store.messages("") == store.messages("nonsense") == []
+    assert store.open_messages("mail") == [first, other, elsewhere]
+    assert store.open_messages("words") == []
+
+
+def test_a_message_that_was_an_entry_keeps_its_id_and_is_older_than_all_others(store):
+    new = a_mail(store)
+    old = [a_mail(store, id=f"e-{n}") for n in (1, 10, 9)]
+
+    def found(**given):
+        return [m.id for m in store.find_messages(MessageQuery("mail", **given))]
+
+    assert store.message("e-10") == old[1]
+    assert found() == [new.id, "e-10", "e-9", "e-1"]
+    assert found(before=new.id) == ["e-10", "e-9", "e-1"]
+    assert found(before="e-10") == ["e-9", "e-1"]
+    (changed,) = store.commit([Put(replace(old[0], readers=("bob",)))], [])
+    assert store.message("e-1") == changed
+
+
+def test_a_hand_off_comes_back_with_its_checkpoint(store):
+    outline = Summary("Goal", "Half", done=(DoneItem("One", ("a.py",)), DoneItem("Two")))
+    put = a_mail(store, kind=MessageKind.HANDOFF, checkpoint=Checkpoint("c0", "s", outline=outline))
+    assert store.message(put.id).checkpoint == Checkpoint("c0", "s", "", outline)
 
 
 def test_what_was_written_before_there_were_entries_is_read(tmp_path):

@@ -107,7 +107,6 @@ SMALL = {  # why a module of under 40 lines with one importer is one; all of fle
     "fleet.app.stores": "where a new store is chosen",
     "fleet.cli.bd.prime": "a page of text that one command prints",
     "fleet.domain.nodes.model_sizes": "a rule with tests of its own; no other rule is about it",
-    "fleet.operations.messages.remembered": "the supervisor's one question to what teams keep",
     "fleet.server.claude_fleet.mount": "the one door to that fenced folder",
     "fleet.supervisor.leases": "loaded only with a store that hosts share",
     "fleet.testing.clock": "a fake that users import by this name",

@@ -1,4 +1,4 @@
-"""Mail, broadcasts and posts enter the conversations of the agents at work, once."""
+"""Mail, posts, chats and hand-offs enter the conversations of the agents at work, once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from fleet.app.run_identity import actor_of
 from fleet.domain.task import Spec
 from fleet.operations.catalogue import perform
 from fleet.operations.messages.mail import SendMail
 from fleet.operations.tasks.change import AddTask
+from fleet.operations.team.members import BeSeen
 from tests.wait import until
 
 
@@ -92,6 +94,69 @@ def test_a_broadcast_reaches_every_agent_of_the_team(supervised):
         assert heard(supervised, task) == ["[To the whole team, from ada]\nFreeze!"]
 
 
+def chat_with(supervised, *names: str) -> str:
+    return data(supervised, "chat", "open", *names)["id"]
+
+
+def seen(supervised, task: str) -> None:
+    """Its run is a member of its team from now on, as one that uses the tools is."""
+    app = supervised.client.app
+    perform(app.context._replace(actor=actor_of(app, f"{task}.1")), BeSeen())
+
+
+def test_a_line_in_a_chat_reaches_the_agents_in_it_and_nobody_else(supervised):
+    task, outside = supervised.add("hear 20", "say Bye."), supervised.add("hear 3", "say Bye.")
+    supervised.start()
+    supervised.running(task)
+    supervised.running(outside)
+    seen(supervised, task)
+    chat = chat_with(supervised, f"{task}.1")
+    ok(supervised, "chat", "say", chat, "Lunch is ready.")
+    supervised.wait(task, outside)
+    assert heard(supervised, task) == [f"[Chat {chat}, from ada]\nLunch is ready."]
+    assert heard(supervised, outside) == []
+    (line,) = data(supervised, "chat", "read", chat)
+    assert supervised.client.app.store.message(line["id"]).readers == (f"{task}.1",)
+
+
+def test_a_line_in_the_teams_chat_reaches_every_agent_at_work_but_its_author(supervised):
+    chat = chat_with(supervised)
+    one = supervised.add("hear 20", f"run fleet chat say {chat} Ping", "hear 2", "say Bye.")
+    other = supervised.add("hear 20", "say Bye.")
+    supervised.start()
+    supervised.running(one)
+    supervised.running(other)
+    ok(supervised, "send", one, "Go.")
+    supervised.wait(one, other)
+    assert heard(supervised, other) == [f"[Chat {chat}, from {one}.1]\nPing"]
+    assert heard(supervised, one) == ["Go."]
+
+
+def test_lines_for_an_agent_that_waits_to_start_are_in_its_prompt(supervised):
+    task = supervised.add("say Hello.")
+    chat = chat_with(supervised, task)
+    ok(supervised, "chat", "say", chat, "say One.")
+    ok(supervised, "chat", "say", chat, "say Two.")
+    supervised.start()
+    supervised.wait(task)
+    said = supervised.texts(task)
+    assert [text for text in said if text in {"One.", "Two."}] == ["One.", "Two."]
+    lines = data(supervised, "chat", "read", chat)
+    store = supervised.client.app.store
+    assert [store.message(line["id"]).readers for line in lines] == [(f"{task}.1",)] * 2
+
+
+def test_a_hand_off_reaches_the_agent_at_work_and_still_waits_to_be_accepted(supervised):
+    task = supervised.add("hear 20", "say Bye.", branch="seat")
+    supervised.start()
+    supervised.running(task)
+    saved = data(supervised, "checkpoint", "save", "A port", "It is chosen", "--to", "seat")
+    supervised.wait(task)
+    told = '[Checkpoint from ada]\n{"goal": "A port", "now": "It is chosen"}'
+    assert heard(supervised, task) == [told]
+    assert data(supervised, "checkpoint", "load", saved["id"])["status"] == "pending"
+
+
 def test_what_was_told_is_neither_lost_nor_doubled_by_the_death_of_the_supervisor(supervised):
     task = supervised.add("say Ready.", "sleep 2", "hear 20", "hear 1", "say Bye.")
     supervised.start()
@@ -117,7 +182,7 @@ def test_what_it_did_not_hear_stays_unread_and_holds_nothing_up(supervised):
 
 def test_mail_that_it_has_read_itself_is_not_told_to_it_again(supervised):
     task = supervised.add(
-        "say Ready.", "sleep 1.5", "run fleet mail read e-1", "hear 2", "say Bye."
+        "say Ready.", "sleep 1.5", "run fleet mail read m-1", "hear 2", "say Bye."
     )
     supervised.start()
     supervised.heard(task, "Ready.")
@@ -172,4 +237,5 @@ def test_what_was_left_for_it_is_told_as_it_begins(supervised):
     said = supervised.texts(task)
     assert "[Checkpoint from ada]" in said
     assert '{"goal": "A port", "now": "It is chosen"}' in said
+    assert said.count("[Checkpoint from ada]") == 1
     assert said[-2:] == ["[What you remember]", "port: It is 4000"]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from fleet.domain.message import MessageKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fleet.domain.message import Message
+    from fleet.domain.run import Summary
     from fleet.domain.task import Task
 
-MAIL, POST = "mail", "post"
+TO_ALL = "to_all"  # in the data of mail that was sent to the whole team
 MOST = 20_000  # characters that enter a conversation unasked; the rest is where it was said
 MOST_MEMORY = 500  # characters of each, as an agent begins
 SOLE = ("text", "directive", "message")  # a payload with one of these alone is those words
@@ -39,19 +43,29 @@ def hears_post(task: Task, board: str, *, to: str = "", by: str = "") -> bool:
     return board in {task.id, task.parent}
 
 
-def as_mail(sender: str, subject: str, text: str, *, to_all: bool = False) -> str:
-    what = f"To the whole team, from {sender}" if to_all else f"Mail from {sender}"
-    return _put(f"{what}: {subject}" if subject else what, text)
+def as_words(message: Message) -> str:
+    """As it enters the conversation of an agent in its audience."""
+    author, data = message.author, message.data
+    match message.kind:
+        case MessageKind.POST:
+            more = "" if data["priority"] == "normal" else f", {data['priority']}"
+            whom = " to you" if message.to else ""
+            head = f"{data['type']}{whom} from {author}, board of {message.task}{more}"
+            return _put(head, _payload(data))
+        case MessageKind.CHAT:
+            return _put(f"Chat {message.chat}, from {author}", message.text)
+        case MessageKind.HANDOFF if message.checkpoint and message.checkpoint.outline:
+            return as_checkpoint(author, message.checkpoint.outline)
+    what = f"To the whole team, from {author}" if TO_ALL in data else f"Mail from {author}"
+    return _put(f"{what}: {message.subject}" if message.subject else what, message.text)
 
 
-def as_post(author: str, board: str, data: Mapping[str, Any], *, to: str = "") -> str:
-    priority = data["priority"]
-    more = "" if priority == "normal" else f", {priority}"
-    whom = " to you" if to else ""
-    return _put(f"{data['type']}{whom} from {author}, board of {board}{more}", _told(data))
+def as_checkpoint(author: str, outline: Summary) -> str:
+    known = {key: value for key, value in asdict(outline).items() if value}
+    return _put(f"Checkpoint from {author}", json.dumps(known, ensure_ascii=False))
 
 
-def _told(data: Mapping[str, Any]) -> str:
+def _payload(data: Mapping[str, Any]) -> str:
     payload = data["payload"]
     if len(payload) == 1:
         ((key, value),) = payload.items()
@@ -66,27 +80,18 @@ def _put(head: str, text: str) -> str:
     return f"[{' '.join(head.split())}]\n{text[:MOST]}{cut}"
 
 
-def as_known(
-    sender: str, checkpoint: Mapping[str, Any], memories: Sequence[tuple[str, str]]
-) -> str:
-    """A checkpoint and memories, for who begins without having heard of them."""
-    parts = []
-    if checkpoint:
-        said = {key: value for key, value in checkpoint.items() if value}
-        parts.append(_put(f"Checkpoint from {sender}", json.dumps(said, ensure_ascii=False)))
-    if memories:
-        lines = (f"{key}: {' '.join(value.split())[:MOST_MEMORY]}" for key, value in memories)
-        parts.append(_put("What you remember", "\n".join(lines)))
-    return "\n\n".join(parts)
+def as_memories(memories: Sequence[tuple[str, str]]) -> str:
+    lines = (f"{key}: {' '.join(value.split())[:MOST_MEMORY]}" for key, value in memories)
+    return _put("What you remember", "\n".join(lines))
 
 
-def source_of(message: Message) -> tuple[str, str]:
-    """What the words tell of, kind and id; empty when they were sent to the agent and it alone.
+def source_of(words: Message) -> str:
+    """The id of the message that these words are a copy of; empty when they were sent as they are.
 
-    Those hold no task open: what was not heard is still unread where it was said.
+    A copy holds no task open: what was not heard is still unread where it was said.
     """
-    return str(message.data.get("source", "")), str(message.data.get("id", ""))
+    return str(words.data.get("id", "")) if words.data.get("source") else ""
 
 
 def is_aside(message: Message) -> bool:
-    return bool(source_of(message)[0])
+    return bool(source_of(message))

@@ -1,4 +1,4 @@
-"""A small thing that a team keeps: a member, a token, a file claim, a memory, a checkpoint, mail."""
+"""A small thing that a team keeps: a member, a token, a chat, a file claim, a memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ class EntryKind(StrEnum):
     SWARM = "swarm"  # that a task with children is one
     FILE = "file"  # claimed by somebody for a while
     MEMORY = "memory"
-    CHECKPOINT = "checkpoint"
-    MAIL = "mail"
-    CHAT = "chat"
-    SAYING = "saying"  # in a chat
+    CHAT = "chat"  # who is in it; what is said there are messages
     ENROLMENT = "enrolment"  # a secret that is exchanged for tokens; only its hash is kept
     ONCE = "once"  # what was replied to a request that may come again
 

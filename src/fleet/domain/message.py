@@ -1,4 +1,4 @@
-"""Words from one actor about a task: notes, questions, answers, and what is sent to a run."""
+"""Words from one actor to an audience: about a task, to a member of a team, or in a chat."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
+from fleet.domain.run import Checkpoint  # noqa: TC001  # a store reads the fields by their types
+
+CARRIED = 1 << 62  # see `order_of`
 
 
 class MessageKind(StrEnum):
@@ -16,17 +19,26 @@ class MessageKind(StrEnum):
     ANSWER = "answer"
     WORDS = "words"  # sent to an agent, to enter its conversation
     POST = "post"  # on the board of its task
+    MAIL = "mail"  # to one member of a team
+    CHAT = "chat"  # a line in a chat
+    HANDOFF = "handoff"  # a checkpoint, for a member of a team to continue from
 
 
 class MessageState(StrEnum):
-    OPEN = "open"  # a question unanswered, words or an answer not delivered yet
-    CLOSED = "closed"  # answered, delivered, or never in need of either
-    REFUSED = "refused"  # could not be delivered; `reason` says why
+    OPEN = "open"  # a question unanswered, words not delivered, mail not read, a hand-off pending
+    CLOSED = "closed"  # answered, delivered, read, accepted; or never in need of it
+    REFUSED = "refused"  # could not be delivered, or was rejected; `reason` says why
     ARCHIVED = "archived"  # taken off the board
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """Its audience is who works on `task`, who is in `chat`, or `to` alone, a member of `team`.
+
+    `team` is empty when it is about a task: then the task's team counts. The copy of any of these
+    that enters an agent's conversation is a message, too: `WORDS`, whose `data` names its source.
+    """
+
     id: str
     version: int
     task: str
@@ -35,14 +47,23 @@ class Message:
     text: str
     state: MessageState
     at: int
-    to: str = ""  # an actor; empty: everyone on the task
+    to: str = ""  # an actor; empty: everyone in the audience
     reply_to: str = ""
     options: tuple[str, ...] = ()
     parked: bool = False  # a question whose asker ends its run and is resumed with the answer
     reason: str = ""
     closed_at: int = 0
-    data: dict[str, Any] = field(default_factory=dict)  # of a post: what programs read
+    data: dict[str, Any] = field(default_factory=dict)  # what programs read
     readers: tuple[str, ...] = ()
+    team: str = ""
+    chat: str = ""
+    subject: str = ""
+    checkpoint: Checkpoint | None = None  # of a hand-off
+
+    @property
+    def topic(self) -> str:
+        """Where it was said: in a chat, about a task, or to a name."""
+        return self.chat or self.task or self.to
 
 
 def answer(
@@ -67,6 +88,33 @@ def answer(
         reply_to=question.id,
     )
     return closed, reply
+
+
+def order_of(message_id: str) -> int:
+    """Where it is among all messages, by the number in its id; before all of them if it is no id.
+
+    Mail, chats and hand-offs were entries once and keep the ids that people have seen (`e-5`). They
+    are older than every message that is called `m-5`, so they come before them.
+    """
+    kind, _, number = message_id.strip().rpartition("-")
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return -CARRIED - 1
+    return int(number) - CARRIED if kind == "e" else int(number)
+
+
+def read(message: Message, reader: str, *, at: int) -> Message:
+    """With this reader; mail is for one, so it is read for good."""
+    if reader not in message.readers:
+        message = replace(message, readers=(*message.readers, reader))
+    if message.kind is MessageKind.MAIL and message.state is MessageState.OPEN:
+        message = replace(message, state=MessageState.CLOSED, closed_at=at)
+    return message
+
+
+def is_read(message: Message, reader: str) -> bool:
+    """Whether there is no need to tell the reader of it."""
+    settles = message.kind in {MessageKind.MAIL, MessageKind.HANDOFF}
+    return reader in message.readers or (settles and message.state is not MessageState.OPEN)
 
 
 def delivered(message: Message, *, at: int) -> Message:

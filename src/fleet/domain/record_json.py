@@ -97,6 +97,9 @@ def _lines(f: Any, kind: Any, names: dict[str, Any]) -> list[str]:
     value, put = f"record.{f.name}", f"values[{f.name!r}]"
     default, inner = f"default_{f.name}", f"changed_{f.name}"
     names[default] = f.default if f.default_factory is MISSING else f.default_factory()
+    if get_origin(kind) is tuple and is_dataclass(part := get_args(kind)[0]):
+        names[inner] = _changed(part)  # type: ignore[arg-type]  # as below
+        return [f" if {value} != {default}: {put} = [{inner}(part) for part in {value}]"]
     if not is_dataclass(kind):
         # MISSING equals nothing, so a field without a default is always written
         return [f" if {value} != {default}: {put} = {value}"]

@@ -69,12 +69,38 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class DoneItem:
+    task: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is wanted, where it stands, how it is tried, and what comes next."""
+
+    goal: str
+    now: str
+    test: str = ""
+    done: tuple[DoneItem, ...] = ()
+    blockers: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    worked: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A point from which a later run can continue."""
+    """A point from which a later run can continue: a run leaves one, an actor hands one over.
+
+    `summary` is the coder's last words; `outline` is the summary in parts, as its author wrote it.
+    """
 
     commit: str = ""
     session: str = ""
     summary: str = ""
+    outline: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)

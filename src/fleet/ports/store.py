@@ -48,10 +48,15 @@ class TaskQuery(NamedTuple):
 
 
 class MessageQuery(NamedTuple):
-    """Which messages of one kind about one task; newest first."""
+    """Which messages of one kind. Empty means any; newest first.
 
-    task: str
+    About one task; or of those that are said in a team, where: in a chat, or to a name.
+    """
+
     kind: str
+    task: str = ""
+    team: str = ""
+    topic: str = ""
     state: str = ""
     before: str = ""  # the id after which the page starts
     limit: int = 50
@@ -121,7 +126,7 @@ class Store(Protocol):
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         """Unanswered questions, undelivered words; oldest first."""
 
-    def posts(self, query: MessageQuery) -> list[Message]: ...
+    def find_messages(self, query: MessageQuery) -> list[Message]: ...
 
     def entry(self, kind: str, team: str, key: str) -> Entry | None: ...
 

@@ -124,17 +124,21 @@ class MemoryStore:
         return self._one(Message, message_id)
 
     def messages(self, task_id: str) -> list[Message]:
-        return [m for m in self._all(Message) if m.task == task_id]
+        return [m for m in self._all(Message) if task_id and m.task == task_id]
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         found = [m for m in self._all(Message) if m.kind == kind and m.state is MessageState.OPEN]
         return found[:limit]
 
-    def posts(self, query: MessageQuery) -> list[Message]:
+    def find_messages(self, query: MessageQuery) -> list[Message]:
         found = [
             m
             for m in reversed(self._all(Message))
-            if (m.task, m.kind) == (query.task, query.kind) and query.state in {"", m.state}
+            if m.kind == query.kind
+            and query.task in {"", m.task}
+            and query.state in {"", m.state}
+            and query.team in {"", m.team}
+            and (not query.topic or (m.team and m.topic == query.topic))
         ]
         return _page(found, query.before, query.limit)
 
@@ -224,6 +228,8 @@ def _page(found: list[R], before: str, limit: int) -> list[R]:
 
 
 def _number(record_id: str) -> tuple[int, ...]:
-    """t-31: 31. t-31.2: 31 and 2. Names come in no order."""
-    parts = record_id.rpartition("-")[2].split(".")
-    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+    """t-31: 31. t-31.2: 31 and 2. Names come in no order. For e-5 among messages see `order_of`."""
+    kind, _, number = record_id.rpartition("-")
+    parts = number.split(".")
+    known = all(part.isdecimal() for part in parts)
+    return (int(kind != "e"), *map(int, parts)) if known else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import Limits, Spec
 from fleet.operations.catalogue import operations
 from fleet.operations.compat.issues import ListIssues
@@ -37,13 +38,11 @@ from fleet.operations.tasks.stop import StopRuns
 from fleet.operations.tasks.transcript import ReadTranscript
 from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
-    DoneItem,
     LatestCheckpoint,
     ListCheckpoints,
     LoadCheckpoint,
     RejectCheckpoint,
     SaveCheckpoint,
-    Summary,
 )
 from fleet.operations.team.enrolments import CreateEnrolment, Enrol, ListEnrolments, RevokeEnrolment
 from fleet.operations.team.file_claims import ClaimFile, ListFiles, ReleaseFile

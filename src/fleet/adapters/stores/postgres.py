@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql as pg
 
-from fleet.adapters.stores.migrations import LATEST, migration
+from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import split_script
 from fleet.domain.errors import BadStore, Unavailable
 
@@ -83,6 +83,7 @@ class Postgres:
             for number in range(self._version() + 1, LATEST + 1):
                 for statement in split_script(migration(number, key=KEY, serial=SERIAL)):
                     self._db.execute(statement.encode())
+                carry_over(number, "postgres", self._execute)
             self._db.execute(
                 "INSERT INTO meta VALUES ('schema', %s) "
                 "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -123,7 +124,10 @@ class Postgres:
         return self.writing(wake=True)  # a transaction in a transaction is a savepoint
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
-        return self._db.execute(_translated(sql), values).rowcount
+        return self._execute(sql, values).rowcount
+
+    def _execute(self, sql: str, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+        return self._db.execute(_translated(sql), values)
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]:
         with self._explained():

@@ -49,8 +49,8 @@ UPDATE run SET version = version + 1, live = :live, host = :host, body = :body
 WHERE seq = :seq AND id = :id AND version = :version
 
 -- name: message_insert
-INSERT INTO message (seq, id, version, task, kind, state, body)
-VALUES (:seq, :id, 1, :task, :kind, :state, :body) ON CONFLICT DO NOTHING
+INSERT INTO message (seq, id, version, task, kind, state, team, topic, body)
+VALUES (:seq, :id, 1, :task, :kind, :state, :team, :topic, :body) ON CONFLICT DO NOTHING
 
 -- name: message_update
 UPDATE message SET version = version + 1, state = :state, body = :body

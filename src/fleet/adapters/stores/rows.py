@@ -13,7 +13,7 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event, Kind
-from fleet.domain.message import Message
+from fleet.domain.message import Message, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task
 from fleet.ports import Put
@@ -36,6 +36,7 @@ TABLES: dict[type, str] = {
 }
 NAMED = {"host", "slots"}  # found by their id; the others by the number in it
 RUN_BITS = 20
+NO_TASK = -2  # the task of a message that is about none; what is no id is -1
 
 
 def seq_of(record_id: str) -> int:
@@ -46,6 +47,11 @@ def seq_of(record_id: str) -> int:
     except ValueError:
         return -1
     return seq if 0 <= seq < 1 << 63 else -1
+
+
+def seq_in(table: str, record_id: str) -> int:
+    """By which it is found and put in order."""
+    return order_of(record_id) if table == "message" else seq_of(record_id)
 
 
 class Write(NamedTuple):
@@ -59,11 +65,11 @@ class Write(NamedTuple):
 def write(change: Change) -> Write:
     record = change.record
     table = TABLES[type(record)]
-    seq = seq_of(record.id)
+    seq = seq_in(table, record.id)
     values = {"id": record.id, "version": record.version, "seq": seq}
     if not isinstance(change, Put):
         return Write(record, f"{table}_version", values)
-    if seq < 0 and table not in NAMED:
+    if seq_of(record.id) < 0 and table not in NAMED:
         raise ValueError(f"'{record.id}' is not the id of a {table}")
     values["body"] = encode(record)
     _add_columns(record, values)
@@ -87,9 +93,11 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["live"] = int(record.live)
             values["host"] = record.host
         case Message():
-            values["task"] = seq_of(record.task)
+            values["task"] = seq_of(record.task) if record.task else NO_TASK
             values["kind"] = record.kind.value
             values["state"] = record.state.value
+            values["team"] = key(record.team) or None
+            values["topic"] = key(record.topic) if record.team else None
         case Entry():
             values["kind"] = record.kind.value
             values["team"] = key(record.team)
@@ -156,24 +164,25 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
     if query.counting_at:
         terms.append("(until = 0 OR until > :at)")
         values["at"] = query.counting_at
-    _page(query.before, terms, values)
+    _page("entry", query.before, terms, values)
     return "WHERE " + " AND ".join(terms), values
 
 
 def where_message(query: MessageQuery) -> tuple[str, dict[str, Any]]:
-    values: dict[str, Any] = {"limit": query.limit, "task": seq_of(query.task), "kind": query.kind}
-    terms = ["task = :task", "kind = :kind"]
-    if query.state:
-        terms.append("state = :state")
-        values["state"] = query.state
-    _page(query.before, terms, values)
+    values: dict[str, Any] = {"limit": query.limit, "kind": query.kind}
+    terms = ["kind = :kind"]
+    for column in ("task", "team", "topic", "state"):
+        if wanted := getattr(query, column):
+            terms.append(f"{column} = :{column}")
+            values[column] = seq_of(wanted) if column == "task" else key(wanted)
+    _page("message", query.before, terms, values)
     return "WHERE " + " AND ".join(terms), values
 
 
-def _page(before: str, terms: list[str], values: dict[str, Any]) -> None:
+def _page(table: str, before: str, terms: list[str], values: dict[str, Any]) -> None:
     if before:
         terms.append("seq < :seq")
-        values["seq"] = seq_of(before)
+        values["seq"] = seq_in(table, before)
 
 
 def _literal(word: str) -> str:

@@ -17,6 +17,7 @@ from fleet.adapters.stores.rows import (
     event,
     event_values,
     key,
+    seq_in,
     seq_of,
     where,
     where_entry,
@@ -227,7 +228,7 @@ class SqlStore:
         values = {"kind": kind, "limit": limit}
         return self._many(Message, self._sql["open_messages"], values)
 
-    def posts(self, query: MessageQuery) -> list[Message]:
+    def find_messages(self, query: MessageQuery) -> list[Message]:
         terms, values = where_message(query)
         sql = f"SELECT version, body FROM message {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # built from constants
         return self._many(Message, sql, values)
@@ -275,7 +276,7 @@ class SqlStore:
 
     def _one(self, kind: type[R], record_id: str) -> R:
         table = TABLES[kind]
-        values = {"id": record_id, "seq": seq_of(record_id)}
+        values = {"id": record_id, "seq": seq_in(table, record_id)}
         found = self._many(kind, self._sql[f"{table}_one"], values)
         if not found:
             raise NotFound(f"There is no {table} {record_id}.")

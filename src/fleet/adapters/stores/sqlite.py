@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
-from fleet.adapters.stores.migrations import LATEST, migration
+from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import split_script
 from fleet.domain.errors import BadStore, Spoiled, Unavailable
 
@@ -122,6 +122,7 @@ class Sqlite:
             for number in range(self._version(db) + 1, LATEST + 1):
                 for statement in split_script(migration(number, key=KEY, serial=KEY)):
                     db.execute(statement)
+                carry_over(number, "sqlite", db.execute)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {LATEST}")
             db.execute("COMMIT")

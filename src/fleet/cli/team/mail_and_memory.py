@@ -168,7 +168,8 @@ def save(
     blockers: tuple[str, ...], questions: tuple[str, ...], config: Path | None,
 ) -> Result:  # fmt: skip
     """Save a checkpoint: the GOAL, and where it stands NOW."""
-    from fleet.operations.team.checkpoints import SaveCheckpoint, Summary
+    from fleet.domain.run import Summary
+    from fleet.operations.team.checkpoints import SaveCheckpoint
 
     summary = Summary(goal, now, test, blockers=blockers, questions=questions, next=then)
     return Result("checkpoint", client_of(config).call(SaveCheckpoint(summary, to)))

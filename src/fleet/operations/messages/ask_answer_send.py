@@ -10,7 +10,7 @@ from fleet.domain import task as tasks
 from fleet.domain.access import SUPERVISOR, Permission
 from fleet.domain.budget import GIVE_UP, OPTIONS
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Forbidden, Refused
+from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
@@ -124,7 +124,13 @@ def send(context: Context, request: SendWords) -> MessageRow:
 
 
 def read(context: Context, request: ReadMessage) -> MessageRow:
+    """Of a task. Who may read mail, a chat or a hand-off, their own operations know."""
     message = context.store.message(request.message)
+    if not message.task:
+        raise NotFound(
+            f"There is no message {message.id} about a task.",
+            fix="`fleet mail list`, `fleet chat list` and `fleet checkpoints` list the others.",
+        )
     the_task(context, message.task, Permission.READ)
     return message_row(message)
 

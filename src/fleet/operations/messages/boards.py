@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
-from fleet.domain.addressing import POST, as_post
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, nearest
 from fleet.domain.event import Kind
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.message import MessageKind, MessageState
+from fleet.domain.message import read as as_read
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.messages.deliver import hearers, words_for
+from fleet.operations.messages.deliver import hearers, speak
+from fleet.operations.messages.speech import every, new_message
 from fleet.operations.shared.entries import LEADS, must_be_self
 from fleet.operations.shared.names import clean_text, how_many, the_task
 from fleet.operations.shared.untrusted import json_object
@@ -23,9 +24,8 @@ from fleet.ports import MessageQuery, Put
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fleet.domain.task import Task
+    from fleet.domain.message import Message
     from fleet.operations.catalogue import Context
-    from fleet.ports import Change
 
 TYPES = ("request", "response", "status", "directive", "checkpoint")
 PRIORITIES = ("low", "normal", "high", "critical")
@@ -104,37 +104,16 @@ def post(context: Context, request: Post) -> PostRow:
             fix="Post to another; `fleet swarms` lists them.",
             code="ended",
         )
-    now = context.store.now()
-    message = Message(
-        id=context.store.new_id("m"),
-        version=0,
-        task=task.id,
-        author=context.actor.name,
-        kind=MessageKind.POST,
-        text="",
-        state=MessageState.CLOSED,
-        at=now,
-        to=clean_text("name", request.to.strip(), most=200),
-        closed_at=now,
-        data={
-            "type": _one_of(TYPES, request.type, "type of post"),
-            "priority": _one_of(PRIORITIES, request.priority, "priority"),
-            "payload": json_object(
-                "payload", request.payload, most=MOST, example='{"text": "Done."}'
-            ),
-        },
-    )
+    data = {
+        "type": _one_of(TYPES, request.type, "type of post"),
+        "priority": _one_of(PRIORITIES, request.priority, "priority"),
+        "payload": json_object("payload", request.payload, most=MOST, example='{"text": "Done."}'),
+    }
+    to = clean_text("name", request.to.strip(), most=200)
+    message = new_message(context, MessageKind.POST, "", task=task.id, to=to, data=data)
+    agents = hearers(context.store, task, to=to, by=context.actor.task)
     event = context.event(Kind.BOARD_POSTED, task.id, message=message.id)
-    context.commit([Put(message), *_heard_by(context, task, message)], event)
-    return post_row(message)
-
-
-def _heard_by(context: Context, task: Task, post: Message) -> list[Change]:
-    """Agents at work on it need not look for it."""
-    by = context.actor.task
-    text = as_post(post.author, task.id, post.data, to=post.to)
-    found = hearers(context.store, task, to=post.to, by=by)
-    return [c for each in found for c in words_for(context, each, text, POST, post.id)]
+    return post_row(speak(context, message, agents, event))
 
 
 def _one_of(known: tuple[str, ...], word: str, what: str) -> str:
@@ -165,13 +144,9 @@ def _on_board(
     context: Context, task: str, before: str = "", *, size: int = 200
 ) -> Iterator[Message]:
     """Newest first; `size`: how many are read at once."""
-    while True:
-        query = MessageQuery(task, MessageKind.POST, MessageState.CLOSED, before, size)
-        some = context.store.posts(query)
-        yield from some
-        if len(some) < query.limit:
-            return
-        before = some[-1].id
+    closed = str(MessageState.CLOSED)
+    query = MessageQuery(MessageKind.POST, task, state=closed, before=before, limit=size)
+    return every(context, query)
 
 
 def _is_wanted(context: Context, message: Message, request: ReadBoard) -> bool:
@@ -193,7 +168,8 @@ def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
     must_be_self(context, request.reader)
     name = context.actor.name
     found = [_the_post(context, i, Permission.BOARD) for i in _some(request.posts)]
-    fresh = [replace(m, readers=(*m.readers, name)) for m in found if name not in m.readers]
+    now = context.store.now()
+    fresh = [as_read(m, name, at=now) for m in found if name not in m.readers]
     if fresh:
         events = [context.event(Kind.BOARD_READ, m.task, message=m.id) for m in fresh]
         context.commit([Put(m) for m in fresh], *events)

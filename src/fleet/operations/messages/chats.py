@@ -1,4 +1,8 @@
-"""Chats: members of a team talk to each other, or all of them; nobody else reads it."""
+"""Chats: members of a team talk to each other, or all of them; nobody else reads it.
+
+The chat itself, which is an entry, says who is in it and how far each has read. What is said in it
+are messages.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,24 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.entry import Entry, EntryKind
+from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound
 from fleet.domain.event import Kind
+from fleet.domain.message import MessageKind, order_of
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.deliver import agents_named, at_work, own_names, speak
+from fleet.operations.messages.speech import every, new_message
 from fleet.operations.shared.entries import a_name, keep, must_be_self, new_entry, the_team
 from fleet.operations.shared.names import how_many, some_text
 from fleet.operations.shared.untrusted import json_object
 from fleet.operations.team.members import ShowMember, show_member, uid_of
-from fleet.ports import EntryQuery, Put
+from fleet.ports import EntryQuery, MessageQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fleet.domain.entry import Entry
+    from fleet.domain.message import Message
     from fleet.operations.catalogue import Context
 
 MOST, MOST_IN_IT, MOST_UNREAD, PAGE = 100_000, 50, 1000, 200
@@ -54,7 +63,7 @@ class ChatRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenChat(Request[ChatRow]):
-    """With these members; with nobody named, that of the whole team. There is one of each."""
+    """With these members or agents; with nobody named, that of the whole team. There is one of each."""
 
     members: tuple[str, ...] = ()
     team: str = ""
@@ -127,8 +136,9 @@ def open_chat(context: Context, request: OpenChat) -> ChatRow:
 
 
 def _member(context: Context, team: str, name: str) -> str:
-    """Their name, of a name or of what programs know them by."""
-    if context.store.entry(EntryKind.MEMBER, team, name) is not None:
+    """Their name, of a name or of what programs know them by; an agent's is any that it is sent to."""
+    known = context.store.entry(EntryKind.MEMBER, team, name) is not None
+    if known or agents_named(context.store, team, [name]):
         return name
     return show_member(context, ShowMember(name, team)).name
 
@@ -139,12 +149,12 @@ def list_chats(context: Context, request: ListChats) -> tuple[ChatRow, ...]:
     if request.before:
         before = _the_chat(context, request.before, team).id
     found: list[Entry] = []
-    for entry in _entries(context, EntryKind.CHAT, team, "", before):
-        if _is_in(context, entry):
-            found.append(entry)
+    for chat in _chats(context, team, before):
+        if _is_in(context, chat):
+            found.append(chat)
             if len(found) == limit:
                 break
-    return tuple(_row(context, entry) for entry in found)
+    return tuple(_row(context, chat) for chat in found)
 
 
 def say(context: Context, request: Say) -> SayingRow:
@@ -152,20 +162,20 @@ def say(context: Context, request: Say) -> SayingRow:
     chat = _the_chat(context, request.chat, request.team)
     text = some_text("message", request.text, most=MOST)
     data = json_object("data", request.data, most=MOST, example='{"task": "t-3"}')
-    body = {"author": context.actor.name, "text": text, "data": data}
-    entry = new_entry(context, EntryKind.SAYING, team=chat.team, key="", owner=chat.key, body=body)
-    event = context.event(Kind.CHAT_SAID, "", entry=entry.id, team=chat.team, chat=chat.key)
-    context.commit([Put(entry)], event)
-    return _saying(entry)
+    line = new_message(context, MessageKind.CHAT, text, team=chat.team, chat=chat.key, data=data)
+    names, store = chat.body["participants"], context.store
+    agents = agents_named(store, chat.team, names) if names else at_work(store, chat.team)
+    event = context.event(Kind.CHAT_SAID, "", message=line.id, team=chat.team, chat=chat.key)
+    return _saying(speak(context, line, agents, event))
 
 
 def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
     chat, limit = _the_chat(context, request.chat, request.team), how_many(request.limit)
     found = []
-    for entry in _sayings(context, chat, request.before):
-        if request.after and _number(entry.id) <= _number(request.after):
+    for line in _lines(context, chat, request.before):
+        if request.after and order_of(line.id) <= order_of(request.after):
             break
-        found.append(_saying(entry))
+        found.append(_saying(line))
         if len(found) == (MOST_UNREAD if request.after else limit):
             break
     return tuple(found[-limit:])  # of what is new, what was said first
@@ -174,7 +184,7 @@ def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
 def mark(context: Context, request: MarkChat) -> ChatRow:
     must_be_self(context, request.reader)
     chat = _the_chat(context, request.chat, request.team)
-    newest = next((e.id for e in _sayings(context, chat)), "")
+    newest = next((line.id for line in _lines(context, chat)), "")
     name = context.actor.name
     if newest and chat.body["read"].get(name) != newest:
         body = {**chat.body, "read": {**chat.body["read"], name: newest}}
@@ -192,52 +202,46 @@ def _the_chat(context: Context, chat: str, team: str) -> Entry:
 
 
 def _is_in(context: Context, chat: Entry) -> bool:
+    """An agent is also in those of its task's earlier runs."""
     names = chat.body["participants"]
-    return not names or context.actor.name in names
+    return not names or not set(names).isdisjoint(own_names(context))
 
 
-def _sayings(context: Context, chat: Entry, before: str = "") -> Iterator[Entry]:
-    return _entries(context, EntryKind.SAYING, chat.team, chat.key, before)
+def _lines(context: Context, chat: Entry, before: str = "") -> Iterator[Message]:
+    """Newest first."""
+    query = MessageQuery(
+        MessageKind.CHAT, team=chat.team, topic=chat.key, before=before, limit=PAGE
+    )
+    return every(context, query)
 
 
-def _entries(
-    context: Context, kind: EntryKind, team: str, owner: str, before: str
-) -> Iterator[Entry]:
+def _chats(context: Context, team: str, before: str) -> Iterator[Entry]:
     """Newest first."""
     while True:
-        query = EntryQuery(kind, team, owner, before=before, limit=PAGE)
-        some = context.store.entries(query)
+        some = context.store.entries(EntryQuery(EntryKind.CHAT, team, before=before, limit=PAGE))
         yield from some
         if len(some) < PAGE:
             return
         before = some[-1].id
 
 
-def _number(entry_id: str) -> int:
-    last = entry_id.strip().rpartition("-")[2]
-    return int(last) if last.isascii() and last.isdigit() and len(last) < 19 else 0
-
-
 def _row(context: Context, chat: Entry) -> ChatRow:
     name = context.actor.name
-    seen, unread, last = _number(chat.body["read"].get(name, "")), 0, None
-    for entry in _sayings(context, chat):
-        last = last or entry
-        if _number(entry.id) <= seen or unread == MOST_UNREAD:
+    seen, unread, last = order_of(chat.body["read"].get(name, "")), 0, None
+    for line in _lines(context, chat):
+        last = last or line
+        if order_of(line.id) <= seen or unread == MOST_UNREAD:
             break
-        unread += entry.body["author"] != name
+        unread += line.author != name and name not in line.readers
     return ChatRow(
         chat.key, chat.team, tuple(chat.body["participants"]), unread,
         _saying(last) if last else None, chat.at,
     )  # fmt: skip
 
 
-def _saying(entry: Entry) -> SayingRow:
-    body = entry.body
-    data = json.dumps(body["data"], ensure_ascii=False, separators=(",", ":"))
-    return SayingRow(
-        entry.id, entry.owner, body["author"], entry.team, body["text"], data, entry.at
-    )
+def _saying(line: Message) -> SayingRow:
+    data = json.dumps(line.data, ensure_ascii=False, separators=(",", ":"))
+    return SayingRow(line.id, line.chat, line.author, line.team, line.text, data, line.at)
 
 
 _P = Permission.MAIL

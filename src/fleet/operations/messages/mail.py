@@ -6,28 +6,23 @@ import re
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
-from fleet.domain.addressing import MAIL, as_mail
+from fleet.domain.addressing import TO_ALL
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.event import Kind
+from fleet.domain.message import Message, MessageKind, MessageState, order_of
+from fleet.domain.message import read as as_read
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.messages.deliver import agent_named, as_read, at_work, own_names, words_for
-from fleet.operations.shared.entries import (
-    a_name,
-    keep,
-    must_be_self,
-    must_own,
-    new_entry,
-    page,
-    the_entry,
-    the_team,
-)
-from fleet.operations.shared.names import clean_text, some_text
-from fleet.ports import Put
+from fleet.operations.messages.deliver import agents_named, at_work, own_names, speak, speak_all
+from fleet.operations.messages.speech import new_message, the_message
+from fleet.operations.shared.entries import a_name, must_be_self, must_own, page, the_team
+from fleet.operations.shared.names import clean_text, how_many, some_text
+from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
-    from fleet.domain.entry import Entry
+    from typing import Any
+
     from fleet.operations.catalogue import Context
 
 MOST_SUBJECT, MOST, MOST_MEMBERS = 200, 100_000, 1000
@@ -97,47 +92,31 @@ class TakeMail(Request[tuple[MailRow, ...]]):
 def send(context: Context, request: SendMail) -> MailRow:
     must_be_self(context, request.sender)
     team = the_team(context, request.team, Permission.MAIL)
-    body, to = _body(context, request), a_name("recipient", request.to)
-    entry = new_entry(context, EntryKind.MAIL, team=team, key="", owner=to, body=body)
-    agent = agent_named(context.store, team, to)
-    text = as_mail(body["sender"], body["subject"], body["text"])
-    words = words_for(context, agent, text, MAIL, entry.id) if agent else []
-    event = context.event(Kind.MAIL_SENT, "", entry=entry.id, team=team)
-    context.commit([Put(entry), *words], event)
-    return mail_row(entry)
+    mail = _mail(context, request, team=team, to=a_name("recipient", request.to))
+    event = context.event(Kind.MAIL_SENT, "", message=mail.id, team=team)
+    return mail_row(speak(context, mail, agents_named(context.store, team, [mail.to]), event))
 
 
-def _body(context: Context, request: SendMail | Broadcast) -> dict[str, str]:
-    return {
-        "sender": context.actor.name,
-        "subject": clean_text("subject", request.subject.strip(), most=MOST_SUBJECT),
-        "text": some_text("mail", request.text, most=MOST),
-    }
+def _mail(context: Context, request: SendMail | Broadcast, **given: Any) -> Message:
+    text = some_text("mail", request.text, most=MOST)
+    subject = clean_text("subject", request.subject.strip(), most=MOST_SUBJECT)
+    return new_message(context, MessageKind.MAIL, text, is_open=True, subject=subject, **given)
 
 
 def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
     must_be_self(context, request.sender)
-    team, body = the_team(context, request.team, Permission.BROADCAST), _body(context, request)
+    team = the_team(context, request.team, Permission.BROADCAST)
     members = page(context, EntryKind.MEMBER, team=team, limit=MOST_MEMBERS)
     agents = {t.id: t for t in at_work(context.store, team) if t.id != context.actor.task}
     people = [m.owner for m in members if m.owner != context.actor.name and not _RUN.match(m.owner)]
     others = list(dict.fromkeys([*people, *agents]))
     if not others:
         raise Refused(f"Nobody else has been seen in {team}.", fix="Send it once they are there.")
-    made = [
-        new_entry(context, EntryKind.MAIL, team=team, key="", owner=name, body=body)
-        for name in others
-    ]
-    text = as_mail(body["sender"], body["subject"], body["text"], to_all=True)
-    words = [
-        change
-        for entry in made
-        if entry.owner in agents
-        for change in words_for(context, agents[entry.owner], text, MAIL, entry.id)
-    ]
+    given: dict[str, Any] = {"team": team, "data": {TO_ALL: True}}
+    mails = [_mail(context, request, to=name, **given) for name in others]
+    heard_by = [(mail, [agents[mail.to]] if mail.to in agents else []) for mail in mails]
     event = context.event(Kind.MAIL_BROADCAST, "", team=team)
-    context.commit([*map(Put, made), *words], event)
-    return tuple(map(mail_row, made))
+    return tuple(map(mail_row, speak_all(context, heard_by, event)))
 
 
 def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
@@ -146,56 +125,53 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
         must_own(context, owner)
     team = the_team(context, request.team, Permission.MAIL)
     wanted = own if owner == context.actor.name else (owner,)
-    found = [row for name in wanted for row in _mail_of(context, request, team, name)]
-    found.sort(key=lambda row: int(row.id.rpartition("-")[2]), reverse=True)
-    return tuple(found[: request.limit])
-
-
-def _mail_of(context: Context, request: ListMail, team: str, owner: str) -> list[MailRow]:
-    found: list[MailRow] = []
-    before = request.before
-    while len(found) < request.limit:
-        some = page(
-            context, EntryKind.MAIL, team=team, owner=owner, limit=request.limit, before=before
-        )
-        rows = map(mail_row, some)
-        found += [row for row in rows if not (request.unread and row.read_at)]
-        if len(some) < request.limit:
-            break
-        before = some[-1].id
-    return found[: request.limit]
+    query = MessageQuery(
+        MessageKind.MAIL,
+        team=team,
+        state=str(MessageState.OPEN) if request.unread else "",
+        before=request.before,
+        limit=how_many(request.limit),
+    )
+    found = [m for name in wanted for m in context.store.find_messages(query._replace(topic=name))]
+    found.sort(key=lambda mail: order_of(mail.id), reverse=True)
+    return tuple(map(mail_row, found[: request.limit]))
 
 
 def read(context: Context, request: ReadMail) -> MailRow:
-    entry = the_entry(context, EntryKind.MAIL, request.mail, Permission.MAIL)
-    if entry.owner not in own_names(context):
-        raise Forbidden(f"That mail is for {entry.owner}.", fix="Leave it to them.")
-    if entry.body.get("read_at"):
-        return mail_row(entry)
-    return mail_row(keep(context, as_read(entry, context.store.now()), Kind.MAIL_READ))
+    mail = the_message(context, MessageKind.MAIL, request.mail, Permission.MAIL)
+    if mail.to not in own_names(context):
+        raise Forbidden(f"That mail is for {mail.to}.", fix="Leave it to them.")
+    if mail.state is MessageState.OPEN:
+        (mail,) = _have_read(context, [mail])
+    return mail_row(mail)
 
 
 def take(context: Context, request: TakeMail) -> tuple[MailRow, ...]:
     asked = ListMail(unread=request.unread, team=request.team, limit=request.limit)
-    found, now = list_mail(context, asked), context.store.now()
-    held = (context.store.entry_by_id(row.id) for row in found if not row.read_at)
-    if fresh := [as_read(entry, now) for entry in held]:
-        events = [context.event(Kind.MAIL_READ, "", entry=e.id, team=e.team) for e in fresh]
-        context.commit([Put(entry) for entry in fresh], *events)
-    return found
+    rows = list_mail(context, asked)
+    if fresh := [context.store.message(row.id) for row in rows if not row.read_at]:
+        _have_read(context, fresh)
+    return rows
 
 
-def mail_row(entry: Entry) -> MailRow:
-    body = entry.body
+def _have_read(context: Context, mails: list[Message]) -> list[Message]:
+    name, now = context.actor.name, context.store.now()
+    mails = [as_read(mail, name, at=now) for mail in mails]
+    events = [context.event(Kind.MAIL_READ, "", message=m.id, team=m.team) for m in mails]
+    context.commit([Put(mail) for mail in mails], *events)
+    return mails
+
+
+def mail_row(mail: Message) -> MailRow:
     return MailRow(
-        id=entry.id,
-        sender=body["sender"],
-        to=entry.owner,
-        team=entry.team,
-        subject=body["subject"],
-        text=body["text"],
-        at=entry.at,
-        read_at=body.get("read_at"),
+        id=mail.id,
+        sender=mail.author,
+        to=mail.to,
+        team=mail.team,
+        subject=mail.subject,
+        text=mail.text,
+        at=mail.at,
+        read_at=mail.closed_at or None,
     )
 
 

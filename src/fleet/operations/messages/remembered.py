@@ -4,35 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.domain.addressing import as_known, names_of
+from fleet.domain.addressing import as_memories, as_words, names_of, source_of
 from fleet.domain.entry import EntryKind
-from fleet.ports import EntryQuery
+from fleet.domain.message import MessageKind, MessageState, order_of
+from fleet.ports import EntryQuery, MessageQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.domain.entry import Entry
+    from fleet.domain.message import Message
     from fleet.domain.task import Task
     from fleet.ports import Store
 
 MOST = 10  # memories
 
 
-def known_to(store: Store, task: Task) -> str:
-    """The newest checkpoint that waits for it, and what it remembers; empty when there is nothing."""
-    saved = [e for e in _of(store, EntryKind.CHECKPOINT, task) if e.body["status"] == "pending"]
-    kept = [
-        (str(entry.body["key"]), str(entry.body["value"]))
-        for entry in _of(store, EntryKind.MEMORY, task)[:MOST]
-    ]
-    checkpoint = saved[0] if saved else None
-    summary = checkpoint.body["summary"] if checkpoint else {}
-    return as_known(checkpoint.body["sender"] if checkpoint else "", summary, kept)
+def known_to(store: Store, task: Task, messages: Sequence[Message]) -> str:
+    """The newest hand-off that waits for it, and what it remembers; empty when there is nothing.
+
+    `messages`: the task's. A hand-off that is still to be told as words is not told here as well.
+    """
+    waiting = {source_of(m) for m in messages if m.state is MessageState.OPEN}
+    handoff = _handoff(store, task)
+    parts = [as_words(handoff)] if handoff and handoff.id not in waiting else []
+    memories = [(str(m.body["key"]), str(m.body["value"])) for m in _memories(store, task)[:MOST]]
+    if memories:
+        parts.append(as_memories(memories))
+    return "\n\n".join(parts)
 
 
-def _of(store: Store, kind: EntryKind, task: Task) -> list[Entry]:
+def _handoff(store: Store, task: Task) -> Message | None:
+    pending = str(MessageState.OPEN)
+    query = MessageQuery(MessageKind.HANDOFF, team=task.team, state=pending, limit=1)
+    found = [h for name in names_of(task) for h in store.find_messages(query._replace(topic=name))]
+    return max(found, key=lambda handoff: order_of(handoff.id), default=None)
+
+
+def _memories(store: Store, task: Task) -> list[Entry]:
     """Newest first."""
     found = [
         entry
         for name in names_of(task)
-        for entry in store.entries(EntryQuery(kind, task.team, name, limit=MOST))
+        for entry in store.entries(EntryQuery(EntryKind.MEMORY, task.team, name, limit=MOST))
     ]
     return sorted(found, key=lambda entry: entry.at, reverse=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import Permission, Role, allow
 from fleet.domain.entry import Entry, EntryKind
-from fleet.domain.errors import Forbidden, NotFound
+from fleet.domain.errors import Forbidden
 from fleet.operations.shared.names import clean_text, how_many, some_text, team_in_view
 from fleet.ports import EntryQuery, Put
 
@@ -60,18 +60,6 @@ def keep(context: Context, entry: Entry, kind: Kind) -> Entry:
     written = context.commit([Put(entry)], event)[0]
     assert isinstance(written, Entry)
     return written
-
-
-def the_entry(context: Context, kind: EntryKind, entry_id: str, permission: Permission) -> Entry:
-    """Raise `NotFound` unless there is one of this kind, in a team that the actor may see."""
-    try:
-        entry = context.store.entry_by_id(entry_id.strip())
-    except NotFound:
-        entry = None
-    if entry is None or entry.kind is not kind:
-        raise NotFound(f"There is no {kind} '{entry_id[:60]}'.", fix="List them first.")
-    allow(context.actor, permission, team=entry.team)
-    return entry
 
 
 def page(context: Context, kind: EntryKind, *, team: str, limit: int, **given: Any) -> list[Entry]:

@@ -76,11 +76,12 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
     if _MESSAGE.fullmatch(name):
         try:
             question = context.store.message(name)
+            task = context.store.task(question.task)  # mail, say, is about none
         except NotFound as error:
             raise NotFound(
                 f"There is no question '{name}'.", fix="`fleet questions` lists them."
             ) from error
-        allow(context.actor, permission, team=context.store.task(question.task).team)
+        allow(context.actor, permission, team=task.team)
         return question
     task = the_task(context, name, permission)
     asked = [m for m in context.store.messages(task.id) if m.kind is MessageKind.QUESTION]

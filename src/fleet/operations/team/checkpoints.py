@@ -1,58 +1,38 @@
-"""Checkpoints that somebody writes for somebody to go on from, and who took them up."""
+"""Hand-offs: a checkpoint that an actor writes for another to continue from, and who took it up."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.domain.event import Kind
+from fleet.domain.message import MessageKind, MessageState, order_of
+from fleet.domain.run import Checkpoint, Summary
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.messages.deliver import own_names
-from fleet.operations.shared.entries import (
-    a_name,
-    keep,
-    must_be_self,
-    must_own,
-    new_entry,
-    page,
-    the_entry,
-    the_team,
-)
-from fleet.operations.shared.names import clean_text, some_text
+from fleet.operations.messages.deliver import agents_named, own_names, speak
+from fleet.operations.messages.speech import new_message, the_message
+from fleet.operations.shared.entries import a_name, must_be_self, must_own, the_team
+from fleet.operations.shared.names import clean_text, how_many, some_text, team_in_view
+from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
-    from fleet.domain.entry import Entry
+    from fleet.domain.message import Message
     from fleet.operations.catalogue import Context
 
 MOST, MOST_ITEMS = 10_000, 200
-PENDING, ACCEPTED, REJECTED = "pending", "accepted", "rejected"
-SETTLED = {ACCEPTED: Kind.CHECKPOINT_ACCEPTED, REJECTED: Kind.CHECKPOINT_REJECTED}
-
-
-@dataclass(frozen=True, slots=True)
-class DoneItem:
-    task: str
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What is wanted, where it stands, how it is tried, and what comes next."""
-
-    goal: str
-    now: str
-    test: str = ""
-    done: tuple[DoneItem, ...] = ()
-    blockers: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
-    worked: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+STATUS = {
+    MessageState.OPEN: "pending",
+    MessageState.CLOSED: "accepted",
+    MessageState.REFUSED: "rejected",
+}
+SETTLED = {
+    MessageState.CLOSED: Kind.CHECKPOINT_ACCEPTED,
+    MessageState.REFUSED: Kind.CHECKPOINT_REJECTED,
+}
+STATES = {status: state for state, status in STATUS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +101,25 @@ def save(context: Context, request: SaveCheckpoint) -> CheckpointRow:
     team = the_team(context, request.team, Permission.CHECKPOINT)
     to = a_name("recipient", request.to or context.actor.name)
     _check(request.summary)
-    body = {
-        "sender": context.actor.name,
-        "task": context.actor.task,
-        "status": PENDING,
-        "summary": asdict(request.summary),
-    }
-    goal = request.summary.goal
-    entry = new_entry(
-        context, EntryKind.CHECKPOINT, team=team, key="", owner=to, text=goal, body=body
+    handoff = new_message(
+        context,
+        MessageKind.HANDOFF,
+        request.summary.goal,
+        is_open=True,
+        team=team,
+        to=to,
+        data={"task": context.actor.task},
+        checkpoint=Checkpoint(session=_session(context), outline=request.summary),
     )
-    return _row(keep(context, entry, Kind.CHECKPOINT_SAVED))
+    event = context.event(Kind.CHECKPOINT_SAVED, "", message=handoff.id, team=team)
+    return _row(speak(context, handoff, agents_named(context.store, team, [to]), event))
+
+
+def _session(context: Context) -> str:
+    """The conversation of the run that saves it."""
+    run = context.actor.run
+    progress = context.store.progress([run]).get(run) if run else None
+    return progress.session if progress else ""
 
 
 def _check(summary: Summary) -> None:
@@ -148,93 +136,79 @@ def _check(summary: Summary) -> None:
 
 
 def load(context: Context, request: LoadCheckpoint) -> CheckpointRow:
-    return _row(_the_checkpoint(context, request.checkpoint))
+    return _row(_the_handoff(context, request.checkpoint))
 
 
-def _the_checkpoint(context: Context, name: str) -> Entry:
-    return the_entry(context, EntryKind.CHECKPOINT, name, Permission.CHECKPOINT)
+def _the_handoff(context: Context, name: str) -> Message:
+    return the_message(context, MessageKind.HANDOFF, name, Permission.CHECKPOINT)
 
 
 def latest(context: Context, request: LatestCheckpoint) -> CheckpointRow:
     to = request.to.strip()
     team = the_team(context, request.team, Permission.CHECKPOINT)
     names = (to,) if to else own_names(context)
-    found = [
-        entry
-        for name in names
-        for entry in page(context, EntryKind.CHECKPOINT, team=team, owner=name, limit=1)
-    ]
+    query = MessageQuery(MessageKind.HANDOFF, team=team, limit=1)
+    found = [h for name in names for h in context.store.find_messages(query._replace(topic=name))]
     if not found:
         raise NotFound(f"There is no checkpoint for {names[0][:60]}.", fix="`fleet checkpoints`")
-    return _row(max(found, key=lambda entry: entry.at))
+    return _row(max(found, key=lambda handoff: order_of(handoff.id)))
 
 
 def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[CheckpointRow, ...]:
-    if request.status not in {"", PENDING, ACCEPTED, REJECTED}:
-        known = f"{PENDING}, {ACCEPTED} and {REJECTED}"
+    if request.status not in {"", *STATES}:
+        *some, last = STATES
+        known = f"{', '.join(some)} and {last}"
         raise BadInput(f"'{request.status[:60]}' is no status.", fix=f"There are {known}.")
-    found: list[CheckpointRow] = []
-    before, owner = request.before, request.to.strip()
-    while len(found) < request.limit:
-        some = page(
-            context,
-            EntryKind.CHECKPOINT,
-            team=request.team,
-            owner=owner,
-            limit=request.limit,
-            before=before,
-        )
-        found += [r for r in map(_row, some) if request.status in {"", r.status}]
-        if len(some) < request.limit:
-            break
-        before = some[-1].id
-    return tuple(found[: request.limit])
+    query = MessageQuery(
+        MessageKind.HANDOFF,
+        team=team_in_view(context, request.team),
+        topic=request.to.strip(),
+        state=str(STATES[request.status]) if request.status else "",
+        before=request.before,
+        limit=how_many(request.limit),
+    )
+    return tuple(map(_row, context.store.find_messages(query)))
 
 
 def accept(context: Context, request: AcceptCheckpoint) -> CheckpointRow:
-    return _settled(context, request.checkpoint, ACCEPTED, "")
+    return _settled(context, request.checkpoint, MessageState.CLOSED, "")
 
 
 def reject(context: Context, request: RejectCheckpoint) -> CheckpointRow:
     why = clean_text("reason", request.why, most=MOST)
-    return _settled(context, request.checkpoint, REJECTED, why)
+    return _settled(context, request.checkpoint, MessageState.REFUSED, why)
 
 
-def _settled(context: Context, name: str, status: str, why: str) -> CheckpointRow:
-    entry = _the_checkpoint(context, name)
-    if entry.owner not in own_names(context):
-        must_own(context, entry.owner)
-    held = entry.body["status"]
-    if held == status:
-        return _row(entry)
-    if held != PENDING:
-        raise Refused(f"{entry.id} is {held} already.", fix="Save another.", code="settled")
-    body = {**entry.body, "status": status, "why": why, "settled_at": context.store.now()}
-    return _row(keep(context, replace(entry, body=body), SETTLED[status]))
+def _settled(context: Context, name: str, state: MessageState, why: str) -> CheckpointRow:
+    handoff = _the_handoff(context, name)
+    if handoff.to not in own_names(context):
+        must_own(context, handoff.to)
+    if handoff.state is state:
+        return _row(handoff)
+    if handoff.state is not MessageState.OPEN:
+        status = STATUS[handoff.state]
+        raise Refused(f"{handoff.id} is {status} already.", fix="Save another.", code="settled")
+    settled = replace(handoff, state=state, reason=why, closed_at=context.store.now())
+    event = context.event(SETTLED[state], "", message=handoff.id, team=handoff.team)
+    context.commit([Put(settled)], event)
+    return _row(settled)
 
 
-def _row(entry: Entry) -> CheckpointRow:
-    body = entry.body
+def _row(handoff: Message) -> CheckpointRow:
+    assert handoff.checkpoint is not None
+    assert handoff.checkpoint.outline is not None
     return CheckpointRow(
-        id=entry.id,
-        sender=body["sender"],
-        to=entry.owner,
-        team=entry.team,
-        task=body["task"],
-        status=body["status"],
-        why=body.get("why", ""),
-        at=entry.at,
-        settled_at=body.get("settled_at"),
-        summary=_summary(body["summary"]),
+        id=handoff.id,
+        sender=handoff.author,
+        to=handoff.to,
+        team=handoff.team,
+        task=handoff.data["task"],
+        status=STATUS[handoff.state],
+        why=handoff.reason,
+        at=handoff.at,
+        settled_at=handoff.closed_at or None,
+        summary=handoff.checkpoint.outline,
     )
-
-
-def _summary(held: dict[str, Any]) -> Summary:
-    plain: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list | tuple) else v for k, v in held.items()
-    }
-    plain["done"] = tuple(DoneItem(d["task"], tuple(d["files"])) for d in held["done"])
-    return Summary(**plain)
 
 
 _P = Permission.CHECKPOINT

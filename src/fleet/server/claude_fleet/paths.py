@@ -6,6 +6,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import PRIORITIES, Spec
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.compat.mark import MarkTask
@@ -20,13 +21,11 @@ from fleet.operations.tasks.spawn import SpawnAgent
 from fleet.operations.tasks.transcript import ReadTranscript
 from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
-    DoneItem,
     LatestCheckpoint,
     ListCheckpoints,
     LoadCheckpoint,
     RejectCheckpoint,
     SaveCheckpoint,
-    Summary,
 )
 from fleet.operations.team.members import ListMembers, uid_of
 from fleet.operations.team.memory import ListMemory, Recall, SearchMemory, StoreMemory

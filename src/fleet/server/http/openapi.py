@@ -53,12 +53,12 @@ KEY = {
 SAMPLES: dict[str, Any] = {  # what a field of this name may hold
     "task": "t-31", "needs": "t-30", "swarm": "t-7", "name": "bob", "handle": "fix-login",
     "title": "Fix the login", "prompt": "The form forgets the name.", "text": "Mind the tests.",
-    "message": "m-12", "question": "m-12", "posts": ["m-12"], "mail": "e-5", "checkpoint": "e-6",
+    "message": "m-12", "question": "m-12", "posts": ["m-12"], "mail": "m-5", "checkpoint": "m-6",
     "key": "db/port", "value": "It is 5433.", "query": "port", "path": "src/login.py", "to": "bob",
     "token": "bob", "status": "done", "payload": '{"tests": "green"}', "host": "desk",
     "summary": {"goal": "Login", "now": "Half done"}, "subject": "Fix the login", "body": "Look.",
     "toHandle": "bob", "swarmId": "t-7", "messageType": "status", "messageIds": ["m-12"],
-    "goal": "Login", "now": "Half done", "chat": "e-9",
+    "goal": "Login", "now": "Half done", "chat": "3f2a9c04d1e8b765",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.event import Kind
+from fleet.domain.message import MessageKind
 from fleet.operations.shared.entries import LEADS
 from fleet.server.http.codec import encode
 
@@ -31,6 +32,7 @@ TALK = frozenset(
         *(Kind.MESSAGE_ANSWERED, Kind.MESSAGE_ASKED, Kind.MESSAGE_POSTED, Kind.MESSAGE_SENT),
     }
 )
+ENTRIES = frozenset({Kind.MAIL_SENT, Kind.CHAT_SAID})  # named an entry, before those were messages
 TEAM = "team"  # the topic of all that is said in one's team
 TEXT, CLOSE = 1, 8  # kinds of a socket's frames
 
@@ -97,16 +99,11 @@ class Heard:
     @cached_property
     def content(self) -> Content:
         data = self.event.data
+        spoken = data.get("message") or (self.event.type in ENTRIES and data.get("entry"))
         try:
-            if message := data.get("message"):
-                return _message(self._store, str(message))
-            if self.event.type == Kind.MAIL_SENT:
-                return _mail(self._store, str(data["entry"]))
-            if self.event.type == Kind.CHAT_SAID:
-                return _saying(self._store, str(data["entry"]))
+            return _content(self._store, str(spoken)) if spoken else NOTHING
         except NotFound:
-            pass
-        return NOTHING
+            return NOTHING
 
     @property
     def _own(self) -> dict[str, Any]:
@@ -121,35 +118,20 @@ class Heard:
         return self._frame_of(self.event, self._store) | {"event": self._own}
 
 
-def _message(store: Store, message_id: str) -> Content:
+def _content(store: Store, message_id: str) -> Content:
     m = store.message(message_id)
     said = {
         "id": m.id, "kind": m.kind, "task": m.task, "author": m.author, "to": m.to,
         "text": m.text, "at": m.at, "data": dict(m.data),
     }  # fmt: skip
+    if m.chat:
+        chat = store.entry(EntryKind.CHAT, m.team, m.chat)
+        names = frozenset(chat.body["participants"] if chat else ())
+        return Content(said | {"chat": m.chat}, names, frozenset({m.chat}), closed=True)
+    if m.kind is MessageKind.MAIL:
+        said["subject"] = m.subject
     names = frozenset({m.author, m.to}) if m.to else frozenset[str]()
     return Content(said, names, frozenset({m.to} - {""}))
-
-
-def _mail(store: Store, entry_id: str) -> Content:
-    entry = store.entry_by_id(entry_id)
-    author = str(entry.body.get("sender", ""))
-    said = {
-        "id": entry.id, "kind": "mail", "author": author, "to": entry.owner,
-        "subject": entry.body.get("subject", ""), "text": entry.body.get("text", ""), "at": entry.at,
-    }  # fmt: skip
-    return Content(said, frozenset({author, entry.owner}), frozenset({entry.owner}))
-
-
-def _saying(store: Store, entry_id: str) -> Content:
-    entry = store.entry_by_id(entry_id)
-    chat = store.entry(EntryKind.CHAT, entry.team, entry.owner)
-    said = {
-        "id": entry.id, "kind": "chat", "chat": entry.owner, "author": entry.body["author"],
-        "text": entry.body["text"], "data": entry.body["data"], "at": entry.at,
-    }  # fmt: skip
-    names = frozenset(chat.body["participants"] if chat else ())
-    return Content(said, names, frozenset({entry.owner}), closed=True)
 
 
 class View(NamedTuple):

@@ -46,7 +46,7 @@ def launch_of(
         task.prompt or last or news_for(said, run.claimed_at)
     ):
         prompt = ""  # a person will say what is wanted
-    if prompt and not session and (known := known_to(parts.store, task)):
+    if prompt and not session and (known := known_to(parts.store, task, said)):
         prompt = f"{prompt}\n\n{known}"
     brief = Brief(
         run_id=run.id,

@@ -6,9 +6,15 @@ import pytest
 
 from fleet.domain.access import Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
+from fleet.domain.run import Ending, Summary
+from fleet.domain.task import Spec
 from fleet.operations.compat.mark import MarkTask
+from fleet.operations.messages.ask_answer_send import Answer, ReadMessage
 from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadBoard
+from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
+from fleet.operations.messages.deliver import is_read, read_marks
 from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMail
+from fleet.operations.messages.remembered import known_to
 from fleet.operations.tasks.change import CancelTask
 from fleet.operations.tasks.list import ListTasks
 from fleet.operations.tasks.spawn import SpawnAgent
@@ -17,7 +23,6 @@ from fleet.operations.team.checkpoints import (
     LatestCheckpoint,
     RejectCheckpoint,
     SaveCheckpoint,
-    Summary,
 )
 from fleet.operations.team.file_claims import ClaimFile, ListFiles, ReleaseFile
 from fleet.operations.team.members import BeSeen, ListMembers
@@ -141,6 +146,88 @@ def test_a_broadcast_reaches_everyone_who_was_seen(office, bob, cat):
         office.call(BeSeen(), actor)
     assert {m.to for m in office.call(Broadcast("Hear!"))} == {"bob", "cat"}
     assert {m.name for m in office.call(ListMembers())} == {"bob", "cat"}
+
+
+def test_mail_a_chat_and_a_hand_off_are_not_read_as_messages_of_a_task(office, bob, cat):
+    task = office.add()
+    agent = office.agent(office.start(task))
+    for actor in (bob, cat):
+        office.call(BeSeen(), actor)
+    chat = office.call(OpenChat(("cat",)), bob).id
+    said = (
+        office.call(SendMail("cat", "Words."), bob),
+        office.call(Say(chat, "Words."), bob),
+        office.call(SaveCheckpoint(Summary("Goal", "Half"), to="cat"), bob),
+    )
+    for actor in (agent, bob, cat):
+        for row in said:
+            office.refused(ReadMessage(row.id), actor, NotFound)
+            office.refused(Answer(row.id, "Yes."), office.person(Role.TEAM_LEAD), NotFound)
+    for row in said[1:]:
+        office.refused(ReadMail(row.id), cat, NotFound)
+    office.refused(AcceptCheckpoint(said[0].id), cat, NotFound)
+
+
+def test_one_agent_hears_a_line_once_by_however_many_names_it_is_in_the_chat(office, bob):
+    task = office.add(spec=Spec(branch="seat"))
+    run = office.start(task)
+    chat = office.call(OpenChat((task, run, "seat")), bob).id
+    line = office.call(Say(chat, "Hello."), bob)
+    (words,) = office.store.messages(task)
+    assert (words.text, words.data["id"]) == (f"[Chat {chat}, from bob]\nHello.", line.id)
+    assert not is_read(office.store, words, run)
+    office.call(MarkChat(chat), office.agent(run))
+    assert is_read(office.store, words, run)
+
+
+def test_what_an_agent_heard_of_a_chat_is_not_unread_for_it(office, bob):
+    task = office.add()
+    run = office.start(task)
+    chat = office.call(OpenChat((run,)), bob).id
+    first, _ = (office.call(Say(chat, text), bob) for text in ("One.", "Two."))
+    heard = office.store.messages(task)[0]
+    assert office.call(ListChats(), office.agent(run))[0].unread == 2
+    office.store.commit(read_marks(office.store, heard, run, now=9), [])
+    assert office.store.message(first.id).readers == (run,)
+    assert office.call(ListChats(), office.agent(run))[0].unread == 1
+
+
+def test_a_later_run_of_a_task_is_in_the_chats_of_the_earlier(office, bob):
+    task = office.add()
+    run = office.start(task)
+    chat = office.call(OpenChat((run,)), bob).id
+    office.end(run, Ending.LOST)
+    office.call(Say(chat, "Still there?"), bob)
+    (words,) = office.store.messages(task)
+    assert words.state == "open"
+    later = office.agent(office.start(task))
+    assert office.call(ReadChat(chat), later)[0].text == "Still there?"
+    other = office.agent(office.start(office.add("Another")))
+    office.refused(ReadChat(chat), other, NotFound)
+
+
+def test_a_hand_off_for_an_agent_is_words_for_it_until_it_is_settled(office, bob):
+    task = office.add()
+    run = office.start(task)
+    saved = office.call(SaveCheckpoint(Summary("Goal", "Half"), to=task), bob)
+    (words,) = office.store.messages(task)
+    assert words.text == '[Checkpoint from bob]\n{"goal": "Goal", "now": "Half"}'
+    assert known_to(office.store, office.store.task(task), [words]) == ""
+    assert known_to(office.store, office.store.task(task), []) == words.text
+    office.call(AcceptCheckpoint(saved.id), office.agent(run))
+    assert is_read(office.store, words, run)
+    assert known_to(office.store, office.store.task(task), []) == ""
+
+
+def test_a_checkpoint_that_a_run_saves_for_itself_is_not_told_to_it_but_to_the_next(office):
+    task = office.add()
+    run = office.start(task)
+    office.progress(run, session="s-1")
+    saved = office.call(SaveCheckpoint(Summary("Goal", "Half")), office.agent(run))
+    assert office.store.messages(task) == []
+    assert office.store.message(saved.id).checkpoint.session == "s-1"
+    told = known_to(office.store, office.store.task(task), [])
+    assert told.startswith(f"[Checkpoint from {run}]")
 
 
 def test_a_checkpoint_is_taken_up_once_by_whom_it_is_for(office, bob, cat):

@@ -1,0 +1,61 @@
+"""What mail, chats, hand-offs and boards have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.access import Permission, allow
+from fleet.domain.errors import NotFound
+from fleet.domain.message import Message, MessageKind, MessageState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.operations.catalogue import Context
+    from fleet.ports import MessageQuery
+
+NAMES = {MessageKind.HANDOFF: "checkpoint"}  # where people know the kind by another word
+
+
+def new_message(
+    context: Context, kind: MessageKind, text: str, *, is_open: bool = False, **given: Any
+) -> Message:
+    """By the actor, now. `is_open`: it waits to be read, or to be settled."""
+    now = context.store.now()
+    return Message(
+        id=context.store.new_id("m"),
+        version=0,
+        task=given.pop("task", ""),
+        author=context.actor.name,
+        kind=kind,
+        text=text,
+        state=MessageState.OPEN if is_open else MessageState.CLOSED,
+        at=now,
+        closed_at=0 if is_open else now,
+        **given,
+    )
+
+
+def the_message(
+    context: Context, kind: MessageKind, message_id: str, permission: Permission
+) -> Message:
+    """Raise `NotFound` unless there is one of this kind, in a team that the actor may see."""
+    try:
+        message = context.store.message(message_id.strip())
+    except NotFound:
+        message = None
+    if message is None or message.kind is not kind:
+        name = NAMES.get(kind, str(kind))
+        raise NotFound(f"There is no {name} '{message_id[:60]}'.", fix="List them first.")
+    allow(context.actor, permission, team=message.team)
+    return message
+
+
+def every(context: Context, query: MessageQuery) -> Iterator[Message]:
+    """Newest first, read a page of the query's size at a time."""
+    while True:
+        some = context.store.find_messages(query)
+        yield from some
+        if len(some) < query.limit:
+            return
+        query = query._replace(before=some[-1].id)

@@ -144,7 +144,7 @@ CALLS = {
     f"dep add {OPEN} {CANCELLED}": (1, "t-4 is cancelled, so nothing can wait for it."),
     f"dep add {RUNNING} {OPEN}": (1, "t-2 is running: only an open task can wait."),
     f"dep rm {OPEN} {DONE}": (1, "t-1 does not wait for t-3."),
-    "dep": (2, "Missing command."),
+    "dep": (2, "the command is missing."),
     "dep ad": (2, "'ad' is not a command."),
     "dep add": (2, "the argument TASK is missing."),
     f"dep add {OPEN}": (2, "the argument NEEDS is missing."),

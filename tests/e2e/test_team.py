@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -71,3 +72,37 @@ def test_who_was_seen_and_who_may_come(scratch):
     assert f"Revoked {token['id']} of bob." in scratch("token", "revoke", "bob")
     assert "No tokens." in scratch("token", "list")
     assert data(scratch, "token", "list", "--all")[0]["token"] == ""
+
+
+def test_what_was_done_is_said_in_a_sentence(scratch):
+    assert re.fullmatch(r"Sent \S+ to ada\.\n", scratch("mail", "send", "ada", "Hello"))
+    assert scratch("memory", "store", "db", "postgres") == "Stored db (fact).\n"
+    saved = scratch("checkpoint", "save", "Login", "Half done")
+    assert re.fullmatch(r"Saved \S+ for ada\.\n", saved)
+    assert scratch("claims", "take", "a.py").startswith("Claimed a.py until 20")
+    assert scratch("claims", "release", "a.py") == "Released a.py.\n"
+
+
+def test_what_is_shown_has_no_raw_times_and_no_records(scratch):
+    mail = data(scratch, "mail", "send", "ada", "Hello")["id"]
+    scratch("memory", "store", "db", "postgres")
+    scratch("checkpoint", "save", "Login", "Half done", "--next", "Test it", "--blocker", "DNS")
+    pages = [
+        scratch("mail", "read", mail),
+        scratch("memory", "recall", "db"),
+        checkpoint := scratch("checkpoint", "load"),
+    ]
+    for page in pages:
+        assert not re.search(r"\d{12}|\w\(|None", page), page
+    assert [" ".join(line.split()) for line in checkpoint.splitlines()[-4:]] == [
+        *("goal Login", "now Half done", "blockers DNS", "next Test it")
+    ]
+
+
+@pytest.mark.parametrize("name", ["mail", "memory", "claims", "chat", "token"])
+def test_a_group_alone_lists(scratch, name):
+    scratch("mail", "send", "ada", "Hello")
+    scratch("memory", "store", "db", "postgres")
+    scratch("claims", "take", "a.py")
+    assert scratch(name)
+    assert scratch.document(name) == scratch.document(name, "list")

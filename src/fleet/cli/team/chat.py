@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.team.swarms_and_boards import (
+    LISTED,
     Columns,
     client_of,
     limit_option,
@@ -15,15 +16,20 @@ from fleet.cli.team.swarms_and_boards import (
     when,
 )
 from fleet.cli.terminal.frame import group
-from fleet.cli.terminal.view import Column, Result, Table
+from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fleet.client import Client
 
-@group()
-def chat() -> None:
-    """Talk to members of the team, or to all of them; only they read it."""
+
+@group(invoke_without_command=True, json=True, config=True)
+def chat(config: Path | None) -> Result | None:
+    """List your chats, and talk to members of the team, or to all of them; only they read it."""
+    if click.get_current_context().invoked_subcommand:
+        return None
+    return _chats(client_of(config), "", LISTED)
 
 
 @chat.command("open", config=True)
@@ -33,7 +39,9 @@ def open_(*, members: tuple[str, ...], team: str, config: Path | None) -> Result
     """Open the chat with MEMBERS, or with nobody named that of the whole team."""
     from fleet.operations.messages.chats import OpenChat
 
-    return Result("chat", client_of(config).call(OpenChat(members, team)))
+    opened = client_of(config).call(OpenChat(members, team))
+    who = ", ".join(opened.participants) or "everyone in the team"
+    return Result("chat", opened, Text(f"Opened {opened.id} with {who}."))
 
 
 @chat.command("list", config=True)
@@ -41,9 +49,13 @@ def open_(*, members: tuple[str, ...], team: str, config: Path | None) -> Result
 @limit_option
 def list_(*, team: str, limit: int, config: Path | None) -> Result:
     """List the chats that you are in."""
+    return _chats(client_of(config), team, limit)
+
+
+def _chats(client: Client, team: str, limit: int) -> Result:
     from fleet.operations.messages.chats import ListChats
 
-    found = client_of(config).call(ListChats(team, limit=limit))
+    found = client.call(ListChats(team, limit=limit))
     rows = [
         (c.id, ", ".join(c.participants) or "everyone", c.unread, one_line(c.last.text if c.last else ""))
         for c in found
@@ -61,7 +73,8 @@ def say(*, which: str, text: tuple[str, ...], team: str, config: Path | None) ->
     """Say TEXT in a CHAT."""
     from fleet.operations.messages.chats import Say
 
-    return Result("saying", client_of(config).call(Say(which, " ".join(text), team=team)))
+    sent = client_of(config).call(Say(which, " ".join(text), team=team))
+    return Result("saying", sent, Text(f"Sent {sent.id} to {sent.chat}."))
 
 
 @chat.command(config=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.team.swarms_and_boards import (
+    LISTED,
     Columns,
     client_of,
     limit_option,
@@ -15,18 +16,25 @@ from fleet.cli.team.swarms_and_boards import (
     when,
 )
 from fleet.cli.terminal.frame import group
-from fleet.cli.terminal.view import Column, Result, Table
+from fleet.cli.terminal.human import moment
+from fleet.cli.terminal.view import Column, Pairs, Result, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from fleet.client import Client
+    from fleet.operations.messages.mail import MailRow
+    from fleet.operations.team.checkpoints import CheckpointRow
     from fleet.operations.team.memory import MemoryRow
 
 
-@group()
-def mail() -> None:
-    """Send mail to somebody in the team, and read your own."""
+@group(invoke_without_command=True, json=True, config=True)
+def mail(config: Path | None) -> Result | None:
+    """List your mail, read it, and send some to others in the team."""
+    if click.get_current_context().invoked_subcommand:
+        return None
+    return _mail(client_of(config), "", LISTED)
 
 
 @mail.command("send", config=True)
@@ -40,7 +48,8 @@ def mail_send(
     """Send TEXT to somebody, who finds it when they look."""
     from fleet.operations.messages.mail import SendMail
 
-    return Result("mail", client_of(config).call(SendMail(to, " ".join(text), subject, team=team)))
+    sent = client_of(config).call(SendMail(to, " ".join(text), subject, team=team))
+    return Result("mail", sent, Text(f"Sent {sent.id} to {sent.to}."))
 
 
 @mail.command("broadcast", config=True)
@@ -68,13 +77,23 @@ def mail_list(
     *, handle: str, unread: bool, mark_read: bool, team: str, limit: int, config: Path | None
 ) -> Result:
     """List your mail; who leads the team may list that of HANDLE."""
-    from fleet.operations.messages.mail import ListMail, TakeMail
+    from fleet.operations.messages.mail import TakeMail
 
     client = client_of(config)
     if mark_read and not handle:
-        found = client.call(TakeMail(unread, team, limit))
-    else:
-        found = client.call(ListMail(handle, unread, team, limit=limit))
+        return _mails(client.call(TakeMail(unread, team, limit)))
+    return _mail(client, handle, limit, unread=unread, team=team)
+
+
+def _mail(
+    client: Client, handle: str, limit: int, *, unread: bool = False, team: str = ""
+) -> Result:
+    from fleet.operations.messages.mail import ListMail
+
+    return _mails(client.call(ListMail(handle, unread, team, limit=limit)))
+
+
+def _mails(found: tuple[MailRow, ...]) -> Result:
     rows = [
         (m.id, when(m.at), m.sender, "" if m.read_at else "new", one_line(m.subject or m.text))
         for m in found
@@ -89,12 +108,17 @@ def mail_read(*, which: str, config: Path | None) -> Result:
     """Show a MAIL, and say that you have read it."""
     from fleet.operations.messages.mail import ReadMail
 
-    return Result("mail", client_of(config).call(ReadMail(which)))
+    read = client_of(config).call(ReadMail(which))
+    pairs = [("mail", read.id), ("from", read.sender), ("to", read.to), ("sent", moment(read.at))]
+    return Result("mail", read, Pairs([*pairs, ("subject", read.subject), ("text", read.text)]))
 
 
-@group()
-def memory() -> None:
-    """Keep what should be known in the next run, too, and find it."""
+@group(invoke_without_command=True, json=True, config=True)
+def memory(config: Path | None) -> Result | None:
+    """List what the team remembers, find it, and keep what the next run should know."""
+    if click.get_current_context().invoked_subcommand:
+        return None
+    return _memory(client_of(config), "", LISTED)
 
 
 @memory.command(config=True)
@@ -108,7 +132,8 @@ def store(
     """Remember VALUE under KEY, in place of what was there."""
     from fleet.operations.team.memory import StoreMemory
 
-    return Result("memory", client_of(config).call(StoreMemory(key, " ".join(value), kind, tags)))
+    kept = client_of(config).call(StoreMemory(key, " ".join(value), kind, tags))
+    return Result("memory", kept, Text(f"Stored {kept.key} ({kept.type})."))
 
 
 @memory.command(config=True)
@@ -118,7 +143,11 @@ def recall(*, key: str, agent: str, config: Path | None) -> Result:
     """Say what was remembered under KEY."""
     from fleet.operations.team.memory import Recall
 
-    return Result("memory", client_of(config).call(Recall(key, agent)))
+    kept = client_of(config).call(Recall(key, agent))
+    pairs = [("agent", kept.agent), ("key", kept.key), ("type", kept.type)]
+    pairs += [("tags", ", ".join(kept.tags))] if kept.tags else []
+    pairs += [("stored", moment(kept.changed_at)), ("value", kept.value)]
+    return Result("memory", kept, Pairs(pairs))
 
 
 @memory.command(config=True)
@@ -138,9 +167,13 @@ def search(*, words: tuple[str, ...], agent: str, limit: int, config: Path | Non
 @limit_option
 def memory_list(*, agent: str, limit: int, config: Path | None) -> Result:
     """List what AGENT, or everyone in the team, remembers."""
+    return _memory(client_of(config), agent, limit)
+
+
+def _memory(client: Client, agent: str, limit: int) -> Result:
     from fleet.operations.team.memory import ListMemory
 
-    found = client_of(config).call(ListMemory(agent, limit=limit))
+    found = client.call(ListMemory(agent, limit=limit))
     return Result("memories", found, _memories(found))
 
 
@@ -172,7 +205,8 @@ def save(
     from fleet.operations.team.checkpoints import SaveCheckpoint
 
     summary = Summary(goal, now, test, blockers=blockers, questions=questions, next=then)
-    return Result("checkpoint", client_of(config).call(SaveCheckpoint(summary, to)))
+    saved = client_of(config).call(SaveCheckpoint(summary, to))
+    return Result("checkpoint", saved, Text(f"Saved {saved.id} for {saved.to}."))
 
 
 @checkpoint.command(config=True)
@@ -183,9 +217,25 @@ def load(*, which: str, handle: str, config: Path | None) -> Result:
     from fleet.operations.team.checkpoints import LatestCheckpoint, LoadCheckpoint
 
     client = client_of(config)
-    if which:
-        return Result("checkpoint", client.call(LoadCheckpoint(which)))
-    return Result("checkpoint", client.call(LatestCheckpoint(handle)))
+    found = client.call(LoadCheckpoint(which) if which else LatestCheckpoint(handle))
+    return Result("checkpoint", found, _checkpoint(found))
+
+
+def _checkpoint(row: CheckpointRow) -> Pairs:
+    """What it says, without what it leaves open."""
+    said = row.summary
+    lists = {"blockers": said.blockers, "questions": said.questions, "next": said.next}
+    lists |= {"worked": said.worked, "failed": said.failed, "files": said.files}
+    done = "\n".join(
+        f"{item.task} ({', '.join(item.files)})" if item.files else item.task for item in said.done
+    )
+    pairs = [
+        ("checkpoint", row.id), ("from", row.sender), ("to", row.to), ("saved", moment(row.at)),
+        ("status", row.status), ("why", row.why), ("task", row.task), ("goal", said.goal),
+        ("now", said.now), ("test", said.test), ("done", done),
+        *((label, "\n".join(lines)) for label, lines in lists.items()),
+    ]  # fmt: skip
+    return Pairs([(label, text) for label, text in pairs if text])
 
 
 @checkpoint.command(config=True)
@@ -194,7 +244,8 @@ def accept(*, which: str, config: Path | None) -> Result:
     """Say that you go on from a CHECKPOINT."""
     from fleet.operations.team.checkpoints import AcceptCheckpoint
 
-    return Result("checkpoint", client_of(config).call(AcceptCheckpoint(which)))
+    done = client_of(config).call(AcceptCheckpoint(which))
+    return Result("checkpoint", done, Text(f"Accepted {done.id} from {done.sender}."))
 
 
 @checkpoint.command(config=True)
@@ -204,12 +255,16 @@ def reject(*, which: str, why: str, config: Path | None) -> Result:
     """Say that you do not go on from a CHECKPOINT, and WHY."""
     from fleet.operations.team.checkpoints import RejectCheckpoint
 
-    return Result("checkpoint", client_of(config).call(RejectCheckpoint(which, why)))
+    done = client_of(config).call(RejectCheckpoint(which, why))
+    return Result("checkpoint", done, Text(f"Rejected {done.id} from {done.sender}."))
 
 
-@group()
-def claims() -> None:
-    """Claim files for a while, so that two do not change one at once."""
+@group(invoke_without_command=True, json=True, config=True)
+def claims(config: Path | None) -> Result | None:
+    """List the files that are claimed, and claim some, so that two do not change one at once."""
+    if click.get_current_context().invoked_subcommand:
+        return None
+    return _claims(client_of(config), "", LISTED)
 
 
 @claims.command("take", config=True)
@@ -219,7 +274,8 @@ def take(*, path: str, seconds: int, config: Path | None) -> Result:
     """Claim the file PATH; refused while somebody else has it."""
     from fleet.operations.team.file_claims import ClaimFile
 
-    return Result("file", client_of(config).call(ClaimFile(path, seconds)))
+    held = client_of(config).call(ClaimFile(path, seconds))
+    return Result("file", held, Text(f"Claimed {held.path} until {moment(held.until)}."))
 
 
 @claims.command(config=True)
@@ -228,7 +284,8 @@ def release(*, path: str, config: Path | None) -> Result:
     """Let go of the file PATH."""
     from fleet.operations.team.file_claims import ReleaseFile
 
-    return Result("file", client_of(config).call(ReleaseFile(path)))
+    done = client_of(config).call(ReleaseFile(path))
+    return Result("file", done, Text(f"Released {done.path}."))
 
 
 @claims.command("list", config=True)
@@ -236,9 +293,13 @@ def release(*, path: str, config: Path | None) -> Result:
 @limit_option
 def claims_list(*, team: str, limit: int, config: Path | None) -> Result:
     """List the files that are claimed now."""
+    return _claims(client_of(config), team, limit)
+
+
+def _claims(client: Client, team: str, limit: int) -> Result:
     from fleet.operations.team.file_claims import ListFiles
 
-    found = client_of(config).call(ListFiles(team=team, limit=limit))
-    rows = [(f.path, f.holder, when(f.at)) for f in found]
-    columns: Columns = [Column("file", flexible=True), "holder", "since"]
+    found = client.call(ListFiles(team=team, limit=limit))
+    rows = [(f.path, f.holder, when(f.at), when(f.until)) for f in found]
+    columns: Columns = [Column("file", flexible=True), "holder", "since", "until"]
     return Result("files", found, Table(columns, rows, empty="No file is claimed."))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from fleet.cli.terminal.frame import command
-from fleet.cli.terminal.view import Column, Pairs, Result, Table
+from fleet.cli.terminal.view import Column, Pairs, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = list[Column | str]
 
-limit_option = click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+LISTED = 50  # rows of a list; of a group alone, too, which lists
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 200), default=LISTED, show_default=True
+)
 team_option = click.option("--team", default="", help="Another team than yours.")
 
 
@@ -130,7 +134,8 @@ def blackboard_post(
     from fleet.operations.messages.boards import Post
 
     said = payload if payload.lstrip().startswith("{") else json.dumps({"text": payload})
-    return Result("post", client_of(config).call(Post(swarm, said, kind, to, priority)))
+    post = client_of(config).call(Post(swarm, said, kind, to, priority))
+    return Result("post", post, Text(f"Posted {post.id} on the board of {post.task}."))
 
 
 @command("blackboard-read", config=True)
@@ -139,7 +144,8 @@ def blackboard_read(*, posts: tuple[str, ...], config: Path | None) -> Result:
     """Say that you have read these POSTS of a board."""
     from fleet.operations.messages.boards import MarkRead
 
-    return Result("posts", client_of(config).call(MarkRead(posts)))
+    read = client_of(config).call(MarkRead(posts))
+    return Result("posts", read, Text(f"Read {', '.join(post.id for post in read)}."))
 
 
 @command("blackboard-archive", config=True)

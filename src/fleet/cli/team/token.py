@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.team.swarms_and_boards import Columns, client_of, when
+from fleet.cli.team.swarms_and_boards import LISTED, Columns, client_of, when
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
 
-@group()
-def token() -> None:
-    """Make, list and revoke tokens for people and programs."""
+@group(invoke_without_command=True, json=True, config=True)
+def token(config: Path | None) -> Result | None:
+    """List, make and revoke tokens for people and programs."""
+    if click.get_current_context().invoked_subcommand:
+        return None
+    return _tokens(config, LISTED)
 
 
 @token.command(config=True)
@@ -69,6 +72,10 @@ def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
 @click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
 def list_(*, everything: bool, limit: int, config: Path | None) -> Result:
     """List the tokens, newest first; what they are themselves is not kept."""
+    return _tokens(config, limit, everything=everything)
+
+
+def _tokens(config: Path | None, limit: int, *, everything: bool = False) -> Result:
     from fleet.operations.team.tokens import ListTokens
 
     found = client_of(config).call(ListTokens(everything, limit=limit))

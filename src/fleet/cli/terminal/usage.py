@@ -25,6 +25,9 @@ def explain_usage(error: click.UsageError) -> BadInput:
             message = f"{place}{_name(error.param)}: {_sentence(error.message)}"
             return BadInput(message, fix=_near_choice(error) or _see(ctx))
     message = _sentence(error.format_message())
+    if ctx is not None and isinstance(ctx.command, click.Group) and message == "Missing command.":
+        known = ", ".join(ctx.command.list_commands(ctx))
+        return BadInput(f"{place}the command is missing.", fix=f"It has: {known}.")
     quote = "Text with spaces needs quotes. " if "extra argument" in message else ""
     return BadInput(place + message, fix=quote + _see(ctx))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -12,6 +13,7 @@ from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.compat.states import from_bd, to_bd
 from fleet.operations.shared.names import MOST, PAGE, how_many, team_in_view, the_task
+from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import STATE_OF, rows
 from fleet.ports import TaskQuery
 
@@ -90,16 +92,15 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
     limit, team = how_many(request.limit or MOST), team_in_view(context)
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
-    found: list[Issue] = []
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
-    while True:
-        page = context.store.tasks(TaskQuery(states, team=team, before=before, limit=PAGE))
-        for task, row in zip(page, rows(context, page), strict=True):
-            if len(found) < limit and _is_wanted(task, row, wanted, request.assignee):
-                found.append(_issue(context, task, row, context.store.messages(task.id)))
-        if len(found) >= limit or len(page) < PAGE:
-            return tuple(found)
-        before = page[-1].id
+    query = TaskQuery(states, team=team, before=before, limit=PAGE)
+    found = (
+        _issue(context, task, row, context.store.messages(task.id))
+        for page in pages(context.store.tasks, query)
+        for task, row in zip(page, rows(context, page), strict=True)
+        if _is_wanted(task, row, wanted, request.assignee)
+    )
+    return tuple(islice(found, limit))
 
 
 def _is_wanted(task: Task, row: TaskRow, statuses: tuple[str, ...], assignee: str) -> bool:

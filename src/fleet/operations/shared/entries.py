@@ -63,5 +63,10 @@ def keep(context: Context, entry: Entry, kind: Kind) -> Entry:
 
 
 def page(context: Context, kind: EntryKind, *, team: str, limit: int, **given: Any) -> list[Entry]:
-    query = EntryQuery(kind, team_in_view(context, team), limit=how_many(limit), **given)
-    return context.store.entries(query)
+    return context.store.entries(query_of(context, kind, team=team, limit=limit, **given))
+
+
+def query_of(
+    context: Context, kind: EntryKind, *, team: str, limit: int, **given: Any
+) -> EntryQuery:
+    return EntryQuery(kind, team_in_view(context, team), limit=how_many(limit), **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -9,6 +10,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.task import Mode, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import PAGE, how_many, team_in_view, the_task
+from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import UsageRow, rows, usage_row
 from fleet.ports import TaskQuery
 
@@ -79,22 +81,15 @@ def _agents(context: Context, request: ListAgents) -> list[Task]:
     limit, team = how_many(request.limit), team_in_view(context)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
     states = () if request.all else (*GOING, str(TaskState.OPEN), str(TaskState.REVIEW))
-    found: list[Task] = []
-    while True:
-        query = TaskQuery(states, request.project, team, before=before, limit=PAGE)
-        page = context.store.tasks(query)
-        found += [
-            t
-            for t in page
-            if t.join is None and (t.state is TaskState.RUNNING or _is_agent(t, request))
-        ]
-        if len(found) >= limit or len(page) < PAGE:
-            return found[:limit]
-        before = page[-1].id
+    query = TaskQuery(states, request.project, team, before=before, limit=PAGE)
+    found = (task for page in pages(context.store.tasks, query) for task in page)
+    return list(islice((task for task in found if _is_agent(task, request)), limit))
 
 
 def _is_agent(task: Task, request: ListAgents) -> bool:
-    return task.spec.mode != Mode.QUEUED or request.all
+    if task.join is not None:
+        return False
+    return task.state is TaskState.RUNNING or task.spec.mode != Mode.QUEUED or request.all
 
 
 def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -> AgentRow:

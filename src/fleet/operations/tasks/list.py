@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -10,6 +11,7 @@ from fleet.domain.errors import BadInput, nearest
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import how_many, team_in_view, the_task
+from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import STATE_OF, TaskRow, rows
 from fleet.ports import TaskQuery
 
@@ -46,15 +48,9 @@ class ReadyTasks(Request[tuple[TaskRow, ...]]):
 def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
     limit, team = how_many(request.limit), team_in_view(context, request.team)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
-    states = _states(request)
-    found: list[TaskRow] = []
-    while True:
-        query = TaskQuery(states, request.project, team, before=before, limit=limit)
-        page = context.store.tasks(query)
-        found += [r for r in rows(context, page) if _is_wanted(r, request.statuses)]
-        if len(found) >= limit or len(page) < limit:
-            return tuple(found[:limit])
-        before = page[-1].id
+    query = TaskQuery(_states(request), request.project, team, before=before, limit=limit)
+    found = (row for page in pages(context.store.tasks, query) for row in rows(context, page))
+    return tuple(islice((row for row in found if _is_wanted(row, request.statuses)), limit))
 
 
 def _states(request: ListTasks) -> tuple[str, ...]:

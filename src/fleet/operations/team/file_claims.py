@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -12,8 +13,9 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import keep, new_entry, page, the_team
+from fleet.operations.shared.entries import keep, new_entry, query_of, the_team
 from fleet.operations.shared.names import clean_text, some_text
+from fleet.operations.shared.pages import pages
 
 if TYPE_CHECKING:
     from fleet.domain.entry import Entry
@@ -127,23 +129,18 @@ def release(context: Context, request: ReleaseFile) -> FileRow:
 
 def list_files(context: Context, request: ListFiles) -> tuple[FileRow, ...]:
     now, owner = context.store.now(), clean_text("holder", request.holder, most=200)
-    found: list[FileRow] = []
-    before = request.before
-    while len(found) < request.limit:
-        some = page(
-            context,
-            EntryKind.FILE,
-            team=request.team,
-            owner=owner,
-            counting_at=now,
-            limit=request.limit,
-            before=before,
-        )
-        found += [_row(entry) for entry in some if _is_held(context, entry, now)]
-        if len(some) < request.limit:
-            break
-        before = some[-1].id
-    return tuple(found[: request.limit])
+    query = query_of(
+        context,
+        EntryKind.FILE,
+        team=request.team,
+        owner=owner,
+        counting_at=now,
+        limit=request.limit,
+        before=request.before,
+    )
+    found = (e for page in pages(context.store.entries, query) for e in page)
+    held = (_row(entry) for entry in found if _is_held(context, entry, now))
+    return tuple(islice(held, request.limit))
 
 
 def _row(entry: Entry) -> FileRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -12,8 +13,9 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, nearest
 from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import keep, must_be_self, new_entry, page, the_team
+from fleet.operations.shared.entries import keep, must_be_self, new_entry, query_of, the_team
 from fleet.operations.shared.names import clean_text, some_text
+from fleet.operations.shared.pages import pages
 
 if TYPE_CHECKING:
     from fleet.domain.entry import Entry
@@ -137,23 +139,17 @@ def list_memory(context: Context, request: ListMemory) -> tuple[MemoryRow, ...]:
 def _found(context: Context, request: ListMemory, text: str) -> tuple[MemoryRow, ...]:
     wanted = _type(request.type) if request.type else ""
     owner = clean_text("agent", request.agent.strip(), most=MOST_KEY)
-    found: list[MemoryRow] = []
-    before = request.before
-    while len(found) < request.limit:
-        some = page(
-            context,
-            EntryKind.MEMORY,
-            team=request.team,
-            owner=owner,
-            text=text,
-            limit=request.limit,
-            before=before,
-        )
-        found += [row for row in map(_row, some) if wanted in {"", row.type}]
-        if len(some) < request.limit:
-            break
-        before = some[-1].id
-    return tuple(found[: request.limit])
+    query = query_of(
+        context,
+        EntryKind.MEMORY,
+        team=request.team,
+        owner=owner,
+        text=text,
+        limit=request.limit,
+        before=request.before,
+    )
+    found = (_row(entry) for page in pages(context.store.entries, query) for entry in page)
+    return tuple(islice((row for row in found if wanted in {"", row.type}), request.limit))
 
 
 def _row(entry: Entry) -> MemoryRow:

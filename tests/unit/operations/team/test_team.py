@@ -26,7 +26,7 @@ from fleet.operations.team.checkpoints import (
 )
 from fleet.operations.team.file_claims import ClaimFile, ListFiles, ReleaseFile
 from fleet.operations.team.members import BeSeen, ListMembers
-from fleet.operations.team.memory import Recall, SearchMemory, StoreMemory
+from fleet.operations.team.memory import ListMemory, Recall, SearchMemory, StoreMemory
 from fleet.operations.team.swarms import CreateSwarm, KillSwarm, ListSwarms, ShowSwarm
 from fleet.operations.team.tokens import CreateToken, ListTokens, RevokeToken
 
@@ -333,3 +333,15 @@ def test_a_board_is_read_page_by_page_past_what_is_for_others(office, bob, cat):
     assert [p.id for p in first] == [made[7], made[5]]
     rest = office.call(ReadBoard(swarm, before=first[-1].id, limit=3), cat)
     assert [p.id for p in rest] == [made[3], made[1]]
+
+
+def test_a_list_goes_on_past_pages_that_hold_nothing_wanted(office):
+    for number in range(5):
+        office.call(StoreMemory(f"key {number}", "x", type="fact" if number else "decision"))
+    (found,) = office.call(ListMemory(type="decision", limit=1))
+    assert found.key == "key 0"
+
+
+@pytest.mark.parametrize("request_", [ListMemory(limit=0), ListFiles(limit=-1)])
+def test_a_list_of_less_than_one_is_refused(office, request_):
+    office.refused(request_, kind=BadInput)

@@ -23,17 +23,17 @@ STYLES: dict[str, Style] = {
     "unknown": "red",
 }
 COLUMNS = (
-    Column("branch", flexible=True, least=12),
+    Column("branch", flexible=True, least=12, wants=16),
     "task",
     "state",
-    "coder",
-    Column("model", flexible=True),
-    Column("cpu", right=True),
-    Column("memory", right=True),
-    Column("time", right=True),
-    Column("tokens", right=True),
-    Column("cost", right=True),
-    Column("title", flexible=True, least=12),
+    Column("coder", spare=2),
+    Column("model", flexible=True, spare=6),
+    Column("cpu", right=True, spare=8),
+    Column("memory", right=True, spare=7),
+    Column("time", right=True, spare=1),
+    Column("tokens", right=True, spare=4),
+    Column("cost", right=True, spare=5),
+    Column("title", flexible=True, least=12, wants=24),
 )
 
 
@@ -52,7 +52,7 @@ def agent_table(seen: Sequence[Seen], now: int, *, grouped: bool) -> View:
 
 
 def _table(seen: Sequence[Seen], now: int, *, batch: bool) -> Table:
-    columns: list[Column | str] = [*COLUMNS, *(["batch"] if batch else [])]
+    columns: list[Column | str] = [*COLUMNS, *([Column("batch", spare=3)] if batch else [])]
     rows = [[*_cells(s, now), *([s["batch"] or None] if batch else [])] for s in seen]
     return Table(columns, rows, empty="No agents at work here.")
 

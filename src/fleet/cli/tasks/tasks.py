@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -17,7 +16,6 @@ from fleet.cli.terminal.completion import (
     complete_tasks,
 )
 from fleet.cli.terminal.frame import command, group, wants_json
-from fleet.cli.terminal.output import columns
 from fleet.cli.terminal.render import Result, Text
 from fleet.domain.errors import BadInput
 
@@ -145,7 +143,7 @@ def tasks(
     if watch and not wants_json():
         _watch(client, request)
     found = client.call(request)
-    view = task_table(found, client.app.store.now(), columns(sys.stdout))
+    view = task_table(found, client.app.store.now())
     return Result("tasks", found, view, notes=_supervisor_note(client, found))
 
 
@@ -155,7 +153,7 @@ def _watch(client: Client, request: ListTasks) -> NoReturn:
     with Live() as live:
         while True:
             found = client.call(request)
-            live.update(task_table(found, client.app.store.now(), columns(sys.stdout)))
+            live.update(task_table(found, client.app.store.now()))
             client.app.store.wait(1.0)
 
 

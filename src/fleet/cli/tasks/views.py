@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.human import SECOND, ago, clock, duration, money, tokens
-from fleet.cli.terminal.measure import width
 from fleet.cli.terminal.render import Cell, Column, Pairs, Stack, Table, Text
-from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
     from fleet.operations.messages.rows import MessageRow
     from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.show import RunRow, TaskDetail
-
-TITLE = 24  # columns that a title should have before anything else is shown beside it
-GAP = 2
 
 _STYLES: dict[str, Style] = {
     "running": "green",
@@ -33,14 +28,6 @@ _STYLES: dict[str, Style] = {
     "cancelled": "dim",
     "waiting": "dim",
 }
-
-
-class Shown(NamedTuple):
-    """A column of a list. Where there is no room, the one of the highest rank goes first."""
-
-    column: Column
-    cell: Callable[[TaskRow, int], Value]
-    rank: int = 0
 
 
 def status(name: str) -> Cell:
@@ -88,44 +75,25 @@ def _chosen(task: TaskRow, what: str) -> Value:
     return Cell(value, "bold" if what in task.given else "dim")
 
 
-LIST = (
-    Shown(Column("task"), lambda t, _: t.id),
-    Shown(Column("status"), lambda t, _: status(t.status)),
-    Shown(Column("started"), lambda t, _: _clock(t), rank=9),
-    Shown(Column("elapsed", right=True), elapsed, rank=1),
-    Shown(Column("idle", right=True), _idle, rank=4),
-    Shown(Column("context", right=True), peak_context, rank=3),
-    Shown(Column("lines", right=True), _lines, rank=7),
-    Shown(Column("coder"), lambda t, _: _chosen(t, "coder"), rank=2),
-    Shown(Column("model", flexible=True), lambda t, _: _chosen(t, "model"), rank=6),
-    Shown(Column("cost", right=True), _cost, rank=5),
-    Shown(Column("title", flexible=True, least=12), lambda t, _: t.title),
-    Shown(Column("cwd", flexible=True), lambda t, _: Cell(t.cwd, "dim"), rank=8),
+LIST: tuple[tuple[Column, Callable[[TaskRow, int], Value]], ...] = (
+    (Column("task"), lambda t, _: t.id),
+    (Column("status"), lambda t, _: status(t.status)),
+    (Column("started", spare=9), lambda t, _: _clock(t)),
+    (Column("elapsed", right=True, spare=1), elapsed),
+    (Column("idle", right=True, spare=4), _idle),
+    (Column("context", right=True, spare=3), peak_context),
+    (Column("lines", right=True, spare=7), _lines),
+    (Column("coder", spare=2), lambda t, _: _chosen(t, "coder")),
+    (Column("model", flexible=True, spare=6), lambda t, _: _chosen(t, "model")),
+    (Column("cost", right=True, spare=5), _cost),
+    (Column("title", flexible=True, least=12, wants=24), lambda t, _: t.title),
+    (Column("cwd", flexible=True, spare=8), lambda t, _: Cell(t.cwd, "dim")),
 )
 
 
-def task_table(found: Sequence[TaskRow], now: int, room: int | None) -> Table:
-    """`room` is the width of the terminal; None: a pipe, which gets every column always."""
-    cells = {shown: [shown.cell(task, now) for task in found] for shown in LIST}
-    kept = list(LIST)
-    if room is not None:
-        kept = [shown for shown in LIST if any(value is not None for value in cells[shown])]
-        while _needed(kept, cells) > room and (rank := max(s.rank for s in kept)):
-            kept = [shown for shown in kept if shown.rank != rank]
-    fits = room is not None and _needed(kept, cells) <= room
-    columns = [s.column._replace(least=TITLE) if fits and not s.rank else s.column for s in kept]
-    rows = [[cells[shown][n] for shown in kept] for n in range(len(found))]
-    return Table(columns, rows, empty="No tasks.")
-
-
-def _needed(kept: Sequence[Shown], cells: dict[Shown, list[Value]]) -> int:
-    total = GAP * (len(kept) - 1)
-    for shown in kept:
-        texts = [v.text if isinstance(v, Cell) else str(v) for v in cells[shown]]
-        widest = max(map(width, (shown.column.title, *texts)))
-        most = TITLE if not shown.rank else shown.column.least
-        total += min(widest, most) if shown.column.flexible else widest
-    return total
+def task_table(found: Sequence[TaskRow], now: int) -> Table:
+    rows = [[cell(task, now) for _, cell in LIST] for task in found]
+    return Table([column for column, _ in LIST], rows, empty="No tasks.")
 
 
 def ready_view(found: Sequence[TaskRow]) -> View:

@@ -8,7 +8,7 @@ from fleet.cli.terminal.measure import fit, harmless, pad, width
 from fleet.cli.terminal.view import Cell, Column, Feed, Pairs, Raw, Stack, Table, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from fleet.cli.terminal.view import Style, Value, View
 
@@ -57,7 +57,8 @@ def table_lines(table: Table, *, room: int | None, colour: bool) -> list[str]:
     rows = [head, *([_one_line(value) for value in row] for row in table.rows)]
     widths = [max(width(row[i].text) for row in rows) for i in range(len(columns))]
     if room is not None:
-        kept = needed(widths, columns, room)
+        empty = {i for i in range(len(columns)) if all(row[i] is None for row in table.rows)}
+        kept = needed(widths, columns, room, empty)
         columns, widths = [columns[i] for i in kept], [widths[i] for i in kept]
         rows = [[row[i] for i in kept] for row in rows]
         widths = shrink(widths, columns, room)
@@ -69,17 +70,26 @@ def _one_line(value: Value) -> Cell:
     return Cell(harmless(found.text), found.style)
 
 
-def needed(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
-    """The columns that stay: all, unless even the narrowest row of them all is too wide."""
-    kept = list(range(len(columns)))
-    while any(columns[i].spare for i in kept):
-        least = [
-            min(widths[i], columns[i].least) if columns[i].flexible else widths[i] for i in kept
-        ]
-        if sum(least) + len(GAP) * (len(kept) - 1) <= room:
-            break
+def needed(
+    widths: Sequence[int], columns: Sequence[Column], room: int, empty: Collection[int]
+) -> list[int]:
+    """The columns that stay; see `Column`."""
+    wanted = _wanted(widths, columns)
+    kept = [i for i, column in enumerate(columns) if not (column.spare and i in empty)]
+    while _total([wanted[i] for i in kept]) > room and any(columns[i].spare for i in kept):
         kept.remove(max(kept, key=lambda i: columns[i].spare))
     return kept
+
+
+def _wanted(widths: Sequence[int], columns: Sequence[Column]) -> list[int]:
+    return [
+        min(wide, max(column.least, column.wants)) if column.flexible else wide
+        for wide, column in zip(widths, columns, strict=True)
+    ]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def shrink(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
@@ -88,9 +98,11 @@ def shrink(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[
     A row of which nothing more may be cut stays wider than the room, and the terminal wraps it.
     """
     left = [min(w, room) if c.flexible else w for w, c in zip(widths, columns, strict=True)]
-    over = sum(left) + len(GAP) * (len(left) - 1) - room
+    wanted = _wanted(widths, columns)
+    least = wanted if _total(wanted) <= room else [column.least for column in columns]
+    over = _total(left) - room
     while over > 0:
-        able = [i for i, c in enumerate(columns) if c.flexible and left[i] > c.least]
+        able = [i for i, c in enumerate(columns) if c.flexible and left[i] > least[i]]
         if not able:
             break
         left[max(able, key=left.__getitem__)] -= 1

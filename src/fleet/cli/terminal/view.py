@@ -21,9 +21,10 @@ Value: TypeAlias = Cell | str | int | None  # None is shown as `-`
 
 
 class Column(NamedTuple):
-    """`flexible` columns are cut with `…` on a narrow terminal, down to `least` columns.
+    """`flexible` columns are cut with `…` on a narrow terminal, down to `least` characters.
 
-    When that is not enough, `spare` ones are left out, the highest number first.
+    A terminal does not show `spare` columns that are empty. Where the room is too small, it leaves out
+    others, the highest number first, until every column has the characters that it `wants`.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Column(NamedTuple):
     flexible: bool = False
     least: int = 8
     spare: int = 0
+    wants: int = 0
 
 
 class Table(NamedTuple):

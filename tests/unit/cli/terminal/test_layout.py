@@ -48,6 +48,26 @@ def test_where_cutting_is_not_enough_spare_columns_are_left_out():
     assert draw(table, 8)[0].split() == ["A", "D"]
 
 
+def test_a_terminal_does_not_show_a_spare_column_that_is_empty():
+    table = Table(["a", Column("b", spare=1), "c"], [("x", None, None), ("y", None, None)])
+    assert draw(table, 80)[0].split() == ["A", "C"]
+    assert draw(table)[0].split() == ["A", "B", "C"]
+
+
+def test_spare_columns_are_left_out_until_every_other_has_what_it_wants():
+    columns = ["a", Column("b", spare=1), Column("title", flexible=True, wants=20)]
+    table = Table(columns, [("x" * 6, "y" * 6, "w" * 40)])
+    assert draw(table, 36)[1] == "xxxxxx  yyyyyy  " + "w" * 19 + "…"
+    assert draw(table, 35)[1] == "xxxxxx  " + "w" * 26 + "…"
+    assert draw(table, 18)[1] == "xxxxxx  wwwwwwwww…"
+
+
+def test_a_column_that_wants_its_room_is_cut_last():
+    columns = [Column("title", flexible=True, wants=20), Column("cwd", flexible=True, spare=1)]
+    table = Table(columns, [("w" * 20, "/" * 40)])
+    assert draw(table, 30)[1] == "w" * 20 + "  " + "/" * 7 + "…"
+
+
 @given(
     st.lists(st.tuples(st.text(max_size=40), st.text(max_size=200)), min_size=1, max_size=5),
     st.integers(min_value=60, max_value=200),

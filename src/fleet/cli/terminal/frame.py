@@ -2,17 +2,18 @@
 
     import click
     from fleet.cli.terminal.frame import command
-    from fleet.cli.terminal.view import Column, Result, Table
+    from fleet.cli.terminal.view import Cell, Column, Result, Table
 
     @command(config=True)                     # adds --json, --help, and --config FILE
-    @click.argument("team", required=False)
+    @click.argument("team", required=False, default="")
     @click.option("--limit", type=click.IntRange(min=1), default=20, help="Show at most this many.")
-    def tasks(team: str | None, limit: int, config: Path | None) -> Result:
+    def tasks(*, team: str, limit: int, config: Path | None) -> Result:
         """List the tasks, newest first."""
         from fleet.cli.terminal.connect import connect  # imported when it runs: start-up time
+        from fleet.operations.tasks.list import ListTasks
 
-        found = connect(config).call(ListTasks(team=team, limit=limit))
-        rows = [(t.id, Cell(t.state, "green"), t.title) for t in found]
+        found = connect(config=config).call(ListTasks(team=team, limit=limit))
+        rows = [(t.id, Cell(t.status, "green"), t.title) for t in found]
         view = Table(["task", "state", Column("title", flexible=True)], rows, empty="No tasks.")
         return Result("tasks", found, view)   # --json prints `found`
 

@@ -1,10 +1,12 @@
 import errno
 import json
 from pathlib import Path
+from textwrap import dedent
 
 import click
 import pytest
 
+from fleet.cli.terminal import frame
 from fleet.cli.terminal.frame import command, group, run, wants_json
 from fleet.cli.terminal.render import Result, Text
 from fleet.domain.errors import Conflict, NotFound
@@ -45,6 +47,16 @@ def set_(pair):
 def test_a_command_shows_the_result_it_returns(capsys):
     assert run(sample, ["x", "--limit", "3"]) == 0
     assert "limit   3" in capsys.readouterr().out
+
+
+def test_the_example_of_how_a_command_is_written_works(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FLEET_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    lines = [line for line in frame.__doc__.splitlines() if line.startswith("    ") or not line]
+    names = {}
+    exec("from __future__ import annotations\n" + dedent("\n".join(lines)), names)
+    assert run(names["tasks"], ["--limit", "3"]) == 0
+    assert capsys.readouterr().out == "No tasks.\n"
 
 
 def test_every_command_has_json_and_those_that_ask_have_config(capsys):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from _bench import finish, verdict
 from fleet.app import App
-from fleet.client import Client
+from fleet.client import LocalClient
 from fleet.domain.task import Spec
 from fleet.operations.tasks.change import AddTask
 
@@ -39,7 +39,7 @@ class Bench:
         (self.home / "config.yaml").write_text(text)
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("FLEET", "PYTHON"))}
         self.env = keep | {"FLEET_HOME": str(self.home)}
-        self.client = Client(App(self.work, self.env))
+        self.client = LocalClient(App(self.work, self.env))
         self.store = self.client.app.store
         self.supervisor: subprocess.Popen[bytes] | None = None
 

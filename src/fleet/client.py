@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fleet.app import App
-from fleet.domain.access import allow
-from fleet.domain.errors import BadInput, FleetError, Unavailable
+from fleet.domain.access import Actor, Role, allow
+from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
@@ -21,12 +23,17 @@ from fleet.operations.shared.names import MOST, PAGE, cursor_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from fleet.app.compute.nodes import Compute
+    from fleet.app.observe import Sight
     from fleet.app.server_address import Remote
+    from fleet.app.workspaces.manage import Workspaces
+    from fleet.config import Loaded
     from fleet.domain.event import Event
     from fleet.domain.run import Run
-    from fleet.operations.catalogue import Operation
+    from fleet.operations.catalogue import Context, Operation
     from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.stop import Stopping
+    from fleet.ports import Chosen, Coder, World
 
 Reply = TypeVar("Reply")
 
@@ -38,26 +45,244 @@ SOON = 2.0  # seconds for agents to hear what was said to all of them
 PATIENCE = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
 
-class Client:
-    """With a `remote` it is the server there that does it, and it alone; see `Away`."""
+class Client(ABC):
+    """What a command may ask for. The work is this machine's, or that of a server elsewhere.
 
-    def __init__(self, app: App, remote: Remote | None = None) -> None:
-        self.app = app
-        self.remote = remote
-        self._wrote: list[Event] = []  # whose tasks' folders are to be written
-        self._grouped = False
+    Settings and directories are this machine's either way.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def loaded(self) -> Loaded:
+        """The settings, as they are for whoever typed the command, in its directory."""
+        return self._app.loaded
+
+    @property
+    def cwd(self) -> Path:
+        return self._app.cwd
+
+    @property
+    def home(self) -> Path:
+        """Of this machine; it may not be there yet."""
+        return self._app.home.path
+
+    @property
+    def project(self) -> str:
+        """The project that the command was typed in; empty when it was none."""
+        return str(self.loaded.project or "")
+
+    @property
+    def project_or_cwd(self) -> str:
+        return self.project or str(self.cwd.resolve())
+
+    def world(self, project: str) -> World[Chosen]:
+        """What this machine's settings declare for a project."""
+        return self._app.worlds(project)
+
+    def coder(self, name: str, project: str) -> Coder:
+        return self._app.coder(name, project)
+
+    def compute(self) -> Compute:
+        """The nodes and models that this machine's settings declare."""
+        from fleet.app.compute.nodes import Compute  # noqa: PLC0415  # start-up time
+
+        return Compute(self._app)
+
+    def task_dir(self, task_id: str) -> Path:
+        return self._app.home.task_dir(task_id)
+
+    is_remote: bool
+
+    @property
+    @abstractmethod
+    def actor(self) -> Actor:
+        """Inside a run the run, else the person."""
+
+    @abstractmethod
+    def call(self, request: Request[Reply]) -> Reply: ...
+
+    @abstractmethod
+    def now(self) -> int:
+        """Microseconds, by the clock that times of tasks are told by."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> None:
+        """Until something was written, or for so long."""
+
+    @abstractmethod
+    def state(self, task_id: str) -> str: ...
+
+    @abstractmethod
+    def supervised(self) -> bool:
+        """Whether a supervisor looks after the queue, here or on another host."""
+
+    @abstractmethod
+    def deliver(self, message: str, *, patience: float) -> None:
+        """Until the words were heard, or that does not happen: the supervisor there sees to it."""
+
+    @abstractmethod
+    def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
+        """Each with what is seen of it here: what it does and why we think so, what it uses."""
+
+    @abstractmethod
+    def opening(self, run_id: str) -> str:
+        """What its coder was started with, where this machine has that."""
+
+    @abstractmethod
+    def last_screen(self, run_id: str) -> Path | None:
+        """The file with its terminal as it was at the end, where this machine has that."""
+
+    @abstractmethod
+    def refresh(self, task_id: str) -> None:
+        """Bring the folder of a task up to date, where this machine has that."""
+
+    @abstractmethod
+    def this_machine(self, what: str) -> LocalClient:
+        """For `what` acts on this machine alone; raise `Refused` when the work is elsewhere."""
+
+
+class RemoteClient(Client):
+    """A server elsewhere does it, and it alone."""
+
+    is_remote = True
+
+    def __init__(self, app: App) -> None:
+        from fleet.app.server_address import remote_of  # noqa: PLC0415  # start-up time
+
+        super().__init__(app)
+        self._remote = remote_of(app)
+
+    @cached_property
+    def actor(self) -> Actor:
+        from fleet.app.identity import person  # noqa: PLC0415  # start-up time
+
+        team, run = self.loaded.settings.team, self._app.env.get("FLEET_RUN_ID", "")
+        return Actor(run, Role.WORKER, team, run) if run else person(self._app.env, team)
 
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
-        if self.remote is not None:
-            self._may_ask(operation)
-            return ask_by_pages(self.remote, operation, request)
+        if not self.actor.run:  # who says that they are less than their token does is held to it
+            allow(self.actor, operation.permission)
+        return ask_by_pages(self._remote, operation, request)
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def state(self, task_id: str) -> str:
+        from fleet.operations.tasks.show import ShowTask  # noqa: PLC0415  # start-up time
+
+        return self.call(ShowTask(task_id)).task.state
+
+    @property
+    def url(self) -> str:
+        return self._remote.url
+
+    def health(self) -> dict[str, Any]:
+        """What the server says of itself; raise `Unavailable` when it does not answer."""
+        health: dict[str, Any] = self._remote.say("GET", "/health")
+        return health
+
+    def supervised(self) -> bool:
+        return True  # we do not know, and say nothing
+
+    def deliver(self, message: str, *, patience: float) -> None:
+        from fleet.operations.messages.ask_answer_send import ReadMessage  # noqa: PLC0415  # start-up time
+
+        until = time.monotonic() + patience
+        while (words := self.call(ReadMessage(message))).status == "queued":
+            if self.state(words.task) != "running" or time.monotonic() > until:
+                return
+            self.wait(0.2)
+
+    def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
+        return _with_sights(rows, {})
+
+    def opening(self, run_id: str) -> str:
+        del run_id
+        return ""
+
+    def last_screen(self, run_id: str) -> None:
+        del run_id
+
+    def refresh(self, task_id: str) -> None:
+        pass
+
+    def this_machine(self, what: str) -> NoReturn:
+        raise local_only(what)
+
+
+class LocalClient(Client):
+    """The work is this machine's, and so are the supervisor, the terminals and the worktrees."""
+
+    is_remote = False
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.app = app
+        self._wrote: list[Event] = []  # whose tasks' folders are to be written
+        self._grouped = False
+
+    @property
+    def actor(self) -> Actor:
+        return self.app.actor
+
+    @property
+    def context(self) -> Context:
+        """For what only looks a name up."""
+        return self.app.context
+
+    @property
+    def workspaces(self) -> Workspaces:
+        return self.app.workspaces
+
+    def check_start(self, cwd: str, project: str, branch: str, base: str) -> None:
+        """That a workspace can be had as asked, before anything is queued; raise what is wrong."""
+        self.app.check_start(cwd, project, branch, base)
+
+    def attach_argv(self, run_id: str) -> list[str]:
+        """What to become, to sit at this run's terminal; raise `Unavailable` when it has none."""
+        return self.app.attach_argv(run_id)
+
+    def close_terminals(self, task_id: str) -> None:
+        """What is left of the sessions of its runs, which have ended; their screens are kept."""
+        self.app.close_terminals(task_id)
+
+    def call(self, request: Request[Reply]) -> Reply:
+        operation = find(type(request))
         reply = self._perform(request)
         if operation.at_host:
             self.see_to(str(getattr(reply, "id", "")))
         if operation.name in TELLING and not self.app.home.supervisor_pid():
             self._tell()
         return reply
+
+    def now(self) -> int:
+        return self.app.store.now()
+
+    def wait(self, seconds: float) -> None:
+        self.app.store.wait(seconds)
+
+    def state(self, task_id: str) -> str:
+        return self.app.store.task(task_id).state
+
+    def opening(self, run_id: str) -> str:
+        return self.app.keepers.opening(run_id)
+
+    def last_screen(self, run_id: str) -> Path | None:
+        screen = self.app.keepers.folder(run_id) / "screen.txt"
+        return screen if screen.exists() else None
+
+    def refresh(self, task_id: str) -> None:
+        self.app.files.refresh(task_id)
+
+    def this_machine(self, what: str) -> LocalClient:
+        del what
+        return self
 
     def _perform(self, request: Request[Reply]) -> Reply:
         try:
@@ -106,11 +331,6 @@ class Client:
             return error
         return None
 
-    def _may_ask(self, operation: Operation) -> None:
-        """Who says that they are less than their token does is held to it here; see `people`."""
-        if not self.app.actor.run:
-            allow(self.app.actor, operation.permission)
-
     def _tell(self) -> None:
         """What was said to agents at work, with no supervisor to tell them; else they hear it later."""
         if self._untold():
@@ -125,11 +345,7 @@ class Client:
         return any(m.task in live and is_aside(m) for m in waiting)
 
     def supervised(self) -> bool:
-        """Whether a supervisor looks after the queue, here or on another host.
-
-        Of a server elsewhere we do not know, and say nothing.
-        """
-        if self.remote is not None or self.app.home.supervisor_pid():
+        if self.app.home.supervisor_pid():
             return True
         store, here = self.app.store, self.app.home.host_id()
         others = [h for h in store.hosts().values() if h.id != here and h.holder]
@@ -180,12 +396,8 @@ class Client:
         return any(e.type == Kind.RUN_PROMPTED and e.run == run.id for e in facts)
 
     def deliver(self, message: str, *, patience: float) -> None:
-        """Until the words were heard, or that does not happen: the supervisor here sees to it."""
         until = time.monotonic() + patience
         store = self.app.store
-        if self.remote is not None:
-            self._heard_there(message, until)
-            return
 
         def settled() -> bool:
             words = store.message(message)
@@ -194,14 +406,6 @@ class Client:
         while not settled() and time.monotonic() < until:
             if not self._supervise(settled, until):
                 store.wait(0.1)
-
-    def _heard_there(self, message: str, until: float) -> None:
-        from fleet.operations.messages.ask_answer_send import ReadMessage  # noqa: PLC0415  # start-up time
-
-        while (words := self.call(ReadMessage(message))).status == "queued":
-            if self.app.store.task(words.task).state != "running" or time.monotonic() > until:
-                return
-            self.app.store.wait(0.2)
 
     def _supervise(
         self, enough: Callable[[], bool], until: float, *, only: Sequence[str] = ()
@@ -229,22 +433,15 @@ class Client:
             return True
 
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
-        """Each with what is seen of it here: what it does and why we think so, what it uses."""
-        from fleet.app.observe import Sight, Subject, observe  # noqa: PLC0415  # start-up
+        from fleet.app.observe import Subject, observe  # noqa: PLC0415  # start-up
 
         here = self.app.home.host_id()
         subjects = [
             Subject(r.run, r.coder, r.project, r.terminal, r.host == here, r.ended_at is None)
             for r in rows
-            if r.run and r.ended_at is None and self.remote is None
+            if r.run and r.ended_at is None
         ]
-        sights = observe(self.app, subjects)
-        nothing = Sight("", "")
-        fields = [f.name for f in dataclasses.fields(rows[0])] if rows else []
-        return [
-            {name: getattr(row, name) for name in fields} | sights.get(row.run, nothing)._asdict()
-            for row in rows
-        ]
+        return _with_sights(rows, observe(self.app, subjects))
 
     def reconcile(self) -> None:
         """What a supervisor sees when it starts, if none runs here: who is gone, what has ended."""
@@ -290,6 +487,17 @@ class Client:
         return self._supervise(lambda: not any(self.app.store.run(i).live for i in ours), until)
 
 
+def _with_sights(rows: Sequence[AgentRow], sights: Mapping[str, Sight]) -> list[dict[str, Any]]:
+    from fleet.app.observe import Sight  # noqa: PLC0415  # start-up
+
+    nothing = Sight("", "")
+    fields = [f.name for f in dataclasses.fields(rows[0])] if rows else []
+    return [
+        {name: getattr(row, name) for name in fields} | sights.get(row.run, nothing)._asdict()
+        for row in rows
+    ]
+
+
 def ask_by_pages(remote: Remote, operation: Operation, request: Request[Reply]) -> Reply:
     """A list that is longer than a page is put together of pages."""
     limit = getattr(request, "limit", PAGE)
@@ -328,11 +536,25 @@ def connect(
 ) -> Client:
     """To the server that FLEET_URL names, else to this machine's home."""
     if is_away():
-        from fleet.app.elsewhere import Away  # noqa: PLC0415  # start-up time
+        return RemoteClient(_app(config, flags, cwd))
+    return LocalClient(_app(config, flags, cwd))
 
-        away = Away(cwd or here(), os.environ, config_file=config, flags=flags or {})
-        return Client(away, away.remote)
-    return Client(App(cwd or here(), os.environ, config_file=config, flags=flags or {}))
+
+def connect_here(*, config: Path | None = None, cwd: Path | None = None) -> LocalClient:
+    """To this machine's home, for a command that is about this very machine."""
+    return LocalClient(_app(config, None, cwd))
+
+
+def _app(config: Path | None, flags: Mapping[str, object] | None, cwd: Path | None) -> App:
+    return App(cwd or here(), os.environ, config_file=config, flags=flags or {})
+
+
+def local_only(what: str) -> Refused:
+    return Refused(
+        f"{what} acts on this machine, and FLEET_URL names another server.",
+        fix="Unset FLEET_URL, or type it where the server runs.",
+        code="local_only",
+    )
 
 
 def here() -> Path:

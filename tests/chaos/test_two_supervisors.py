@@ -13,7 +13,7 @@ import pytest
 
 from fleet.app import App
 from fleet.base import machine
-from fleet.client import Client
+from fleet.client import LocalClient
 from fleet.domain.task import TaskState
 from tests.chaos.crashing_home import CrashingHome
 from tests.chaos.forker import SupervisorForker
@@ -68,7 +68,7 @@ def joined(place, forker, url: str, repo=None) -> CrashingHome:
     supervised = made.supervised
     supervised.store.close()
     supervised.repo = repo or supervised.repo
-    supervised.client = Client(App(supervised.repo, supervised.env))
+    supervised.client = LocalClient(App(supervised.repo, supervised.env))
     made.store = supervised.store = supervised.client.app.store
     return made
 

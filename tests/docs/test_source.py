@@ -158,6 +158,36 @@ def test_a_small_module_with_one_importer_has_a_reason_to_be_one():
     assert small == set(SMALL)
 
 
+THIS_MACHINE = {
+    "supervisor/run.py": "starts, stops and is the supervisor of this machine",
+    "supervisor/status.py": "says what the supervisor of this machine does",
+    "server/serve.py": "is the server of this machine",
+    "server/health.py": "asks the server of this home by its key",
+    "compute/nodes.py": "asks nodes by this machine's settings, with no operation in between",
+    "compute/benchmark.py": "as nodes.py",
+    "compute/recommend.py": "as nodes.py",
+    "compute/doctor.py": "examines this machine",
+    "setup/agents.py": "says which programs and nodes this machine has",
+    "setup/update.py": "replaces the program on this machine",
+    "setup/notify.py": "shows a notice on this machine",
+    "demo/queue.py": "plays a whole fleet in a scratch home",
+    "demo/scratch.py": "as queue.py",
+}
+
+
+def test_a_command_asks_its_client_and_reaches_into_no_app():
+    """What a command needs is on `Client`, so that it works for a server elsewhere, too."""
+    folder = SOURCE / "cli"
+    found = {
+        str(path.relative_to(folder))
+        for path in MODULES
+        if path.is_relative_to(folder)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr in {"app", "_app"}
+    }
+    assert found == set(THIS_MACHINE)
+
+
 def test_no_folder_holds_more_than_22_files():
     """A folder is read like a page: over about twenty names nobody looks at each."""
     found = Counter(name(p.parent) for p in files("src/*") if p.name != "__init__.py")

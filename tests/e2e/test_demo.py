@@ -15,7 +15,7 @@ import pytest
 
 from fleet.app import App
 from fleet.cli.demo.scratch import Scratch, stop
-from fleet.client import Client
+from fleet.client import LocalClient
 from fleet.domain.task import Spec
 from fleet.operations.tasks.change import AddTask
 from fleet.operations.tasks.show import ShowTask
@@ -194,7 +194,7 @@ def test_a_run_that_would_go_on_for_long_is_ended(place, monkeypatch):
         monkeypatch.delenv(name)
     scratch = Scratch(place.tmp)
     scratch.fill()
-    client = Client(App(scratch.repo, scratch.env()))
+    client = LocalClient(App(scratch.repo, scratch.env()))
     client.call(AddTask("Long", "sleep 300", str(scratch.repo), Spec(cwd=str(scratch.repo))))
     supervisor = scratch.supervise()
     until(lambda: client.call(ShowTask("1")).task.status == "running", "the run")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fleet.app import App
 from fleet.base import machine
-from fleet.client import Client
+from fleet.client import LocalClient
 from fleet.domain.run import RunState
 from fleet.domain.task import Limits, Spec
 from fleet.operations.tasks.change import AddTask
@@ -40,7 +40,7 @@ class SupervisedHome:
             "FLEET_RUN_BACKOFF": "0.1",
             "FLEET_RUN_GRACE": "3",
         }
-        self.client = Client(App(self.repo, self.env))
+        self.client = LocalClient(App(self.repo, self.env))
         self.store = self.client.app.store
         self.supervisor: subprocess.Popen | None = None
 

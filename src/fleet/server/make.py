@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.app.compute.nodes import Compute
 from fleet.app.server_process import server_key
-from fleet.client import Client
+from fleet.client import LocalClient
 from fleet.operations.catalogue import perform
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.folders import Folders
@@ -127,7 +127,7 @@ class HostThreads:
     def _wait(self, task: str) -> None:
         own = replace(self._app)
         try:
-            Client(own).see_to(task, over=self._over.is_set)
+            LocalClient(own).see_to(task, over=self._over.is_set)
         finally:
             own.store.close()
 

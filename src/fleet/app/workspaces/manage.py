@@ -153,11 +153,12 @@ class Workspaces:
         drop(repo, kept)
         return _row(kept)
 
-    def remove_all(self, tasks: Sequence[Task], *, delete_branch: bool = False) -> list[Cleared]:
+    def remove_all(self, tasks: Sequence[str], *, delete_branch: bool = False) -> list[Cleared]:
         """Every workspace of each task on this host, side by side; their processes are gone."""
         from fleet.adapters.processes.threads import side_by_side
 
-        return side_by_side([self._removal(task, delete_branch=delete_branch) for task in tasks])
+        rows = [self._app.store.task(task) for task in tasks]
+        return side_by_side([self._removal(task, delete_branch=delete_branch) for task in rows])
 
     def _removal(self, task: Task, *, delete_branch: bool) -> Callable[[], Cleared]:
         """What it needs of the store it has then, so that it can be done in a thread."""
@@ -189,7 +190,7 @@ class Workspaces:
         return begun
 
     def _clear(self, task: Task) -> Cleared:
-        (done,) = self.remove_all([task], delete_branch=self._is_merged(task))
+        (done,) = self.remove_all([task.id], delete_branch=self._is_merged(task))
         said = (*done.said, str(done.error)) if done.error is not None else done.said
         return replace(done, said=said, error=None)
 

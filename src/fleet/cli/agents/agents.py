@@ -87,25 +87,17 @@ def multi(
     return start(config, found, wait, add_batch)
 
 
-def _only_here(client: Client, what: str) -> None:
-    if client.remote is not None:
-        from fleet.app.elsewhere import local_only
-
-        raise local_only(what)
-
-
 def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
     from fleet.cli.agents.create import check, report
     from fleet.cli.terminal.connect import connect
     from fleet.cli.terminal.render import say
     from fleet.cli.terminal.set_up_line import Readying
 
-    client = connect(config=config)
-    _only_here(client, "Starting an agent in a terminal of yours")
+    client = connect(config=config).this_machine("Starting an agent in a terminal of yours")
     check(client, agents)
     tasks = add(client, agents)  # type: ignore[operator]
     try:
-        with Readying(client.app.home.path / "tasks", tasks):
+        with Readying(client.home / "tasks", tasks):
             late = client.start(tasks, patience=wait)
     except KeyboardInterrupt:
         say(
@@ -137,14 +129,14 @@ def list_(
     from fleet.operations.tasks.at_work import ListAgents
 
     client = connect(config=config)
-    notes = reconcile(client) if repair else ()
-    everywhere = everywhere or client.remote is not None  # its directories are not ours
-    project = "" if everywhere else str(client.app.loaded.project or client.app.cwd.resolve())
+    notes = reconcile(client.this_machine("Repairing")) if repair else ()
+    everywhere = everywhere or client.is_remote  # its directories are not ours
+    project = "" if everywhere else client.project_or_cwd
     request = ListAgents(project, everything, limit=MOST)
     if watch and not wants_json():
         _watch(client, request, grouped=grouped)
     seen = client.observed(client.call(request))
-    view = agent_table(seen, client.app.store.now(), grouped=grouped)
+    view = agent_table(seen, client.now(), grouped=grouped)
     return Result("agents", seen, view, notes=notes)
 
 
@@ -155,8 +147,8 @@ def _watch(client: Client, request: object, *, grouped: bool) -> NoReturn:
     with Live() as live:
         while True:
             seen = client.observed(client.call(request))  # type: ignore[arg-type]
-            live.update(agent_table(seen, client.app.store.now(), grouped=grouped))
-            client.app.store.wait(1.0)
+            live.update(agent_table(seen, client.now(), grouped=grouped))
+            client.wait(1.0)
 
 
 @command(config=True)
@@ -190,11 +182,11 @@ def prompt(
 @click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
 def attach(name: str, config: Path | None) -> int:
     """Sit down at an agent's terminal. Ctrl-B, then D, leaves it as it is."""
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused
     from fleet.operations.tasks.show import ShowTask
 
-    client = connect(config=config)
+    client = connect_here(config=config)
     found = client.call(ShowTask(name))
     live = next((r for r in found.runs if not r.ending), None)
     if live is None or found.spec.mode != "terminal":
@@ -203,7 +195,7 @@ def attach(name: str, config: Path | None) -> int:
             f"{found.task.id} {how}.",
             fix=f"`fleet logs {found.task.id}` shows its words, and where its last screen is.",
         )
-    argv = client.app.attach_argv(live.id)
+    argv = client.attach_argv(live.id)
     sys.stdout.flush()
     os.execvp(argv[0], argv)  # noqa: S606  # argv is a list; there is no shell
 
@@ -231,8 +223,7 @@ def kill(
     from fleet.cli.terminal.connect import connect
     from fleet.cli.terminal.render import say
 
-    client = connect(config=config)
-    _only_here(client, "Removing a worktree")
+    client = connect(config=config).this_machine("Removing a worktree")
     found = matches(client, pattern, batch)
     confirm(found, force=force)
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleet.cli.terminal.render import Result
-    from fleet.client import Client
+    from fleet.client import Client, LocalClient
     from fleet.operations.tasks.show import TaskDetail
 
 BUSY = {
@@ -49,8 +49,8 @@ def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
     run = found.runs[-1] if found.runs else None
     if run is None or run.ending:
         how = f"its run ended: {run.ending}" if run else "it has no run yet"
-        kept = client.app.keepers.folder(run.id) / "screen.txt" if run else None
-        last = f"as it was at the end: {kept}" if kept and kept.exists() else ""
+        kept = client.last_screen(run.id) if run else None
+        last = f"as it was at the end: {kept}" if kept else ""
         name = run.id if run else ""
         return {"run": name, "doing": found.task.status, "by": how, "screen": last}
     rows = client.call(ListAgents(found.task.project, all=True, limit=MOST))
@@ -105,29 +105,29 @@ def _check_that_it_starts(found: TaskDetail) -> None:
         )
 
 
-def kill(client: Client, agents: Sequence[AgentRow], *, delete_branch: bool) -> list[Killed]:
+def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool) -> list[Killed]:
     """Their processes first; then what is not merged or pushed is kept; then their worktrees go.
 
     One of several that cannot be cleared away holds up none of the others; of one alone it raises.
     """
     ended = {task: Cleared(task, error=error) for task, error in _end(client, agents).items()}
-    tasks = [client.app.store.task(a.task) for a in agents if a.task not in ended]
-    done = client.app.workspaces.remove_all(tasks, delete_branch=delete_branch)
+    left = [a.task for a in agents if a.task not in ended]
+    done = client.workspaces.remove_all(left, delete_branch=delete_branch)
     ended |= {cleared.task: cleared for cleared in done}
     if len(agents) == 1 and (error := ended[agents[0].task].error) is not None:
         raise error
     return [_killed(client, agent, ended[agent.task]) for agent in agents]
 
 
-def _end(client: Client, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
+def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
     """Those that could not be, and why; what has ended meanwhile, by whomever, has ended."""
-    store, going = client.app.store, [a.task for a in agents if a.status not in ENDED]
+    going = [a.task for a in agents if a.status not in ENDED]
     errors = client.call_all([CancelTask(task, "Killed.") for task in going])
     told = zip(going, errors, strict=True)
-    failed = {t: e for t, e in told if e is not None and store.task(t).state not in ENDED}
+    failed = {t: e for t, e in told if e is not None and client.state(t) not in ENDED}
     for task in [a.task for a in agents if a.task not in failed]:
         try:
-            client.app.close_terminals(task)
+            client.close_terminals(task)
         except FleetError as error:
             failed[task] = error
     return failed
@@ -146,9 +146,9 @@ def _why(error: FleetError | OSError | None) -> str:
     return f"{known} {known.fix}".strip() if known is not None else str(error or "")
 
 
-def reconcile(client: Client) -> tuple[str, ...]:
+def reconcile(client: LocalClient) -> tuple[str, ...]:
     """Adopt, finish or settle what was cut off, and say what does not fit; no file is removed."""
-    repairs = client.app.workspaces.repairs()
+    repairs = client.workspaces.repairs()
     repairs.adopt()
     if cut_off := repairs.cut_off():
         client.start(cut_off, patience=PATIENCE)

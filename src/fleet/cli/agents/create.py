@@ -21,7 +21,7 @@ from fleet.operations.tasks.show import ShowTask
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fleet.client import Client
+    from fleet.client import LocalClient
 
 FIRST = 0  # people wait for these
 
@@ -93,21 +93,21 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
     return found
 
 
-def check(client: Client, agents: Sequence[Wanted]) -> None:
+def check(client: LocalClient, agents: Sequence[Wanted]) -> None:
     """That each of them can have its workspace: before anything is queued."""
     for agent in agents:
-        client.app.check_start(agent.spec.cwd, project_of(client), agent.branch, agent.spec.base)
+        client.check_start(agent.spec.cwd, project_of(client), agent.branch, agent.spec.base)
 
 
-def project_of(client: Client) -> str:
-    return str(client.app.loaded.project or checkout_top(client.app.cwd) or client.app.cwd)
+def project_of(client: LocalClient) -> str:
+    return client.project or str(checkout_top(client.cwd) or client.cwd)
 
 
-def add_agents(client: Client, agents: Sequence[Wanted]) -> list[str]:
+def add_agents(client: LocalClient, agents: Sequence[Wanted]) -> list[str]:
     return _together(client, lambda: _added(client, agents, ""))
 
 
-def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
+def add_batch(client: LocalClient, agents: Sequence[Wanted]) -> list[str]:
     """As the children of one task, by which they can be killed together."""
     first = agents[0]
     title = f"{len(agents)} agents: {' '.join(first.prompt.split())}"[:200]
@@ -120,13 +120,13 @@ def add_batch(client: Client, agents: Sequence[Wanted]) -> list[str]:
     return _together(client, add)
 
 
-def _together(client: Client, add: Callable[[], list[str]]) -> list[str]:
+def _together(client: LocalClient, add: Callable[[], list[str]]) -> list[str]:
     """All of them, or none."""
     with client.together():
         return add()
 
 
-def _added(client: Client, agents: Sequence[Wanted], parent: str) -> list[str]:
+def _added(client: LocalClient, agents: Sequence[Wanted], parent: str) -> list[str]:
     project, made = project_of(client), []
     for agent in agents:
         title = " ".join(agent.prompt.split())[:200] or agent.branch
@@ -135,7 +135,7 @@ def _added(client: Client, agents: Sequence[Wanted], parent: str) -> list[str]:
     return made
 
 
-def report(client: Client, tasks: Sequence[str], late: Sequence[str]) -> Result:
+def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Result:
     """Raise `Refused` when none of them could start."""
     found = [client.call(ShowTask(task)) for task in tasks]
     lines, failed = [], 0

@@ -25,7 +25,7 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
     """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none."""
     if (pattern is None) == (batch is None):
         raise BadInput("Say which agents.", fix="fleet kill NAME, or fleet kill --batch TASK")
-    project = str(client.app.loaded.project or client.app.cwd.resolve())
+    project = client.project_or_cwd
     rows = client.call(ListAgents(project, all=True, limit=MOST))
     there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:

@@ -58,8 +58,8 @@ def _spawn_there(
     config: Path | None, handle: str, prompt: str, wait: float, given: Mapping[str, object]
 ) -> Result:
     """By the server, where it is: until it runs, or something holds it for longer than we wait."""
-    from fleet.app.elsewhere import local_only
     from fleet.cli.terminal.connect import connect
+    from fleet.client import local_only
     from fleet.operations.tasks.show import ShowTask
     from fleet.operations.tasks.spawn import SpawnAgent
 
@@ -69,7 +69,7 @@ def _spawn_there(
     agent, terminal = str(given["agent"]), bool(given["terminal"])
     row = client.call(SpawnAgent(handle, prompt, agent=agent, terminal=terminal))
     while row.status in NOT_YET and time.monotonic() < until:
-        client.app.store.wait(0.2)
+        client.wait(0.2)
         row = client.call(ShowTask(row.id)).task
     held = f"; `fleet show {row.id}` says why" if row.status in NOT_YET else ""
     return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there{held}."))
@@ -84,9 +84,10 @@ def dismiss(handle: str, config: Path | None) -> Result:
     from fleet.cli.terminal.connect import connect
     from fleet.domain.errors import BadInput
 
-    client = connect(config=config)
-    if client.remote is not None:
-        return _dismiss_there(client, handle)
+    there = connect(config=config)
+    if there.is_remote:
+        return _dismiss_there(there, handle)
+    client = there.this_machine("Removing a worktree")
     found = matches(client, handle, None)
     if len(found) > 1:
         names = ", ".join(agent.task for agent in found)
@@ -120,7 +121,7 @@ def workers(
     from fleet.operations.tasks.at_work import ListAgents
 
     client = connect(config=config)
-    everywhere = everywhere or client.remote is not None  # its directories are not ours
-    project = "" if everywhere else str(client.app.loaded.project or client.app.cwd.resolve())
+    everywhere = everywhere or client.is_remote  # its directories are not ours
+    project = "" if everywhere else client.project_or_cwd
     seen = client.observed(client.call(ListAgents(project, everything, limit=MOST)))
-    return Result("agents", seen, agent_table(seen, client.app.store.now(), grouped=False))
+    return Result("agents", seen, agent_table(seen, client.now(), grouped=False))

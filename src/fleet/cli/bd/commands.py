@@ -296,4 +296,4 @@ def prime() -> Result:
 
 
 def _off(client: Client) -> tuple[str, ...]:
-    return () if client.app.actor.run or client.supervised() else (OFF,)
+    return () if client.actor.run or client.supervised() else (OFF,)

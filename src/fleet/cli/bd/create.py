@@ -99,10 +99,10 @@ def links(deps: Sequence[str]) -> Links:
 
 def place_of(client: Client, typed: Typed, here: Path) -> tuple[Path, str]:
     """Where it works, and its project: inside a run those of the run's own task."""
-    if client.app.actor.run and not typed.cwd:
+    if client.actor.run and not typed.cwd:
         own = client.call(ListIssues(tasks=("",)))[0]
         return directory(own.cwd), own.project
-    return here, str(client.app.loaded.project or here)
+    return here, client.project or str(here)
 
 
 def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> Issue | Spec:
@@ -119,7 +119,7 @@ def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> 
         in_place=checkout_top(cwd) is None,
         assignee=typed.assignee,
     )
-    check_spec(spec, client.app.worlds(project))  # an unknown coder ends it here
+    check_spec(spec, client.world(project))  # an unknown coder ends it here
     named = (*wanted.after, *wanted.blocks, *filter(None, [typed.parent]))
     if named:
         client.call(ListIssues(tasks=named))

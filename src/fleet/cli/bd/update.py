@@ -90,7 +90,7 @@ def _claim(client: Client, issue: Issue, assignee: str) -> str:
     row = client.call(AssignTask(issue.id, assignee, claim=True))
     if is_own(client, issue.id):
         return f"{row.id} is yours already."
-    return f"{row.id} is {assignee or client.app.actor.name}'s to do by hand."
+    return f"{row.id} is {assignee or client.actor.name}'s to do by hand."
 
 
 def close_issue(client: Client, name: str, why: str) -> str:

@@ -52,9 +52,9 @@ def benchmark(
     counts. What was found is kept, for `fleet recommend`. Exit status 1 when one failed.
     """
     from fleet.app.compute.benchmark import Benchmarks, Size
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    made = Benchmarks(connect(config=config).app)
+    made = Benchmarks(connect_here(config=config).app)
     wanted, left = _wanted(made.compute.fleet, node, model)
     size = Size(prompt_tokens, output_tokens, repeat, cold)
     rows = _measure(made, wanted, size)

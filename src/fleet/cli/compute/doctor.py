@@ -36,12 +36,12 @@ def doctor(timeout: float, config: Path | None) -> Result:
     """
     from fleet.app.doctor import Checkup
     from fleet.cli.terminal.render import say
-    from fleet.client import connect
+    from fleet.client import connect_here
     from fleet.domain.findings import BAD
 
     if not wants_json():
         say(f"Checking (at most {timeout:g} s) …", "dim")
-    found = Checkup(connect(config=config).app, within=timeout).run()
+    found = Checkup(connect_here(config=config).app, within=timeout).run()
     bad = sum(each.state == BAD for each in found)
     data = {"ok": not bad, "findings": [each._asdict() for each in found]}
     return Result("doctor", data, _view(found, bad), exit_status=1 if bad else 0)

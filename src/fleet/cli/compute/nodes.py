@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.app.compute.nodes import Compute
-    from fleet.client import Client
+    from fleet.client import LocalClient
     from fleet.domain.fleet import Fleet, Model, Serving
     from fleet.domain.nodes.inventory import Seen, Warmth
 
@@ -48,10 +48,10 @@ def discover(
     all that was found is written to .subagent-fleet/discovery.json beside it.
     """
     from fleet.cli.compute.views import advice, discovered, seen_data
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    client = connect(config=config)
-    nodes = compute(client)
+    client = connect_here(config=config)
+    nodes = client.compute()
     fleet = nodes.fleet
     seen = nodes.survey(within=timeout)
     data = {"fleet": fleet.name, "nodes": [seen_data(fleet, each) for each in seen]}
@@ -75,9 +75,9 @@ def nodes(
     `subagent-fleet status` prints; `fleet status` has it at the end of its page.
     """
     from fleet.cli.compute.views import advice, status_data, status_view
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    machines = compute(connect(config=config))
+    machines = connect_here(config=config).compute()
     fleet = machines.fleet
     if watch and not wants_json():
         _watch(machines, timeout)
@@ -123,9 +123,9 @@ def warmup(model: str | None, agent: str | None, config: Path | None) -> Result:
     counts once its node says that it is resident. Exit status 1 when one could not be loaded.
     """
     from fleet.cli.compute.views import warm_data, warm_view
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    nodes = compute(connect(config=config))
+    nodes = connect_here(config=config).compute()
     rows = _warm(nodes, _wanted(nodes.fleet, model, agent))
     failed = any(row.state == "failed" for row in rows)
     data = [warm_data(row) for row in rows]
@@ -178,14 +178,8 @@ def named_model(fleet: Fleet, name: str) -> Model:
     return found
 
 
-def compute(client: Client) -> Compute:
-    from fleet.app.compute.nodes import Compute
-
-    return Compute(client.app)
-
-
 def _write(
-    client: Client, seen: list[Seen], unsaid: frozenset[str], data: dict[str, Any]
+    client: LocalClient, seen: list[Seen], unsaid: frozenset[str], data: dict[str, Any]
 ) -> list[str]:
     """What was written, for a person."""
     from fleet.config.commands.set import Context, apply, parsed

@@ -29,10 +29,10 @@ def recommend(*, write: bool, config: Path | None) -> Result:
     """
     from fleet.app.compute.benchmark import Benchmarks
     from fleet.app.compute.recommend import Advising
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
     from fleet.config.loader import shown
 
-    app = connect(config=config).app
+    app = connect_here(config=config).app
     advising = Advising(app, Benchmarks(app))
     advice = advising.advise()
     name = shown(advising.file, app.cwd)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fleet.app.compute.gateway import Services
     from fleet.app.compute.nodes import Compute
-    from fleet.client import Client
+    from fleet.client import LocalClient
     from fleet.domain.fleet import Fleet
     from fleet.domain.nodes.inventory import Warmth
 
@@ -30,12 +30,11 @@ def up(
     LiteLLM is installed first if it is not there. What runs already goes on, and is told what is
     new. Exit status 1 when a model could not be loaded; the rest is up all the same.
     """
-    from fleet.cli.compute.nodes import compute
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
     from fleet.cli.terminal.render import say
 
-    client = connect(config=config)
-    nodes, services = compute(client), _services(client)
+    client = connect_here(config=config)
+    nodes, services = client.compute(), _services(client)
     fleet = nodes.fleet
     if not services.environment.version():
         say("LiteLLM, which is the gateway, is not installed yet.")
@@ -67,11 +66,11 @@ def down(
 
     Requests that are being answered are let to end.
     """
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
     told, data = _supervisor_stopped(agents=agents, config=config)
-    client = connect(config=config)
-    ended = _services(client).stop() if client.app.loaded.project_file else []
+    client = connect_here(config=config)
+    ended = _services(client).stop() if client.loaded.project_file else []
     said = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway does not run."
     return Result("down", {**data, "stopped": ended}, Text(f"{told}\n{said}"))
 
@@ -95,14 +94,14 @@ def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict
     return stopped.view.text, dict(stopped.data)
 
 
-def _services(client: Client) -> Services:
+def _services(client: LocalClient) -> Services:
     from fleet.app.compute.gateway import Services
     from fleet.domain.errors import NotFound
 
-    loaded = client.app.loaded
+    loaded = client.loaded
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
-    return Services(loaded.fleet, client.app.home.path, loaded.project_file.parent)
+    return Services(loaded.fleet, client.home, loaded.project_file.parent)
 
 
 def _supervised(config: Path | None) -> dict[str, Any]:

@@ -109,13 +109,13 @@ class Stage:
     def _by_claude(self) -> str:
         """One task of the queue; the branch that it left."""
         from fleet.app import App
-        from fleet.client import Client
+        from fleet.client import LocalClient
         from fleet.operations.tasks.show import ShowTask
 
         shop = self._shop
         self.type("add", TITLE, "--agent", LEAD.agent, "--prompt", f"{TITLE}.")
         self.tell("$ fleet run --once    (Claude Code)")
-        client = Client(App(shop.repo, shop.env()))
+        client = LocalClient(App(shop.repo, shop.env()))
         supervisor = shop.supervise("--once")
         try:
             self._watch(lambda: supervisor.poll() is not None)

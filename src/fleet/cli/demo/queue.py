@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.cli.demo.scratch import Scratch
     from fleet.cli.terminal.live import Live
     from fleet.cli.terminal.view import View
-    from fleet.client import Client
+    from fleet.client import LocalClient
     from fleet.domain.event import Event
     from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.show import TaskDetail
@@ -68,11 +68,11 @@ def _play(scratch: Scratch) -> list[TaskDetail]:
     from fleet.app import App
     from fleet.cli.demo.scratch import stop
     from fleet.cli.terminal.live import Live
-    from fleet.client import Client
+    from fleet.client import LocalClient
     from fleet.operations.tasks.show import ShowTask
 
-    client = Client(App(scratch.repo, scratch.env()))
-    client.app.store.now()  # it is made before anyone else opens it
+    client = LocalClient(App(scratch.repo, scratch.env()))
+    client.now()  # it is made before anyone else opens it
     supervisor = scratch.supervise()
     try:
         with nullcontext() if wants_json() else Live() as live:
@@ -90,7 +90,7 @@ class Stage:
     def __init__(
         self,
         scratch: Scratch,
-        client: Client,
+        client: LocalClient,
         supervisor: subprocess.Popen[bytes],
         live: Live | None,
     ) -> None:
@@ -140,7 +140,7 @@ class Stage:
                 break
             self._answer()
             self._mind(until)
-            self._client.app.store.wait(0.2)
+            self._client.wait(0.2)
         if self._live is not None and self._live.redraws:
             self._live.update(Text(""))  # what follows says it better
         self.tell("")
@@ -149,7 +149,7 @@ class Stage:
         if self._live is None:
             return
         if self._live.redraws:
-            self._live.update(_table(found, self._client.app.store.now()))
+            self._live.update(_table(found, self._client.now()))
         else:  # into a pipe: only what changes for good
             rows = [(t.id, t.status, t.title) for t in found]
             self._live.update(Table(("task", "status", "title"), rows))

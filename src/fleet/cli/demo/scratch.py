@@ -18,7 +18,7 @@ from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
-    from fleet.client import Client
+    from fleet.client import LocalClient
 
 NOT_OURS = ("FLEET_", "GIT_", *ALIASES)  # the user's own settings
 
@@ -204,7 +204,7 @@ class Scratch:
 FLEET = [sys.executable, "-P", "-m", "fleet"]
 
 
-def stop(client: Client, supervisor: subprocess.Popen[bytes]) -> None:
+def stop(client: LocalClient, supervisor: subprocess.Popen[bytes]) -> None:
     """Leave no process: neither the supervisor nor a run that an error left going."""
     patient = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -39,13 +39,10 @@ def metrics(*, prometheus: bool, config: Path | None) -> Result:
 
 
 def _server(config: Path | None) -> Remote:
-    from fleet.app import App
     from fleet.app.server_address import remote_of
-    from fleet.client import connect
+    from fleet.client import connect_here
 
-    found = connect(config=config)
-    assert isinstance(found.app, App)
-    return found.remote or remote_of(found.app)
+    return remote_of(connect_here(config=config).app)
 
 
 def _labels(labels: dict[str, str]) -> str:

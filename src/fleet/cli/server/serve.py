@@ -39,9 +39,9 @@ def serve(
 ) -> Result | int:  # fmt: skip
     """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents go on."""
     from fleet.app.server_process import check_store, service_of
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    app = connect(config=config).app
+    app = connect_here(config=config).app
     service = service_of(app.home.path)
     if stop:
         return _stop(app, service)
@@ -92,7 +92,7 @@ def _stop(app: App, service: Service) -> Result:
 
 
 def _status(app: App) -> Result:
-    found = server_facts(app)
+    found = server_facts(app.home.path)
     pairs: list[tuple[str, Any]] = [("server", "running" if found["running"] else "stopped")]
     if found["running"]:
         aside = "" if found["background"] else " (not in the background)"
@@ -100,19 +100,19 @@ def _status(app: App) -> Result:
     return Result("server", found, Pairs([*pairs, ("log", found["log"])]))
 
 
-def server_facts(app: App) -> dict[str, Any]:
+def server_facts(home: Path) -> dict[str, Any]:
     """Also of one that runs in a terminal, or as a service of the system."""
     from fleet.app.server_process import service_of, serving_at, serving_pid
 
-    service = service_of(app.home.path)
-    found, url = service.running(), serving_at(app.home.path)
+    service = service_of(home)
+    found, url = service.running(), serving_at(home)
     running = found is not None or bool(url)
     data: dict[str, Any] = {"running": running, "background": found is not None}
     if found is not None:
         url = url or f"http://127.0.0.1:{found.port}"  # it has begun, and says so in a moment
         data |= {"pid": found.pid, "port": found.port, "since": found.started_at, "url": url}
     elif url:
-        pid, port = serving_pid(app.home.path), int(url.rpartition(":")[2])
+        pid, port = serving_pid(home), int(url.rpartition(":")[2])
         data |= {"pid": pid, "port": port, "url": url}
     return data | {"log": str(service.log)}
 

@@ -42,9 +42,9 @@ def agents(*, name: str | None, probe: bool, config: Path | None) -> Result:
     name is an agent, too, with defaults: `fleet coders` lists them. `fleet list` lists the agents
     at work.
     """
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    app = connect(config=config).app
+    app = connect_here(config=config).app
     fleet = app.loaded.fleet
     wanted = [fleet.agent(name)] if name else list(fleet.agents.values())
     states = _node_states(app, wanted) if probe else {}

@@ -55,7 +55,7 @@ def coders(
     """
     from fleet.cli.terminal.connect import connect
 
-    fleet = connect(config=config).app.loaded.fleet
+    fleet = connect(config=config).loaded.fleet
     if name is not None:
         fleet.check_coder(name)
     known = _known([name] if name else fleet.coder_names(), fleet, probe=probe)

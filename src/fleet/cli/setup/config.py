@@ -113,11 +113,11 @@ def validate(*, online: bool, config: Path | None) -> Result:
 
 def _asked(config: Path | None) -> list[str]:
     """What the nodes say that the files do not."""
-    from fleet.cli.compute.nodes import WITHIN, compute
+    from fleet.cli.compute.nodes import WITHIN
     from fleet.cli.compute.views import advice
-    from fleet.client import connect
+    from fleet.client import connect_here
 
-    nodes = compute(connect(config=config))
+    nodes = connect_here(config=config).compute()
     seen = nodes.survey(within=WITHIN)
     down = [f"{each.node} is offline: {each.why}." for each in seen if each.up is False]
     return down + advice(nodes.fleet, seen, nodes.unsaid)

@@ -21,10 +21,10 @@ def notify(*, config: Path | None) -> Result:
     With `fleet config set notify.desktop=true`, or an address in `notify.webhook`, the supervisor
     tells you when a task asks, fails or ends.
     """
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused
 
-    app = connect(config=config).app
+    app = connect_here(config=config).app
     if not app.notifiers():
         raise Refused(
             "Nobody is told of anything.",

@@ -25,10 +25,10 @@ FRESH = 24 * 3600  # seconds for which an answer of the index is good
 def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes by name
     """Get the newest release, by whatever this one was installed with."""
     from fleet import __version__
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused
 
-    app = connect().app
+    app = connect_here().app
     how = app.installation()
     newest = _newest(app, force=force)
     newer = app.is_newer(newest, __version__)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fleet.app import App
     from fleet.cli.terminal.view import Stack
     from fleet.client import Client
     from fleet.domain.nodes.inventory import Seen
@@ -54,7 +53,7 @@ def page(client: Client, timeout: float) -> tuple[dict[str, Any], Stack, list[st
     """The facts for `--json`, the same for a person, and notes about the nodes."""
     from fleet.cli.status.views import status_page
 
-    nodes = _Nodes(client.app, timeout)
+    nodes = _Nodes(client, timeout)
     data = {"tasks": None, "not_merged": 0, "needs_you": [], "agents": [], **facts(client)}
     if data["error"] is None:
         data |= read_queue(client, data["supervisor"])
@@ -66,13 +65,11 @@ def page(client: Client, timeout: float) -> tuple[dict[str, Any], Stack, list[st
 class _Nodes:
     """Asked in a thread of their own while the rest of the page is read."""
 
-    def __init__(self, app: App, timeout: float) -> None:
+    def __init__(self, client: Client, timeout: float) -> None:
         from threading import Thread
 
-        from fleet.app.compute.nodes import Compute
-
-        self._fleet = app.loaded.fleet
-        self._compute = Compute(app)
+        self._fleet = client.loaded.fleet
+        self._compute = client.compute()
         self._timeout = timeout
         self._answers: list[tuple[list[Seen], dict[str, Any] | None]] = []
         self._thread = Thread(target=self._ask, daemon=True)
@@ -100,16 +97,17 @@ def facts(client: Client) -> dict[str, Any]:
     """The supervisor and the server; with FLEET_URL, the server alone."""
     from fleet.cli.server.serve import server_facts
     from fleet.cli.supervisor.status import found
+    from fleet.client import RemoteClient
     from fleet.domain.errors import FleetError
 
-    if client.remote is None:
-        return {"supervisor": found(client), "server": server_facts(client.app), "error": None}
+    if not isinstance(client, RemoteClient):
+        here = client.this_machine("The supervisor")
+        return {"supervisor": found(here), "server": server_facts(here.home), "error": None}
+    server: dict[str, Any] = {"url": client.url, "running": False}
     try:
-        health = client.remote.say("GET", "/health")
+        server |= {"running": True, **client.health()}
     except FleetError as error:
-        server = {"url": client.remote.url, "running": False}
         return {"supervisor": None, "server": server, "error": error.message}
-    server = {"url": client.remote.url, "running": True, **health}
     return {"supervisor": None, "server": server, "error": None}
 
 
@@ -152,11 +150,12 @@ def needs_you(client: Client, agents: list[dict[str, Any]]) -> list[dict[str, st
 
 
 def _not_merged(client: Client) -> list[dict[str, str]]:
-    if client.remote is not None:  # its repositories are not here
+    if client.is_remote:  # its repositories are not here
         return []
+    workspaces = client.this_machine("Merging").workspaces
     return [
         _need(task, "not merged", branch, f"fleet merge {task}")
-        for task, branch in client.app.workspaces.not_merged(MOST_NEEDS)
+        for task, branch in workspaces.not_merged(MOST_NEEDS)
     ]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fleet.app import App
     from fleet.app.supervise import Options
-    from fleet.client import Client
+    from fleet.client import LocalClient
 
 START = 30.0  # seconds for a supervisor to take up its host; the store may be far away
 ADOPTING = 5.0
@@ -134,9 +134,9 @@ def _open_again(tasks: list[str]) -> str:
 def restart(before: Path | None, *, config: Path | None) -> Result:
     """Stop it and start it again with the same options, in this shell's environment."""
     from fleet.app.supervise import Options
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
 
-    client = connect(config=config or before)
+    client = connect_here(config=config or before)
     last = client.app.daemon.last()
     pid = _stopped(client)
     options = Options(cwd=str(client.app.cwd), detached=True)
@@ -163,14 +163,14 @@ def status(before: Path | None, *, config: Path | None) -> Result:
     return Result("supervisor", now, Pairs(shown(now)), exit_status=0 if now["running"] else 1)
 
 
-def _client(config: Path | None) -> Client:
+def _client(config: Path | None) -> LocalClient:
     """Also while the settings are broken: one must be able to look, and to stop it."""
-    from fleet.cli.terminal.connect import connect
-    from fleet.client import connect as connect_silently
+    from fleet.cli.terminal.connect import connect_here
+    from fleet.client import connect_here as connect_silently
     from fleet.domain.errors import BadConfig
 
     try:
-        return connect(config=config)
+        return connect_here(config=config)
     except BadConfig:
         return connect_silently(config=config)
 
@@ -257,7 +257,7 @@ def _there(app: App, pid: int, said: str) -> Result:
     return Result("started", data, Text(said))
 
 
-def _stopped(client: Client) -> int:
+def _stopped(client: LocalClient) -> int:
     """The pid of the supervisor that we have stopped; 0: none ran."""
     from fleet.domain.access import Permission, allow
     from fleet.domain.errors import Unavailable
@@ -294,7 +294,7 @@ def _not_inside(app: App, pid: int) -> None:
     )
 
 
-def _adopted(client: Client, runs: list[str]) -> int:
+def _adopted(client: LocalClient, runs: list[str]) -> int:
     """How many of them the new supervisor holds, once it has had the time to take them all up."""
     store, host = client.app.store, client.app.home.host_id()
     until = time.monotonic() + ADOPTING

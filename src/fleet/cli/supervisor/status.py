@@ -10,12 +10,12 @@ from fleet.cli.terminal.view import Cell
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fleet.client import Client
+    from fleet.client import Client, LocalClient
 
 T = TypeVar("T")
 
 
-def or_none(read: Callable[[Client], T], client: Client) -> T | None:
+def or_none(read: Callable[[LocalClient], T], client: LocalClient) -> T | None:
     """What the store says; None while it, or the settings that name it, cannot be read."""
     from fleet.domain.errors import FleetError
 
@@ -25,12 +25,12 @@ def or_none(read: Callable[[Client], T], client: Client) -> T | None:
         return None
 
 
-def going(client: Client) -> list[str]:
+def going(client: LocalClient) -> list[str]:
     host = client.app.home.host_id()
     return [run.id for run in client.app.store.live_runs(host=host)]
 
 
-def found(client: Client) -> dict[str, Any]:
+def found(client: LocalClient) -> dict[str, Any]:
     from fleet import __version__
     from fleet.app.server_process import service_of, serving_pid
 

@@ -17,6 +17,8 @@ from fleet.operations.tasks.change import MOST_PROMPT, AddTask
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fleet.client import Client
+
 PROMPTS = {"prompt": "--prompt", "prompt_file": "--prompt-file", "description": "--description"}
 AMOUNT = re.compile(r"(\$?)\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
 UNITS = {
@@ -55,6 +57,36 @@ def directory(named: str | None) -> Path:
         why = f"cannot be used: {error.strerror}"
     shown = fit(str(path), 100)
     raise BadInput(f"{shown} {why}.", fix="Give --cwd a directory that is there.")
+
+
+def settings_dir(named: str | None) -> Path | None:
+    """Whose settings count: the named directory's, if this machine has it, else this one's."""
+    path = _path(named) if named else None
+    return path.resolve() if path is not None and _is_dir(path) else None
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def place_of(client: Client, named: str | None) -> tuple[Path | None, str]:
+    """Where the task works, and its project.
+
+    A server elsewhere has directories of its own, and knows best. Inside a run they are those of
+    the run's own task: its worktree will be gone.
+    """
+    if client.is_remote:
+        return None, named or ""
+    if client.actor.run and named is None:
+        from fleet.operations.tasks.show import ShowTask
+
+        own = client.call(ShowTask("")).task
+        return directory(own.cwd), own.project
+    place = directory(named)
+    return place, client.project or str(place)
 
 
 def _path(typed: str) -> Path:

@@ -55,7 +55,7 @@ def _running() -> list[str]:
 
     with suppress(Exception):
         client = connect()
-        if client.app.home.path.is_dir():  # help makes nothing
+        if client.home.is_dir():  # help makes nothing
             found = client.call(ListTasks(statuses=("running",), limit=MOST_SHOWN))
             return [f"{t.id}  [{t.coder}/{t.model or 'its own'}]  {t.title}" for t in found]
     return []
@@ -94,7 +94,7 @@ def task(
     found = client.call(ShowTask(name))
     if what == "result":
         return _result(found, lines)
-    client.app.files.refresh(found.task.id)
+    client.refresh(found.task.id)
     path = _path(client, found, what)
     clean = _redacted() if path.name == "stderr" else None
     if follow:
@@ -107,19 +107,23 @@ def task(
 
 def _goes_on(client: Client, found: TaskDetail, *, live: bool) -> bool:
     """Whether more may come: from the run, if that is what is followed, else about the task."""
+    from fleet.operations.tasks.show import ShowTask
+
     if live:
-        return client.app.store.run(found.runs[-1].id).live
-    return client.app.store.task(found.task.id).state not in ENDED
+        name = found.runs[-1].id
+        runs = client.call(ShowTask(found.task.id)).runs
+        return any(run.id == name and run.ended_at is None for run in runs)
+    return client.state(found.task.id) not in ENDED
 
 
 def _path(client: Client, found: TaskDetail, what: str) -> Path:
     """The file; of a coder that runs, what it writes to stderr now."""
-    home, run = client.app.home, found.runs[-1] if found.runs else None
+    run = found.runs[-1] if found.runs else None
     if what == "stderr" and run is not None and run.ended_at is None:
-        live = home.runs / run.id / "stderr"
+        live = client.home / "runs" / run.id / "stderr"
         if live.exists():
             return live
-    return home.path / "tasks" / found.task.id / FILES[what]
+    return client.home / "tasks" / found.task.id / FILES[what]
 
 
 def _nothing(task_id: str, what: str) -> Refused:
@@ -161,7 +165,7 @@ def log(lines: int | None, follow: bool) -> Result:  # noqa: FBT001  # click pas
     """
     from fleet.client import connect
 
-    logs = connect().app.home.logs
+    logs = connect().home / "logs"
     if follow:
         return _followed(lambda: _newest(logs), lines, lambda: True, None, shown=_record)
     newest = _newest(logs)

@@ -11,8 +11,7 @@ from fleet.cli.terminal.frame import command, group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
-    from fleet.app.workspaces.manage import Cleared, KeptWork, Tidied
-    from fleet.client import Client
+    from fleet.app.workspaces.manage import Cleared, KeptWork, Tidied, Workspaces
 
 COLUMNS = (
     Column("ID"),
@@ -52,7 +51,7 @@ def kept_list(config: Path | None) -> Result:
 def kept_restore(name: str, branch: str, into: Path | None, config: Path | None) -> Result:
     """Bring kept work back on a new branch; it stays kept."""
     where = into.expanduser().absolute() if into else None
-    done = _client(config).app.workspaces.restore(name, branch=branch, into=where)
+    done = _workspaces(config).restore(name, branch=branch, into=where)
     place = f" in {done.path}" if done.path else ""
     return Result("restored", done, Text(f"{done.kept} is on the branch {done.branch}{place}."))
 
@@ -61,7 +60,7 @@ def kept_restore(name: str, branch: str, into: Path | None, config: Path | None)
 @click.argument("name", metavar="ID")
 def kept_drop(name: str, config: Path | None) -> Result:
     """Forget kept work for good."""
-    done = _client(config).app.workspaces.drop(name)
+    done = _workspaces(config).drop(name)
     data = {"id": done.id, "commit": done.commit}
     words = (
         f"{done.id} is dropped; until git tidies up, `git branch NAME {done.commit[:12]}` has it."
@@ -80,7 +79,7 @@ def gc(dry_run: bool, days: float, config: Path | None) -> Result:  # noqa: FBT0
     It also finishes removals that were interrupted, and lists worktrees and branches that no task
     has. Those are not removed.
     """
-    done = _client(config).app.workspaces.tidy(days=days, dry_run=dry_run)
+    done = _workspaces(config).tidy(days=days, dry_run=dry_run)
     return Result("gc", done, Text("\n".join(_told(done)) or "There is nothing to tidy up."))
 
 
@@ -105,7 +104,7 @@ def _aside(one: Cleared) -> list[str]:
 def _kept(config: Path | None) -> Result:
     from fleet.cli.terminal.human import moment
 
-    found = _client(config).app.workspaces.kept()
+    found = _workspaces(config).kept()
     rows = [(k.id, moment(k.at), k.branch, _what(k)) for k in found]
     return Result("kept", found, Table(COLUMNS, rows, empty="Nothing is kept in this repository."))
 
@@ -115,7 +114,7 @@ def _what(one: KeptWork) -> str:
     return " ".join((what, *one.notes))
 
 
-def _client(config: Path | None) -> Client:
-    from fleet.cli.terminal.connect import connect
+def _workspaces(config: Path | None) -> Workspaces:
+    from fleet.cli.terminal.connect import connect_here
 
-    return connect(config=config)
+    return connect_here(config=config).workspaces

@@ -43,8 +43,8 @@ def logs(
         heard = chain(last, _and_on(client, spoken, read))
         return Result("line", heard, Feed(lambda said: said["text"]))
     shown = [said["text"] for said in last if said["text"] is not None]
-    screen = client.app.keepers.folder(spoken.run) / "screen.txt"
-    notes = (f"How its screen looked at the end: {screen}",) if screen.exists() else ()
+    screen = client.last_screen(spoken.run)
+    notes = (f"How its screen looked at the end: {screen}",) if screen else ()
     return Result("lines", last, Text("\n".join(shown)), notes)
 
 
@@ -68,7 +68,7 @@ def _and_on(client: Client, spoken: Spoken, read: Reader) -> Iterator[dict[str, 
     from fleet.operations.tasks.transcript import ReadTranscript
 
     while spoken.live or spoken.lines:
-        client.app.store.wait(0.2)
+        client.wait(0.2)
         spoken = client.call(ReadTranscript(spoken.run, spoken.offset))
         yield from map(read, spoken.lines)
 
@@ -77,14 +77,14 @@ def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
     """Each line as it was written (`line`) and as a person reads it (`text`, or None)."""
     from fleet.domain.task import Mode
     from fleet.domain.transcript import SaidKind
+    from fleet.operations.tasks.show import ShowTask
     from fleet.ports import InTerminal
 
     if raw:
         return lambda line: {"line": line, "text": line}
-    app = client.app
-    task = app.store.task(spoken.run.rpartition(".")[0])
-    coder, opening = app.coder(spoken.coder, task.project), app.keepers.opening(spoken.run)
-    if task.spec.mode == Mode.TERMINAL and isinstance(coder, InTerminal):
+    found = client.call(ShowTask(spoken.run.rpartition(".")[0]))
+    coder, opening = client.coder(spoken.coder, found.task.project), client.opening(spoken.run)
+    if found.spec.mode == Mode.TERMINAL and isinstance(coder, InTerminal):
         listener = coder.watch(opening)
     else:
         listener = coder.listen(opening)

@@ -23,13 +23,13 @@ task_argument = click.argument("task", metavar="TASK|BRANCH", shell_complete=com
 @click.option("--stat", is_flag=True, help="Show how much changed in each file, not what.")
 def diff(*, task: str, stat: bool, config: Path | None) -> Result:
     """Show what a task has changed since it began, committed or not."""
-    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.connect import connect_here
     from fleet.domain.access import Permission
     from fleet.operations.shared.names import the_task
 
-    app = connect(config=config).app
-    found = the_task(app.context, task, Permission.READ)
-    text = app.workspaces.diff(found, stat=stat)
+    client = connect_here(config=config)
+    found = the_task(client.context, task, Permission.READ)
+    text = client.workspaces.diff(found, stat=stat)
     view = Raw(text) if text else Text(f"{found.id} has changed nothing.")
     return Result("diff", {"task": found.id, "diff": text}, view)
 

@@ -63,7 +63,7 @@ def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -
                 code="unanswered",
             )
         left = until - time.monotonic() if until is not None else 0.5
-        client.app.store.wait(max(0.0, min(0.5, left)))
+        client.wait(max(0.0, min(0.5, left)))
 
 
 @command(config=True)
@@ -112,7 +112,7 @@ def tell(
 def _delivery(client: Client, sent: MessageRow) -> str:
     if sent.status == "delivered":
         return f"{sent.task} has heard it ({sent.id})."
-    if client.app.store.task(sent.task).state == "running":
+    if client.state(sent.task) == "running":
         return f"Queued ({sent.id}): {sent.task} has not heard it yet; it will, or its next run."
     return f"Queued ({sent.id}): {sent.task} does not run now; its next run is told."
 
@@ -154,7 +154,7 @@ def questions(limit: int, config: Path | None) -> Result:
 
     client = connect(config=config)
     found = client.call(ListQuestions(limit))
-    now = client.app.store.now()
+    now = client.now()
     columns = (
         "question",
         "task",

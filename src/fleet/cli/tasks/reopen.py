@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,12 +72,12 @@ def _answer(client: Client, detail: TaskDetail) -> str:
 
 def is_own(client: Client, task: str) -> bool:
     """Whether the caller is the run that works on the task."""
-    return bool(client.app.actor.run) and client.app.actor.task == task
+    return bool(client.actor.run) and client.actor.task == task
 
 
 def qa_file(client: Client, task: str, *, own: bool) -> Path:
-    named = client.app.env.get("FLEET_ARTIFACT_DIR", "") if own else ""
-    folder = Path(named) if named else client.app.home.task_dir(task) / "artifacts"
+    named = os.environ.get("FLEET_ARTIFACT_DIR", "") if own else ""
+    folder = Path(named) if named else client.task_dir(task) / "artifacts"
     return folder / "Q&A.md"
 
 

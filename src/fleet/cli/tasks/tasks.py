@@ -20,7 +20,7 @@ from fleet.cli.terminal.render import Result, Text
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fleet.client import Client
@@ -79,32 +79,11 @@ limit_option = click.option(
 @click.option("--swarm", default="", help="The swarm that it is part of.")
 def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
     """Queue a task."""
-    from fleet.cli.tasks.add import directory, request
-    from fleet.client import is_away
+    from fleet.cli.tasks.add import place_of, request, settings_dir
 
-    if is_away():
-        return _add_there(title, cwd or "", config, given)
-    place = directory(cwd)
-    client = _client(config, cwd=place)
-    project = str(client.app.loaded.project or place)
-    if client.app.actor.run and cwd is None:  # not in its own worktree, which will be gone
-        from fleet.operations.tasks.show import ShowTask
-
-        own = client.call(ShowTask("")).task
-        place, project = directory(own.cwd), own.project
+    client = _client(config, cwd=settings_dir(cwd))
+    place, project = place_of(client, cwd)
     row = client.call(request(title, given, project=project, cwd=place))
-    return _added(client, row)
-
-
-def _add_there(title: str, cwd: str, config: Path | None, given: Mapping[str, object]) -> Result:
-    """On another machine: its directories are not ours, and it has one of its own."""
-    from fleet.cli.tasks.add import request
-
-    client = _client(config)
-    return _added(client, client.call(request(title, given, project=cwd, cwd=None)))
-
-
-def _added(client: Client, row: TaskRow) -> Result:
     where = row.cwd or row.project
     text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {where}]"
     return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
@@ -138,12 +117,12 @@ def tasks(
     if re.fullmatch(r"t-\d+(\.\d+)?", team):
         raise BadInput(f"'{team}' is a task, not a team.", fix=f"fleet show {team}")
     client = _client(config)
-    project = str(client.app.loaded.project or client.app.cwd.resolve()) if here else ""
+    project = client.project_or_cwd if here else ""
     request = ListTasks(project, team, everything, statuses, limit=limit)
     if watch and not wants_json():
         _watch(client, request)
     found = client.call(request)
-    view = task_table(found, client.app.store.now())
+    view = task_table(found, client.now())
     return Result("tasks", found, view, notes=_supervisor_note(client, found))
 
 
@@ -153,8 +132,8 @@ def _watch(client: Client, request: ListTasks) -> NoReturn:
     with Live() as live:
         while True:
             found = client.call(request)
-            live.update(task_table(found, client.app.store.now()))
-            client.app.store.wait(1.0)
+            live.update(task_table(found, client.now()))
+            client.wait(1.0)
 
 
 def _supervisor_note(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...]:
@@ -183,7 +162,7 @@ def show(task: str, config: Path | None) -> Result:
     client = _client(config)
     found = client.call(ShowTask(task))
     notes = _supervisor_note(client, [found.task])
-    return Result("task_detail", found, detail_view(found, client.app.store.now()), notes=notes)
+    return Result("task_detail", found, detail_view(found, client.now()), notes=notes)
 
 
 @command(config=True)

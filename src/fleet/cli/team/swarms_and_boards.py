@@ -71,7 +71,7 @@ def swarm_create(
     from fleet.operations.team.swarms import CreateSwarm
 
     client = client_of(config)
-    project = str(client.app.loaded.project or "")
+    project = client.project
     made = client.call(CreateSwarm(name, most, description, team, project))
     return Result("swarm", made, _swarm(made))
 

@@ -131,7 +131,7 @@ def complete_tasks(
     from fleet.operations.tasks.list import ListTasks
 
     client = connect()
-    if not client.app.home.path.is_dir():  # a TAB makes nothing
+    if not client.home.is_dir():  # a TAB makes nothing
         return []
     rows = client.call(ListTasks(limit=MOST_TASKS))
     return [CompletionItem(r.id, help=r.title) for r in rows if r.id.startswith(incomplete)]
@@ -147,14 +147,14 @@ def complete_names(names: Callable[[], Iterable[str]]) -> Callable[..., list[str
 def _coders() -> list[str]:
     from fleet.client import connect
 
-    return connect().app.loaded.fleet.coder_names()
+    return connect().loaded.fleet.coder_names()
 
 
 def _agents() -> Iterable[str]:
     """The declared ones; every coder is one, too."""
     from fleet.client import connect
 
-    fleet = connect().app.loaded.fleet
+    fleet = connect().loaded.fleet
     return dict.fromkeys((*fleet.agents, *fleet.coder_names()))
 
 

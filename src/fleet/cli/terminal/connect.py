@@ -10,23 +10,37 @@ from fleet.cli.terminal.render import say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.client import Client
+    from fleet.client import Client, LocalClient
 
 
 def connect(*, config: Path | None = None, cwd: Path | None = None) -> Client:
-    """To this machine's home. Inside a run nobody reads notices, so none are given."""
+    """To the server that FLEET_URL names, else to this machine's home."""
     from fleet import client
 
     made = client.connect(config=config, cwd=cwd)
-    if "FLEET_RUN_ID" not in os.environ:
-        for notice in notices(made):
-            say(notice, "yellow")
+    _say_notices(made)
     return made
+
+
+def connect_here(*, config: Path | None = None, cwd: Path | None = None) -> LocalClient:
+    """To this machine's home, for a command that is about this very machine."""
+    from fleet import client
+
+    made = client.connect_here(config=config, cwd=cwd)
+    _say_notices(made)
+    return made
+
+
+def _say_notices(client: Client) -> None:
+    """Inside a run nobody reads them, so none are given."""
+    if "FLEET_RUN_ID" not in os.environ:
+        for notice in notices(client):
+            say(notice, "yellow")
 
 
 def notices(client: Client) -> list[str]:
     from fleet.config.legacy import legacy_notice
 
-    loaded = client.app.loaded
-    older = legacy_notice(client.app.home.path, loaded.project)
+    loaded = client.loaded
+    older = legacy_notice(client.home, loaded.project)
     return [*loaded.warnings, *([older] if older else [])]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import __version__
 from fleet.app import App
-from fleet.client import Client
+from fleet.client import LocalClient
 from fleet.operations.team.members import BeSeen
 from fleet.server.http.codec import ENCODER
 from fleet.server.mcp.tool_steps import Who
@@ -34,7 +34,7 @@ class Here:
 
     def __init__(self) -> None:
         app = App(Path.cwd(), os.environ)
-        self._client = Client(app)
+        self._client = LocalClient(app)
         self._place = str(app.loaded.project or app.cwd)
         self._actor = app.actor
         self._seen = bool(self._actor.run)  # a run is known as its task's agent

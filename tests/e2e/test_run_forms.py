@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import fleet
-from fleet.adapters.processes.supervisor_process import born
+from fleet.adapters.processes.background import born
 from tests.e2e.scratch import FLEET, Scratch
 from tests.wait import LIMIT, until
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fleet.adapters.home.task_folder import FolderFiles
     from fleet.adapters.machine.installation import Installation
     from fleet.adapters.processes.keepers import Keepers
-    from fleet.adapters.processes.supervisor_process import Daemon
+    from fleet.adapters.processes.supervisor_process import SupervisorProcess
     from fleet.adapters.tmux.terminals import Terminals
     from fleet.app.workspaces.manage import Workspaces
     from fleet.app.workspaces.operations import HostTrees
@@ -124,10 +124,10 @@ class App:
             self.terminals.kill(run.id)
 
     @cached_property
-    def daemon(self) -> Daemon:
-        from fleet.adapters.processes.supervisor_process import Daemon
+    def daemon(self) -> SupervisorProcess:
+        from fleet.adapters.processes.supervisor_process import SupervisorProcess
 
-        return Daemon(self.home)
+        return SupervisorProcess(self.home)
 
     @cached_property
     def files(self) -> FolderFiles:

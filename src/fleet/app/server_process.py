@@ -7,15 +7,12 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.home import SERVING
-from fleet.adapters.processes.service import Service, within
-from fleet.adapters.processes.supervisor_process import BOOT, PACKAGE, born
-from fleet.base import machine
+from fleet.adapters.processes.background import Service, born, fleet_argv, is_alive, within
 from fleet.base.files import write_atomically, write_once
 from fleet.domain.access import claims_of
 from fleet.domain.errors import BadInput, Refused
@@ -74,8 +71,7 @@ def own_token(home: Path, actor: Actor, *, seconds: float, secret: str = "") -> 
 
 def begin(service: Service, words: Sequence[str], *, port: int, cwd: Path) -> Popen[bytes]:
     """`fleet WORDS` in the directory that it serves, but with none of the modules that lie there."""
-    argv = [sys.executable, "-P", "-c", BOOT.format(root=str(PACKAGE.parent)), *words]
-    return service.start(argv, env=os.environ, port=port, cwd=str(cwd))
+    return service.start(fleet_argv(words), env=os.environ, port=port, cwd=str(cwd))
 
 
 def check_store(app: App) -> None:
@@ -143,7 +139,7 @@ def serving_at(home: Path, secret: str | None = None) -> str:
     """
     try:
         held = json.loads((home / SERVING).read_bytes())
-        there = _lives(held)
+        there = is_alive(held["pid"], held["born"])
         if secret is not None:
             there = there and held["key"] == _mark(server_key(home, secret))
         return str(held["url"]) if there else ""
@@ -151,15 +147,11 @@ def serving_at(home: Path, secret: str | None = None) -> str:
         return ""
 
 
-def _lives(held: dict[str, Any]) -> bool:
-    return born(held["pid"]) == held["born"] and not machine.is_zombie(held["pid"])
-
-
 def serving_pid(home: Path) -> int:
     """The process of this home's server; 0 when none runs."""
     try:
         held = json.loads((home / SERVING).read_bytes())
-        return int(held["pid"]) if _lives(held) else 0
+        return int(held["pid"]) if is_alive(held["pid"], held["born"]) else 0
     except (OSError, ValueError, TypeError, KeyError):
         return 0
 

@@ -5,33 +5,35 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet import __version__
+from fleet.adapters.processes.background import (
+    PACKAGE,
+    Background,
+    born,
+    fleet_argv,
+    is_alive,
+    read_record,
+    within,
+)
 from fleet.base import machine
 from fleet.base.files import write_atomically
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import subprocess
+    from collections.abc import Mapping, Sequence
 
     from fleet.adapters.home.home import Home
 
-PACKAGE = Path(__file__).parents[2]
-BOOT = (
-    "import sys; {root!r} in sys.path or sys.path.insert(0, {root!r}); "
-    "from fleet.cli.main import main; sys.exit(main(sys.argv[1:]))"
-)
 KEEPER = (  # all of the package that a keeper loads
     *("__init__.py", "keeper.py"),
     *("base/__init__.py", "base/files.py", "base/machine.py", "base/lean.py"),
 )
-BIG = 5 << 20  # bytes of log, from which a new one is begun
-GLANCE = 0.02
+LARGEST_LOG = 5 << 20  # bytes, from which a new one is begun
 LAST = 3.0  # seconds for a process that has done all to be gone
 
 
@@ -55,21 +57,17 @@ class SupervisorRecord(NamedTuple):
     error_at: int = 0
 
 
-class Daemon:
+class SupervisorProcess(Background):
+    """Known by its lock; what it says of itself is in `supervisor.json`."""
+
     def __init__(self, home: Home) -> None:
+        super().__init__(home.logs / "supervisor.log", largest_log=LARGEST_LOG)
         self._home = home
         self._file = home.path / "supervisor.json"
-        self.log = home.logs / "supervisor.log"
 
     def last(self) -> SupervisorRecord | None:
         """Of the newest supervisor, whether or not it runs."""
-        try:
-            found = json.loads(self._file.read_bytes())
-            return SupervisorRecord(
-                **{k: v for k, v in found.items() if k in SupervisorRecord._fields}
-            )
-        except (OSError, ValueError, TypeError, AttributeError):
-            return None
+        return read_record(self._file, SupervisorRecord)
 
     def running(self) -> SupervisorRecord | None:
         """Of the one that runs now. A command that sees to a run also holds the lock, for a while."""
@@ -101,66 +99,35 @@ class Daemon:
         write_atomically(self._file, json.dumps(record._asdict(), indent=1) + "\n")
 
     def start(self, words: Sequence[str], *, cwd: str) -> subprocess.Popen[bytes]:
-        """`fleet WORDS` in a session of its own, without a terminal; what it says goes to the log.
-
-        It keeps our umask: its agents' files are made as this person's are.
-        """
-        argv = [sys.executable, "-P", "-c", BOOT.format(root=str(PACKAGE.parent)), *words]
-        with os.fdopen(self._open_log(), "ab") as log:
-            return subprocess.Popen(
-                argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
-
-    def _open_log(self) -> int:
+        """`fleet WORDS`, which keeps our umask: its agents' files are made as this person's are."""
         self._home.ensure()
-        self.log.parent.mkdir(exist_ok=True, mode=0o700)
-        if self.log.exists() and self.log.stat().st_size > BIG:
-            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self.log, flags, 0o600)
+        return self.launch(fleet_argv(words), cwd=cwd)
 
     def wait_for(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
         """Whether it supervises. False: it has ended, or did not come so far in time."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            ended = process.poll() is not None
-            found = self.running()
-            if found and found.pid == process.pid and found.supervising:
-                return True
-            if ended:
-                return False
-            time.sleep(GLANCE)
-        return False
+        supervises = False
+
+        def settled() -> bool:
+            nonlocal supervises
+            ended = process.poll() is not None  # asked first: it may have supervised until then
+            running = self.running()
+            supervises = bool(running and running.pid == process.pid and running.supervising)
+            return supervises or ended
+
+        within(seconds, settled)
+        return supervises
 
     def stop(self, record: SupervisorRecord, seconds: float) -> bool:
         """Ask that very process to end. True once it has let go of the lock, and is gone."""
         machine.send_signal_if(record.pid, signal.SIGTERM, lambda: self._is(record))
-        if not _within(seconds, lambda: not self._is(record)):
+        if not within(seconds, lambda: not self._is(record)):
             return False
-        _within(LAST, lambda: not record.born or not _lives(record))
+        within(LAST, lambda: not record.born or not is_alive(record.pid, record.born))
         return True
 
     def _is(self, record: SupervisorRecord) -> bool:
         now = self.running()
         return now is not None and (now.pid, now.born) == (record.pid, record.born)
-
-    def words(self, since: int, most: int = 12) -> str:
-        """The last lines of the log, from this size on."""
-        try:
-            with self.log.open("rb") as file:
-                file.seek(since)
-                lines = file.read()[-(1 << 14) :].decode("utf-8", "replace").splitlines()
-        except OSError:
-            return ""
-        return "\n".join(lines[-most:])
-
-    def log_size(self) -> int:
-        try:
-            size = self.log.stat().st_size
-        except OSError:
-            return 0
-        return 0 if size > BIG else size
 
     @staticmethod
     def fingerprint() -> str:
@@ -211,19 +178,6 @@ def _compile(file: Path) -> None:
     target.write_bytes(head + marshal.dumps(code))
 
 
-def _within(seconds: float, seen: Callable[[], bool]) -> bool:
-    until = time.monotonic() + seconds
-    while not seen():
-        if time.monotonic() > until:
-            return False
-        time.sleep(GLANCE)
-    return True
-
-
-def _lives(record: SupervisorRecord) -> bool:
-    return born(record.pid) == record.born and not machine.is_zombie(record.pid)
-
-
 def _hash(root: Path, names: Sequence[str]) -> str:
     import hashlib  # noqa: PLC0415  # few commands need one
 
@@ -232,12 +186,3 @@ def _hash(root: Path, names: Sequence[str]) -> str:
         body = (root / name).read_bytes()
         digest.update(f"{name}\0{len(body)}\0".encode() + body)
     return digest.hexdigest()[:16]
-
-
-def born(pid: int) -> str:
-    """When a process began, in the kernel's ticks; empty where that cannot be told."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return ""
-    return stat.rpartition(b")")[2].split()[19].decode()

@@ -18,7 +18,7 @@ from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
 from fleet.adapters.home.home import Home
 from fleet.adapters.machine.doctor_checks import free_pair, is_taken
 from fleet.adapters.nodes.measurements import Measurements
-from fleet.adapters.processes.service import Service, ServiceRecord, within
+from fleet.adapters.processes.background import Service, ServiceRecord, within
 from fleet.adapters.relay.plan import relay_config, speed_key
 from fleet.base.files import write_atomically
 from fleet.domain.data import NamedTuple

@@ -240,7 +240,7 @@ def _failure(app: App, status: int | None, since: int) -> Exception:
     from fleet.domain.errors import Unavailable
 
     how = "does not supervise yet" if status is None else f"ended with status {status}"
-    words = app.daemon.words(since) or "It said nothing."
+    words = app.daemon.words(since=since) or "It said nothing."
     return Unavailable(f"The supervisor {how}:\n{words}", fix=f"Its log is {app.daemon.log}.")
 
 

@@ -1,0 +1,182 @@
+"""A program of ours that goes on without a terminal: the supervisor, the server, the gateway, the relay."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fleet.base import machine
+from fleet.base.files import write_atomically
+from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+Record = TypeVar("Record", bound="tuple[Any, ...]")
+
+PACKAGE = Path(__file__).parents[2]
+BOOT = (
+    "import sys; {root!r} in sys.path or sys.path.insert(0, {root!r}); "
+    "from fleet.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+LARGEST_LOG = 20 << 20  # bytes, from which a new one is begun
+LAST_WORDS = 1 << 16  # bytes of the log that are looked at
+GLANCE = 0.02  # seconds between two looks
+
+
+class Background:
+    """`log` takes all that it prints."""
+
+    def __init__(self, log: Path, *, largest_log: int = LARGEST_LOG) -> None:
+        self.log = log
+        self._largest_log = largest_log
+
+    def launch(
+        self, argv: Sequence[str], *, cwd: str | Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """In a session of its own. It holds none of our descriptors, so it keeps nobody waiting.
+
+        It keeps our umask: its agents' files are made as this person's are.
+        """
+        with os.fdopen(self._open_log(), "ab") as log:
+            return subprocess.Popen(
+                list(argv), cwd=cwd, env=None if env is None else dict(env),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def _open_log(self) -> int:
+        self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.log.exists() and self.log.stat().st_size > self._largest_log:
+            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.open(self.log, flags, 0o600)
+
+    def log_size(self) -> int:
+        """As it will be when it is started: a large one is put away then."""
+        try:
+            size = self.log.stat().st_size
+        except OSError:
+            return 0
+        return 0 if size > self._largest_log else size
+
+    def words(self, lines: int = 12, since: int = 0) -> str:
+        """The last that it printed, from this size of the log on."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(since, self.log.stat().st_size - LAST_WORDS))
+                text = file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+class ServiceRecord(NamedTuple):
+    """Which process was started. It runs if a process of that number was born then."""
+
+    pid: int
+    born: str
+    started_at: int
+    port: int
+    version: str = ""
+
+
+class Service(Background):
+    """One that is known by the record that its starter writes into `folder`."""
+
+    def __init__(self, name: str, folder: Path, log: Path) -> None:
+        super().__init__(log)
+        self.name = name
+        self._file = folder / f"{name}.json"
+        self._lock = folder / "lock"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Two commands that start or stop it wait for each other."""
+        self._lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._lock.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def running(self) -> ServiceRecord | None:
+        record = read_record(self._file, ServiceRecord)
+        return record if record is not None and is_alive(record.pid, record.born) else None
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        port: int,
+        version: str = "",
+        cwd: str = "",
+    ) -> subprocess.Popen[bytes]:
+        """`cwd`: where it is about a directory; else it is in its own, and keeps nobody from leaving."""
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        process = self.launch(argv, cwd=cwd or self._file.parent, env=env)
+        now = time.time_ns() // 1000
+        record = ServiceRecord(process.pid, born(process.pid), now, port, version)
+        write_atomically(self._file, json.dumps(record._asdict()) + "\n")
+        return process
+
+    def stop(self, seconds: float) -> bool:
+        """Ask it to end, then end it. True if it ran."""
+        record = self.running()
+        if record is None:
+            return False
+
+        def lives() -> bool:
+            return is_alive(record.pid, record.born)
+
+        for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 5.0)):
+            machine.send_signal_if(record.pid, number, lives)
+            if within(patience, lambda: not lives()):
+                break
+        self._file.unlink(missing_ok=True)
+        return True
+
+
+def fleet_argv(words: Sequence[str]) -> list[str]:
+    """`fleet WORDS` of this very package, with none of the modules that lie where it starts."""
+    return [sys.executable, "-P", "-c", BOOT.format(root=str(PACKAGE.parent)), *words]
+
+
+def read_record(file: Path, kind: type[Record]) -> Record | None:
+    """What a release of ours wrote there; fields of another release are passed over."""
+    try:
+        fields = json.loads(file.read_bytes())
+        known: Any = kind  # a NamedTuple
+        record: Record = known(**{k: v for k, v in fields.items() if k in known._fields})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return record
+
+
+def is_alive(pid: int, at: str) -> bool:
+    """Whether the process that was `born` then runs; another may have its number by now."""
+    return born(pid) == at and not machine.is_zombie(pid)
+
+
+def within(seconds: float, seen: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not seen():
+        if time.monotonic() > until:
+            return False
+        time.sleep(GLANCE)
+    return True
+
+
+def born(pid: int) -> str:
+    """When a process began, in the kernel's ticks; empty where that cannot be told."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return ""
+    return stat.rpartition(b")")[2].split()[19].decode()

@@ -518,7 +518,7 @@ def ask_by_pages(remote: Remote, operation: Operation, request: Request[Reply]) 
 
 def _not_yet(run: Run) -> Unavailable:
     return Unavailable(
-        f"{run.id} has been told to end, but has not yet.",
+        f"{run.id} was asked to stop, but has not ended yet.",
         fix=f"`fleet show {run.task}` says where it is.",
     )
 
@@ -552,7 +552,7 @@ def _app(config: Path | None, flags: Mapping[str, object] | None, cwd: Path | No
 def local_only(what: str) -> Refused:
     return Refused(
         f"{what} acts on this machine, and FLEET_URL names another server.",
-        fix="Unset FLEET_URL, or type it where the server runs.",
+        fix="Unset FLEET_URL, or run the command on the server's machine.",
         code="local_only",
     )
 
@@ -562,5 +562,5 @@ def here() -> Path:
         return Path.cwd()
     except FileNotFoundError as error:
         raise BadInput(
-            "The directory you are in is gone.", fix="cd to one that is there."
+            "The current directory no longer exists.", fix="cd to a directory that exists."
         ) from error

@@ -119,7 +119,7 @@ class SimHost:
 
 
 class Simulation:
-    """`moves`: the wall clock is moved, by hours. On a shared store it is the server's."""
+    """`moves`: the wall clock is assigned to moved, by hours. On a shared store it is the server."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ ENV = {"DEPLOY_TOKEN": "correct-horse-battery"}
 
 def known_coder(name: str) -> str:
     if name not in {"claude", "scripted"}:
-        raise Refused(f"'{name}' is not a coder that can be run.", fix="There are: claude.")
+        raise Refused(f"'{name}' is not a coder that fleet knows.", fix="Choose one of: claude.")
     return name
 
 

@@ -178,7 +178,7 @@ def test_the_scripted_coder_does_what_its_prompt_says(scripted, tmp_path):
 def test_the_scripted_coder_goes_on_where_it_was(scripted, tmp_path):
     status, _ = scripted("append log one", "fail 1 no luck", "append log two")
     assert status == 1
-    status, heard = scripted(number=2, resume=True, said="Please go on.")
+    status, heard = scripted(number=2, resume=True, said="Please continue.")
     assert (status, heard.last) == (0, "Done.")
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
@@ -187,5 +187,5 @@ def test_the_scripted_coder_meets_a_rate_limit_once(scripted):
     status, heard = scripted("limit 5", "say after")
     assert (status, heard.limited) == (1, True)
     assert heard.resume_at > 0
-    status, heard = scripted(resume=True, said="Please go on.")
+    status, heard = scripted(resume=True, said="Please continue.")
     assert (status, replace(heard, session="").limited) == (0, False)

@@ -113,7 +113,7 @@ def test_a_branch_that_somebody_made_since_the_plan_is_not_taken_over(checkout, 
     planned = checkout.plan(wanted)
     git(repo, "branch", planned.branch)
     before = picture(repo)
-    with pytest.raises(Refused, match=f"Somebody else has made the branch {planned.branch}"):
+    with pytest.raises(Refused, match=f"Another process created the branch {planned.branch}"):
         checkout.prepare(planned, wanted)
     assert picture(repo) == before
     assert prepared(checkout, wanted).branch == "fleet/t-1-2"

@@ -51,7 +51,7 @@ def test_a_diff_after_its_worktree_went_is_that_of_its_branch(repo, place, root)
     git(repo, "worktree", "remove", "--force", place.root)
     assert "+committed" in diff(place, str(repo))
     git(repo, "branch", "-D", place.branch)
-    with pytest.raises(NotFound, match="is there any more"):
+    with pytest.raises(NotFound, match="exists any more"):
         diff(place, str(repo))
 
 
@@ -120,7 +120,7 @@ def test_a_base_that_another_worktree_has_is_moved_there(repo, place, root, tmp_
     assert (tmp_path / "side" / "README").read_text() == "committed\n"
     (tmp_path / "side").rename(tmp_path / "away")
     commit(root, "more", README="more\n")
-    assert "which is not there" in refused(place, repo, "release").message
+    assert "which does not exist" in refused(place, repo, "release").message
 
 
 def test_a_place_to_merge_onto_is_needed(repo, place, root):

@@ -114,11 +114,11 @@ def test_an_edit_outlives_a_copy_that_is_written_before_it_is_taken_in(scratch):
         ('{"model": "son', "cannot be read"),
         ("[]", "is not a JSON object"),
         ('{"coder": "cluade"}', "'cluade' is not a coder"),
-        ('{"cwd": "/no/such/place"}', "no absolute directory"),
-        ('{"cwd": "src"}', "no absolute directory"),
-        ('{"cwd": null}', "no absolute directory"),
-        ('{"model": ["opus"]}', "model is not a line of text"),
-        ('{"model": "a\\nb"}', "model is not a line of text"),
+        ('{"cwd": "/no/such/place"}', "not an absolute path"),
+        ('{"cwd": "src"}', "not an absolute path"),
+        ('{"cwd": null}', "not an absolute path"),
+        ('{"model": ["opus"]}', "model must be one line of text"),
+        ('{"model": "a\\nb"}', "model must be one line of text"),
     ],
 )
 def test_an_edit_that_cannot_be_taken_in_is_named_with_its_file_and_left_alone(

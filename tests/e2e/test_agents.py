@@ -248,7 +248,7 @@ def test_one_that_cannot_be_cleared_away_holds_up_none_of_the_others(scratch):
         fcntl.flock(held, fcntl.LOCK_EX)
         done = scratch.type("kill", "*", "--force")
         assert done.returncode == 1
-        assert f"Somebody else is removing {paths['b']}." in done.stdout
+        assert f"Another fleet process is removing {paths['b']}." in done.stdout
     assert {branch: path.exists() for branch, path in paths.items()} == {
         "a": False,
         "b": True,

@@ -70,20 +70,23 @@ def test_a_task_that_is_not_there(scratch, line, name):
 @pytest.mark.parametrize("line", NAMES_A_TASK)
 def test_a_task_without_a_name(scratch, line):
     words = (line if "{}" in line else f"{line} {{}}").split()
-    said = "The question is about no task." if line.startswith("ask") else "Which task?"
+    said = "No task was named for the question." if line.startswith("ask") else "Which task?"
     refused(scratch, ["" if word == "{}" else word for word in words], 2, said)
 
 
 ADD = {
     "an empty title": ([""], "The title is empty."),
     "a title of blanks": (["  \n "], "The title is empty."),
-    "a title of 300 characters": (["x" * 300], "The title has 300 characters; at most 200"),
+    "a title of 300 characters": (["x" * 300], "The title has 300 characters; the limit is 200"),
     "a title that is not UTF-8": ([b"caf\xe9"], "The title is not valid text."),
     "a prompt that is not UTF-8": (["x", "-p", b"caf\xe9"], "The prompt is not valid text."),
-    "two prompts": (["x", "-p", "a", "-d", "b"], "--prompt and --description say the same thing."),
+    "two prompts": (
+        ["x", "-p", "a", "-d", "b"],
+        "--prompt and --description cannot be used together.",
+    ),
     "three prompts": (
         ["x", "-p", "a", "-d", "b", "--prompt-file", "-"],
-        "--prompt and --prompt-file and --description say the same thing.",
+        "--prompt and --prompt-file and --description cannot be used together.",
     ),
     "a prompt file that is not there": (
         ["x", "--prompt-file", "nowhere"],
@@ -92,7 +95,7 @@ ADD = {
     "a prompt file that is a directory": (["x", "--prompt-file", "."], "Is a directory."),
     "a prompt file with NUL": (["x", "--prompt-file", "../nul"], "The prompt is not valid text."),
     "a prompt file that is not UTF-8": (["x", "--prompt-file", "../latin"], "is not UTF-8 text."),
-    "a prompt file that is too long": (["x", "--prompt-file", "../long"], "at most 1000000"),
+    "a prompt file that is too long": (["x", "--prompt-file", "../long"], "the limit is 1000000"),
     "a priority beyond the last": (["x", "--priority", "5"], "Priority 5 is not between 0"),
     "a priority before the first": (["x", "--priority", "-1"], "Priority -1 is not between 0"),
     "a priority that is a word": (["x", "--priority", "high"], "'high' is not a valid integer."),
@@ -132,12 +135,12 @@ CALLS = {
     "tasks t-1": (2, "'t-1' is a task, not a team."),
     "ready --limit 0": (2, "0 is not in the range"),
     "questions --limit 0": (2, "0 is not in the range"),
-    f"cancel {DONE}": (1, "t-3 is done already."),
-    f"cancel {CANCELLED}": (1, "t-4 is cancelled already."),
+    f"cancel {DONE}": (1, "t-3 is already done."),
+    f"cancel {CANCELLED}": (1, "t-4 is already cancelled."),
     f"retry {OPEN}": (1, "t-1 is open, so it needs no retry."),
     f"retry {RUNNING}": (1, "t-2 is running, so it needs no retry."),
     f"close {RUNNING}": (1, "t-2 is running."),
-    f"close {DONE}": (1, "t-3 is done already."),
+    f"close {DONE}": (1, "t-3 is already done."),
     f"pause {DONE}": (1, "t-3 is done, so it can be neither paused nor resumed."),
     f"resume {CANCELLED}": (1, "t-4 is cancelled, so it can be neither paused nor resumed."),
     f"dep add {OPEN} {OPEN}": (2, "t-1 cannot wait for itself."),
@@ -157,9 +160,9 @@ CALLS = {
     f"answer {ASKING}": (2, "the argument TEXT is missing."),
     "answer m-99 yes": (2, "There is no question 'm-99'."),
     "answer m-3 yes": (1, "m-3 is not a question."),
-    "ask Why?": (2, "The question is about no task."),
+    "ask Why?": (2, "No task was named for the question."),
     f"ask Why? --task {DONE}": (1, "t-3 is done: there is nothing to ask about."),
-    f"ask Why? --task {OPEN} --park": (2, "Only a run can park, on its own task."),
+    f"ask Why? --task {OPEN} --park": (2, "--park works only inside a run, for its own task."),
     f"ask Why? --task {OPEN} --timeout -1": (2, "-1.0 is not in the range x>=0."),
     f"ask Why? --task {OPEN} --timeout soon": (2, "'soon' is not a valid float range."),
     "ask": (2, "the argument QUESTION is missing."),
@@ -234,7 +237,7 @@ def test_a_second_answer(tmp_path):
     scratch = Scratch(tmp_path)
     question = scratch.ask(scratch.add())
     scratch("answer", question, "Left.")
-    refused(scratch, ["answer", question, "Right."], 1, "m-1 has been answered already.")
+    refused(scratch, ["answer", question, "Right."], 1, "m-1 already has an answer.")
     refused(scratch, ["answer", "t-1", "Right."], 1, "t-1 has no open question any more.")
 
 
@@ -314,7 +317,9 @@ def test_a_run_that_is_over_is_refused(tmp_path):
     said = dict(w.split("=", 1) for w in json.loads(line)["text"].splitlines() if "=" in w)
     inside = {key: said[key] for key in ("FLEET_RUN_ID", "FLEET_RUN_TOKEN")}
     for words in (["tasks"], ["comment", task, "x"], ["ask", "Why?", "--timeout", "0"]):
-        refused(scratch, words, 1, f"{task}.1 is over, so it may not act any more.", env=inside)
+        refused(
+            scratch, words, 1, f"{task}.1 has ended, so its token no longer counts.", env=inside
+        )
 
 
 def test_a_directory_that_is_gone(tmp_path):
@@ -326,4 +331,4 @@ def test_a_directory_that_is_gone(tmp_path):
         ["sh", "-c", script], env=scratch.env, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("fleet: The directory you are in is gone.\n  ")
+    assert done.stderr.startswith("fleet: The current directory no longer exists.\n  ")

@@ -164,7 +164,7 @@ def test_what_somebody_has_is_not_started_until_they_let_go(scratch):
     scratch.work()
     assert scratch.status(task) == "assigned"
     assert scratch("bd", "update", task, "--status", "open", "--assignee", "") == (
-        f"{task} is nobody's, so it may start.\n"
+        f"{task} is unassigned, so it may start.\n"
     )
     scratch.work()
     assert scratch.status(task) == "done"

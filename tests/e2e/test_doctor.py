@@ -158,7 +158,7 @@ def test_files(patient):
         (home / "gateway.key").chmod(0o600)
         path.chmod(0o755)
         found = patient.bad("files")
-        assert found["said"] == f"Others may read {path}."
+        assert found["said"] == f"Other users may read {path}."
         patient.shell(found["fix"])
     patient.whole("files")
 

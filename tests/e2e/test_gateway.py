@@ -64,7 +64,7 @@ def test_a_fleet_that_has_changed_meanwhile_is_noticed_and_start_tells_it(machin
     assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
     machines.write(FLEET.replace("context: 32768", "context: 32768\n    max_parallel: 2"))
     done = machines.scratch.type("gateway", "status")
-    assert "told of another fleet.yaml than this one: fleet gateway start" in done.stderr
+    assert "run with another fleet.yaml than this one: fleet gateway start" in done.stderr
     machines.scratch("gateway", "start")
     assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
 
@@ -89,7 +89,7 @@ def test_a_taken_port_is_refused_and_its_fix_works(machines, beside):
     with socket.create_server(("127.0.0.1", machines.port + beside)):
         said = machines.scratch.fails("gateway", "start", status=1)
         assert f"Port {machines.port + beside}" in said
-        assert "is taken by another program" in said
+        assert "is in use by another program" in said
         assert not any(each["running"] for each in machines.services().values())
         fix = said[said.index("fleet config set") :].strip()
         machines.scratch(*typed(fix))
@@ -136,7 +136,9 @@ def test_status_says_what_runs_for_people_and_programs(machines):
 
 
 def test_logs_shows_what_it_printed(machines):
-    assert "It has not been started yet." in machines.scratch.fails("gateway", "logs", status=2)
+    assert "The gateway has not been started yet." in machines.scratch.fails(
+        "gateway", "logs", status=2
+    )
     machines.scratch("gateway", "start")
     machines.ask()
     said = machines.scratch("gateway", "logs").splitlines()
@@ -145,7 +147,7 @@ def test_logs_shows_what_it_printed(machines):
 
 @pytest.mark.parametrize(
     ("version", "said"),
-    [("1.82.7", "published by thieves"), ("1.103.9", "too old")],
+    [("1.82.7", "a compromised release"), ("1.103.9", "too old")],
 )
 def test_a_release_that_must_not_run_is_refused(machines, version, said):
     machines.litellm(version)
@@ -170,7 +172,7 @@ def test_one_that_does_not_come_up_is_told_with_its_last_words(machines):
     package = machines.root / "own" / "packages" / "litellm" / "__init__.py"
     package.write_text("def run_server():\n    raise SystemExit('no such table')\n")
     said = machines.scratch.fails("gateway", "start", status=3)
-    assert "The gateway did not come up: no such table" in said
+    assert "The gateway did not start: no such table" in said
     assert not any(each["running"] for each in machines.services().values())
     assert "fleet gateway logs" in said
 

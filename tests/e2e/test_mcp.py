@@ -261,7 +261,7 @@ def test_where_no_server_runs_the_tools_work_on_the_store(tmp_path):
 
 def test_a_server_that_is_named_and_not_there_is_said(tmp_path):
     pipes = Pipes(Nobody(tmp_path), FLEET_URL="http://127.0.0.1:9", FLEET_TOKEN="x")
-    assert "No server of ours answers" in pipes.ask("initialize", HELLO)["error"]["message"]
+    assert "No Fleet server answers" in pipes.ask("initialize", HELLO)["error"]["message"]
     pipes.end()
 
 

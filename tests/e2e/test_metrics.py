@@ -112,4 +112,4 @@ def test_where_no_server_runs_they_say_how_to_start_one(tmp_path):
     for command in ("health", "metrics"):
         assert "fleet serve --background" in scratch.fails(command, status=3)
     away = {"FLEET_URL": "http://127.0.0.1:9"}
-    assert "No server of ours answers" in scratch.fails("health", status=3, env=away)
+    assert "No Fleet server answers" in scratch.fails("health", status=3, env=away)

@@ -188,7 +188,7 @@ def test_a_server_of_somebody_else_is_given_no_token_of_ours(served, tmp_path):
         thread = threading.Thread(target=theirs.handle_request)
         thread.start()
         url = f"http://127.0.0.1:{theirs.server_address[1]}"
-        assert "No server of ours" in scratch.fails("tasks", status=3, env={"FLEET_URL": url})
+        assert "No Fleet server" in scratch.fails("tasks", status=3, env={"FLEET_URL": url})
         thread.join()
     assert seen == [None]
     other.close()

@@ -18,7 +18,7 @@ def test_reopen_lifts_whatever_holds_the_task(scratch):
     scratch("pause", task)
     assert scratch("reopen", task) == f"{task} may start.\n"
     scratch("bd", "update", task, "--assignee", "bob")
-    assert scratch("reopen", task) == f"{task} is nobody's, so it may start.\n"
+    assert scratch("reopen", task) == f"{task} is unassigned, so it may start.\n"
     scratch("close", task)
     assert scratch("reopen", task) == f"{task} is open again.\n"
     assert scratch.status(task) == "ready"

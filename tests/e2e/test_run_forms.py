@@ -73,8 +73,8 @@ def test_a_detached_supervisor_has_nothing_of_the_terminal_it_was_started_in(scr
 
 def test_starting_again_is_fine_and_says_which_one_runs(scratch):
     pid = start(scratch)
-    assert scratch("run", "start") == f"A supervisor runs here already (pid {pid}).\n"
-    assert scratch("run", "--detach") == f"A supervisor runs here already (pid {pid}).\n"
+    assert scratch("run", "start") == f"A supervisor is already running here (pid {pid}).\n"
+    assert scratch("run", "--detach") == f"A supervisor is already running here (pid {pid}).\n"
     assert scratch.data("run", "--detach")["pid"] == pid
     assert "--detach --json" in scratch.fails("run", "--json", status=2)
     assert f"(pid {pid})" in scratch.fails("run", status=1)

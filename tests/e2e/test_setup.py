@@ -90,7 +90,7 @@ def test_init_refuses_an_output_that_is_there_unless_forced(fleet):
     target = fleet.project / "other.yaml"
     target.write_text("team: red\n")
     refused = fleet("init", "--output", "other.yaml", status=1)
-    assert refused.stderr == "fleet: other.yaml is there already.\n  --force replaces it.\n"
+    assert refused.stderr == "fleet: other.yaml already exists.\n  --force replaces it.\n"
     assert target.read_text() == "team: red\n"
     fleet("init", "--output", "other.yaml", "--force")
     assert (fleet.project / "other.yaml.bak").read_text() == "team: red\n"
@@ -354,4 +354,4 @@ def test_a_directory_that_is_gone_is_said_so(fleet):
         ["sh", "-c", shell], cwd=gone, env=fleet.env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "The directory you are in is gone." in done.stderr
+    assert "The current directory no longer exists." in done.stderr

@@ -64,7 +64,7 @@ def test_mail_memory_checkpoints_and_claims(scratch):
 
 def test_who_was_seen_and_who_may_come(scratch):
     assert "coordinator" in scratch("teams")
-    assert "Nobody has been seen." in scratch("teams", "red")
+    assert "No members have been seen yet." in scratch("teams", "red")
     assert scratch.type("mail", "broadcast", "Hear!").returncode == 1
     token = data(scratch, "token", "create", "bob", "--role", "worker", "--team", "red")
     assert token["token"].count(".") == 2

@@ -110,7 +110,7 @@ def test_it_is_asked_for_by_agent_node_and_time(scratch):
     assert sessions("--since", "2h", "--agent", "planner", "--node", "laptop") == ["new"]
     assert sessions("-n", "1") == ["new"]
     assert scratch("trace", "--agent", "nobody") == "No such request.\n"
-    assert "'soon' is no moment." in scratch.fails("trace", "--since", "soon", status=2)
+    assert "'soon' is not a time." in scratch.fails("trace", "--since", "soon", status=2)
 
 
 def test_those_that_were_rotated_away_are_there_too_and_torn_lines_are_passed_over(scratch):
@@ -234,4 +234,4 @@ def test_a_log_is_followed_through_rotation_and_truncation(scratch):
 def test_a_log_that_is_not_there_or_is_filtered_is_refused(scratch):
     assert "There is no file" in scratch.fails("trace", "--log-file", "litellm.log", status=2)
     said = scratch.fails("trace", "--log-file", "x.log", "--agent", "planner", status=2)
-    assert "A log has no traces in it." in said
+    assert "--log-file cannot be combined with --agent, --node, --since or --explain." in said

@@ -372,7 +372,7 @@ def test_a_second_supervisor_is_refused_and_names_the_first(scratch):
     with scratch.supervisor() as first:
         until((scratch.home / "supervisor.lock").exists, "the first")
         said = scratch.fails("run", status=1)
-    assert said.startswith(f"fleet: A supervisor runs here already (pid {first.pid}).\n")
+    assert said.startswith(f"fleet: A supervisor is already running here (pid {first.pid}).\n")
 
 
 def test_dependent_work_starts_from_what_it_waited_for(scratch):

@@ -35,9 +35,7 @@ def test_whoever_asks_waits_and_hears_the_answer(scratch):
 def test_one_who_does_not_want_to_wait_longer_is_told_how_to_go_on(scratch):
     task = scratch.add()
     said = scratch.fails("ask", "Which way?", "--task", task, "--timeout", "0.2", status=3)
-    assert said.endswith(
-        "fleet: Nobody has answered m-1 yet.\n  It stays open: fleet answer m-1 TEXT\n"
-    )
+    assert said.endswith("fleet: m-1 has no answer yet.\n  It stays open: fleet answer m-1 TEXT\n")
     shown = scratch("questions")
     assert re.search(r"m-1 +t-1 +(now|\ds ago) +Which way\? +-", shown)
 
@@ -80,7 +78,7 @@ def test_of_two_who_answer_at_once_one_is_heard(scratch):
     going = [scratch.start("answer", question, f"answer {n}") for n in range(4)]
     said = [process.communicate(timeout=LIMIT) for process in going]
     assert sorted(p.returncode for p in going) == [0, 1, 1, 1], said
-    assert sum("has been answered already" in err for _, err in said) == 3
+    assert sum("already has an answer" in err for _, err in said) == 3
 
 
 def test_a_run_parks_on_its_question_and_goes_on_with_the_answer(scratch):

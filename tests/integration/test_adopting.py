@@ -83,7 +83,7 @@ def test_a_second_supervisor_is_refused_and_names_the_first(supervised):
     supervised.heard(task, "begun")
     second = supervised.type("run")
     assert second.returncode == 1
-    assert f"A supervisor runs here already (pid {first.pid})." in second.stderr
+    assert f"A supervisor is already running here (pid {first.pid})." in second.stderr
     assert (
         supervised.type(
             "run", FLEET_HOME=str(supervised.place / "other"), FLEET_CODER="nope"

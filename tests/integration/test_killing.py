@@ -45,7 +45,7 @@ def test_one_that_does_not_end_in_time_is_named_and_stays(supervised, started, m
     until(lambda: "deaf" in supervised.transcript(agents["deaf"].task))
     monkeypatch.setattr(fleet.client, "PATIENCE", 1.5)
     ended = end(supervised, *agents.values())
-    assert "has been told to end, but has not yet" in ended["deaf"].error
+    assert "was asked to stop, but has not ended yet" in ended["deaf"].error
     assert {b: k.removed for b, k in ended.items()} == {"a": True, "deaf": False, "c": True}
     assert {b: Path(a.path).exists() for b, a in agents.items()} == {
         "a": False,

@@ -109,7 +109,7 @@ def test_bytes_that_are_no_text_end_a_socket_and_nothing_else(server, root, ws):
 
 def test_who_says_nothing_is_not_waited_for(strict):
     socket = Ws(strict.port)
-    assert "Nobody said who it is" in socket.next()["message"]
+    assert "The socket did not authenticate in time" in socket.next()["message"]
     assert socket.next() is None
     assert socket.closed == 1008
     socket.close()

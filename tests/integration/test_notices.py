@@ -268,7 +268,7 @@ def test_a_webhook_that_hangs_holds_up_no_task_and_is_reported_once(supervised, 
     until(lambda: len(hook.asked) == 5, why=supervised.said)
     time.sleep(0.3)
     assert supervised.said().count("webhook: ") == 1
-    assert f"webhook: {first} could not be told: 127.0.0.1: answered 500" in supervised.said()
+    assert f"webhook: {first} could not be notified: 127.0.0.1: answered 500" in supervised.said()
     last = supervised.add("say 4")
     until(lambda: titles(hook) == [f"{last} is done"], why=supervised.said)
 

@@ -42,7 +42,7 @@ def test_a_machine_without_power_is_given_up_after_the_connect_timeout(loopback)
     it.open(connect=0.3)
     assert it.chat().headers["x-fleet-node"] == "b"
     it.until(lambda s: s["nodes"]["a"]["breaker"] == "open")
-    assert "nobody answers" in it.status["nodes"]["a"]["why"]
+    assert "nothing answers" in it.status["nodes"]["a"]["why"]
 
 
 WIRES = [

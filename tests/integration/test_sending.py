@@ -31,7 +31,7 @@ def test_words_enter_the_conversation_that_is_going(supervised):
 def test_words_to_a_task_that_does_not_run_are_queued_and_start_its_next_run(supervised):
     task = supervised.add("say {answer}")
     sent = supervised.type("send", task, "Be quick.")
-    assert sent.stdout == f"Queued (m-1): {task} does not run now; its next run is told.\n"
+    assert sent.stdout == f"Queued (m-1): {task} is not running; its next run gets the message.\n"
     supervised.start()
     supervised.wait(task)
     assert status(supervised, "m-1") == "delivered"
@@ -42,7 +42,7 @@ def test_words_that_the_run_did_not_hear_are_heard_by_the_next(supervised):
     supervised.start()
     supervised.running(task)
     sent = supervised.type("send", task, "One more thing.", "--wait", "0")
-    assert sent.stdout.startswith("Queued (m-1): t-1 has not heard it yet")
+    assert sent.stdout.startswith("Queued (m-1): t-1 has not read the message yet")
     supervised.wait(task)
     assert supervised.endings(task) == ["succeeded", "succeeded"]
     assert status(supervised, "m-1") == "delivered"
@@ -67,7 +67,7 @@ def test_words_to_a_task_that_has_ended_are_refused(supervised):
     supervised.wait(task)
     refused = supervised.type("send", task, "Hello?")
     assert refused.returncode == 1
-    assert "t-1 is done: nobody is there to hear it." in refused.stderr
+    assert "t-1 is done: no run will read the message." in refused.stderr
     assert "fleet retry t-1" in refused.stderr
 
 

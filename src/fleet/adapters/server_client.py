@@ -107,7 +107,7 @@ class Remote:
 
     def _no_server(self, why: str) -> Unavailable:
         return Unavailable(
-            f"No server of ours answers at {self.url}: {why}.",
+            f"No Fleet server answers at {self.url}: {why}.",
             fix="Is FLEET_URL right? `fleet serve --background` starts a server here.",
             code="no_server",
         )

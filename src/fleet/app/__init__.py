@@ -242,7 +242,7 @@ class App:
             return person(self.env, team)
         if not self.home.is_token(run, self.env.get("FLEET_RUN_TOKEN", "")):
             raise Forbidden(
-                f"FLEET_RUN_ID is {run}, but its token is not.",
+                f"FLEET_RUN_TOKEN is not the token of {run}, the run in FLEET_RUN_ID.",
                 fix="Unset FLEET_RUN_ID, or run this inside the agent's own shell.",
                 code="bad_token",
             )

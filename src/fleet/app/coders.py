@@ -35,8 +35,8 @@ def make_coder(name: str, fleet: Fleet | None = None) -> Coder:
 
     known = fleet.coder_names() if fleet is not None else list(CODERS)
     raise Refused(
-        f"'{name}' is not a coder that can be run.",
-        fix=nearest(name, known) or f"There are: {', '.join(known)}.",
+        f"'{name}' is not a coder that fleet knows.",
+        fix=nearest(name, known) or f"Choose one of: {', '.join(known)}.",
     )
 
 

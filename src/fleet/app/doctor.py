@@ -170,12 +170,12 @@ class Checkup:
     def _gateway(self) -> Iterator[Finding]:
         answers = self._services.look()
         if self._services.stale():
-            said = "The gateway and the relay were told of another fleet.yaml than this one."
+            said = "The gateway and the relay run with another fleet.yaml than this one."
             yield Finding("gateway", BAD, said, "fleet gateway start")
         elif all(each.record and each.answers for each in answers):
             yield Finding("gateway", OK, f"It answers at {self._services.url()}.")
         elif not any(each.record for each in answers):
-            yield Finding("gateway", SKIPPED, "It does not run.", "fleet up")
+            yield Finding("gateway", SKIPPED, "The gateway is not running.", "fleet up")
         else:
             down = [each.name for each in answers if not (each.record and each.answers)]
             said = f"Not answering: {' and '.join(down)}, though the other runs."

@@ -28,7 +28,7 @@ def remote_of(app: App, url: str = "") -> Remote:
     at = url or named_url(app.env) or _running(app)
     if not at:
         raise Unavailable(
-            "No server runs here.", fix="`fleet serve --background` starts one.", code="no_server"
+            "The server is not running.", fix="Start it: fleet serve --background", code="no_server"
         )
     return Remote(at, app.env.get("FLEET_TOKEN") or _own_token(app, at))
 
@@ -43,7 +43,7 @@ def _own_token(app: App, url: str) -> str:
         if host in LOOPBACK:
             return ""  # it may say itself whether it wants one
         raise Forbidden(
-            f"{url} needs to know who you are.",
+            f"{url} requires a token.",
             fix="Set FLEET_TOKEN; `fleet token create NAME` makes one, where the server runs.",
             code="no_token",
         )

@@ -113,7 +113,7 @@ def _take(lock: IO[str], home: Path) -> None:
         there = serving_at(home)
         where = f" at {there} (pid {serving_pid(home)})" if there else ""
         raise Refused(
-            f"A server of this home runs already{where}.",
+            f"A server of this home is already running{where}.",
             fix="Use that one, or stop it first; another FLEET_HOME can have its own.",
             code="serving",
         ) from None

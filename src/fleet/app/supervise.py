@@ -109,7 +109,7 @@ class SupervisorThread:
                     return
             if other := app.daemon.running():
                 self._report.line(
-                    f"A supervisor runs here already (pid {other.pid}): this server only serves."
+                    f"A supervisor is already running here (pid {other.pid}): this server only serves."
                 )
                 return
             self._over.wait(RETRY_LOCK)
@@ -202,8 +202,8 @@ def _lock_home(app: App) -> Iterator[None]:
             break
         time.sleep(0.01)
     raise Refused(
-        f"A supervisor runs here already (pid {app.home.supervisor_pid()}).",
-        fix="It takes new tasks by itself; `fleet tasks --watch` shows them.",
+        f"A supervisor is already running here (pid {app.home.supervisor_pid()}).",
+        fix="It picks up new tasks by itself; `fleet tasks --watch` shows them.",
         code="already_running",
     )
 
@@ -242,7 +242,9 @@ class Stop:
         if self._homeless:
             from fleet.domain.errors import Unavailable
 
-            raise Unavailable(f"{self._lock.parent} is gone, or another one is in its place.")
+            raise Unavailable(
+                f"{self._lock.parent} was removed or replaced while the supervisor was running."
+            )
 
 
 def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
@@ -302,7 +304,7 @@ class Record:
         self._now = self._now._replace(supervising=True)
         self.step()
         self._report.line(
-            f"Supervising {home.path} as {home.host_id()}. Ctrl-C stops; agents go on."
+            f"Supervising {home.path} as {home.host_id()}. Ctrl-C stops it; agents keep running."
         )
 
     def step(self) -> None:

@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ready": ("fleet.cli.tasks.tasks:ready", "List the tasks that could start now."),
     "cancel": ("fleet.cli.tasks.tasks:cancel", "Cancel a task."),
     "retry": ("fleet.cli.tasks.tasks:retry", "Open a task again that failed or was cancelled."),
-    "reopen": ("fleet.cli.tasks.tasks:reopen", "Let a task go on, with the answer in its Q&A.md."),
+    "reopen": ("fleet.cli.tasks.tasks:reopen", "Continue a task with the answer in its Q&A.md."),
     "close": ("fleet.cli.tasks.tasks:close", "Settle a task by hand."),
     "pause": ("fleet.cli.tasks.tasks:pause", "Keep a task from starting."),
     "resume": ("fleet.cli.tasks.tasks:resume", "Let a paused or postponed task start."),

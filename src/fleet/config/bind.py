@@ -170,7 +170,9 @@ class _Binder(Declared):
             listed = near or (f"Models: {', '.join(known)}." if known else "Declare it there.")
             self.wrong(("agents", name, "model"), f"'{asked}' is not under `models`.", listed)
         elif near:
-            message = f"'{asked}' is not under `models`, so the coder is told it as it is. {near}"
+            message = (
+                f"'{asked}' is not under `models`, so it is passed to the coder unchanged. {near}"
+            )
             place = self.place("agents", name, "model")
             self.problems.warn(place, f"agents.{name}.model", message)
 

@@ -91,7 +91,7 @@ def read(source: Source) -> Import:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadConfig(
             f"{source.file}: is not valid TOML: {error}.",
-            fix="Put it right or delete it, then import again.",
+            fix="Correct or delete it, then import again.",
         ) from None
     values: dict[str, Any] = {}
     left: list[str] = []

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Usage
 
 DOLLAR = 1_000_000  # a budget counts its millionths
-GO_ON, GIVE_UP = OPTIONS = ("Go on with as much again", "Cancel the task")
+GO_ON, GIVE_UP = OPTIONS = ("Continue with the same budget again", "Cancel the task")
 
 
 def granted(own: Budget, default: Budget, grants: int) -> Budget:

@@ -73,7 +73,7 @@ def answer(
     if question.kind is not MessageKind.QUESTION:
         raise Refused(f"{question.id} is not a question.")
     if question.state is not MessageState.OPEN:
-        raise Refused(f"{question.id} has been answered already.", code="answered")
+        raise Refused(f"{question.id} already has an answer.", code="answered")
     closed = replace(question, state=MessageState.CLOSED, closed_at=at)
     reply = Message(
         id=new_id,

@@ -206,9 +206,9 @@ class Slots:
 
 
 def end(run: Run, outcome: Outcome, *, at: int) -> Run:
-    """The run after its end. Raise `Refused` when it has ended already."""
+    """The run after its end. Raise `Refused` when it has already ended."""
     if run.state is RunState.ENDED:
-        raise Refused(f"{run.id} has ended already.", code="ended")
+        raise Refused(f"{run.id} has already ended.", code="ended")
     return replace(run, state=RunState.ENDED, outcome=outcome, ended_at=at, wanted=Wanted.NOTHING)
 
 

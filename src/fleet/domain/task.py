@@ -276,7 +276,10 @@ def is_ended_swarm(task: Task) -> bool:
 def reopen(task: Task) -> Task:
     """The ended task, open again with all of its attempts."""
     if task.join is not None:
-        raise Refused(f"{task.id} is made of other tasks.", fix="Retry those that failed.")
+        raise Refused(
+            f"{task.id} has child tasks and no run of its own.",
+            fix="Retry the children that failed.",
+        )
     if task.state not in ENDED and task.state is not TaskState.REVIEW:
         raise Refused(f"{task.id} is {task.state}, so it needs no retry.", code="not_ended")
     tally = replace(task.tally, failures=0, losses=0, fulls=0, not_before=0, why="", ended_at=0)
@@ -286,11 +289,13 @@ def reopen(task: Task) -> Task:
 def close(task: Task, why: str, *, now: int) -> Task:
     """The task as done, because a person or an agent says so."""
     if task.join is not None:
-        raise Refused(f"{task.id} is made of other tasks.", fix="Close those.")
+        raise Refused(
+            f"{task.id} has child tasks and no run of its own.", fix="Close its children."
+        )
     if task.state is TaskState.RUNNING:
         raise Refused(f"{task.id} is running.", fix=f"Stop it first: fleet cancel {task.id}")
     if task.state is TaskState.DONE:
-        raise Refused(f"{task.id} is done already.", code="ended")
+        raise Refused(f"{task.id} is already done.", code="ended")
     return _ended(task, TaskState.DONE, task.tally, why, now)
 
 
@@ -298,7 +303,7 @@ def cancel(task: Task, why: str, *, now: int) -> Task:
     if task.state is TaskState.RUNNING:
         raise Refused(f"{task.id} is running: its run must be stopped first.")
     if task.state in ENDED:
-        raise Refused(f"{task.id} is {task.state} already.", code="ended")
+        raise Refused(f"{task.id} is already {task.state}.", code="ended")
     return _ended(task, TaskState.CANCELLED, task.tally, why, now)
 
 

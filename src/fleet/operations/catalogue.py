@@ -58,11 +58,16 @@ class Request(Generic[Reply]):
 
 
 def _no_key(_claims: dict[str, Any]) -> str:
-    raise Unavailable("There is no key here to sign with.", fix="Ask where the server is.")
+    raise Unavailable(
+        "There is no signing key on this machine.", fix="Run this on the server's machine."
+    )
 
 
 def _no_git() -> Worktrees:
-    raise Unavailable("There is no git here.", fix="Ask where the task runs.")
+    raise Unavailable(
+        "The task's git repository is not on this machine.",
+        fix="Run this on the machine where the task runs.",
+    )
 
 
 def _as_asked(task: Task) -> Spec:
@@ -181,8 +186,8 @@ def _current(context: Context) -> Run:
     run = context.store.run(run_id)
     if not is_current(context.store, run_id):
         raise Forbidden(
-            f"{run_id} is over, so it may not act any more.",
-            fix="A person may: unset FLEET_RUN_ID and FLEET_RUN_TOKEN.",
+            f"{run_id} has ended, so its token no longer counts.",
+            fix="To act as yourself, unset FLEET_RUN_ID and FLEET_RUN_TOKEN.",
             code="stale_run",
         )
     return run

@@ -79,8 +79,8 @@ def _must_be_own(context: Context, task: Task) -> None:
     mine = task.id == actor.task or (task.spec.assignee == actor.name and not actor.run)
     if actor.role is Role.WORKER and not mine:
         raise Forbidden(
-            f"{task.id} is not {actor.name}'s, so its worktree is not.",
-            fix="Ask a team-lead, or whoever works on it.",
+            f"{task.id} is not assigned to {actor.name}, who may not use its worktree.",
+            fix="Ask a team-lead, or the member who works on it.",
             code="not_yours",
         )
 

@@ -42,8 +42,8 @@ class Serving:
     ) -> None:
         if host not in LOOPBACK and len(os.environ.get("JWT_SECRET", "")) < SECRET:
             raise Refused(
-                f"On {host} other machines could reach it, and no secret is configured.",
-                fix=f"Set JWT_SECRET to a secret of at least {SECRET} signs, or leave --host out.",
+                f"On {host} other machines could reach the server, and no secret is configured.",
+                fix=f"Set JWT_SECRET to a secret of at least {SECRET} characters, or leave --host out.",
             )
         app.home.ensure()
         self._home, self._host, self._ping = app.home.path, host, ping
@@ -117,7 +117,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise Refused(
-            f"Port {port} on {host} cannot be had: {error.strerror}.",
+            f"Cannot listen on port {port} of {host}: {error.strerror}.",
             fix="Choose another with --port.",
         ) from None
     listening.listen(2048)

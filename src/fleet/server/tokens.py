@@ -71,7 +71,9 @@ class Tokens:
             raise Forbidden("The token has been revoked.", fix=FIX, code="revoked_token")
         if grant.actor.run and self._is_over(grant.actor.run):
             raise Forbidden(
-                f"{grant.actor.run} is over, and its token with it.", fix=FIX, code="stale_run"
+                f"{grant.actor.run} has ended, so its token no longer counts.",
+                fix=FIX,
+                code="stale_run",
             )
         return grant
 
@@ -91,4 +93,6 @@ class Tokens:
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError):
-            raise Forbidden("It is no token of this server.", fix=FIX, code="bad_token") from None
+            raise Forbidden(
+                "The token was not issued by this server.", fix=FIX, code="bad_token"
+            ) from None

@@ -68,7 +68,7 @@ class Writer:
     def do(self, context: Context, request: Request[Any], key: str = "") -> asyncio.Future[Any]:
         """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
         if self._ended:
-            raise Unavailable("The server is about to end.", fix="try again when it is back")
+            raise Unavailable("The server is shutting down.", fix="Try again when it is back.")
         loop = asyncio.get_running_loop()
         job = Job(context, request, loop.create_future(), key)
         self._gathered.append(job)

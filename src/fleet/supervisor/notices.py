@@ -227,4 +227,4 @@ class Voice:
                 return
         if self._broken.get(notifier.name) != why:
             self._broken[notifier.name] = why
-            self.failures.append(f"{notifier.name}: {body['task']} could not be told: {why}")
+            self.failures.append(f"{notifier.name}: {body['task']} could not be notified: {why}")

@@ -257,7 +257,7 @@ class Supervisor:
         world = self._parts.world(task.project)
         if "run.gate" in world.withheld and not task.spec.gate:
             raise Refused(  # without it the task would be done unchecked
-                "Its project's gate does not count until somebody trusts it.",
+                "The gate of its project is not trusted, so the task could not be checked.",
                 fix=f"In {task.project}: fleet trust",
                 code="untrusted",
             )

@@ -120,13 +120,13 @@ class FakeMachine:
 
     def _started(self, run_id: str) -> FakeProcess:
         if run_id not in self.processes:
-            raise Unavailable(f"{run_id} never started here.")
+            raise Unavailable(f"{run_id} was never started on this machine.")
         return self.processes[run_id]
 
     def _piped(self, run_id: str) -> FakeProcess:
         process = self._started(run_id)
         if process.launch.terminal:
-            raise Unavailable(f"{run_id} is in a terminal, and has no other input.")
+            raise Unavailable(f"{run_id} runs in a terminal, and takes its input there.")
         return process
 
     def end(self, run_id: str) -> bool:

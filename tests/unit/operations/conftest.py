@@ -75,7 +75,7 @@ class FakeTrees:
 
     def propose(self, task, title, body, base):
         if not self._first("propose", task):
-            raise Refused("There is a pull request already.", fix="Look at it.")
+            raise Refused("There is already a pull request.", fix="Look at it.")
         return PushRow(task.id, task.title, "origin", nothing=False, url=f"https://x/{title}")
 
 

@@ -223,7 +223,7 @@ def test_a_notifier_that_fails_is_tried_again_and_reported_once():
         notices.step()
     notices.close(10)
     assert world.ear.tries == 3 + 1 + 1  # one that is broken gets one try
-    assert world.warned == ["ear: t-1 could not be told: nobody there"]
+    assert world.warned == ["ear: t-1 could not be notified: nobody there"]
 
 
 def test_events_without_news_do_not_make_a_restart_read_them_all_again():

@@ -144,7 +144,9 @@ def _read(how: Format, file: Path, text: str) -> Any:
     try:
         return how.read(text)
     except ValueError as error:
-        raise Refused(f"{file} cannot be read: {error}.", fix="Mend it first.") from error
+        raise Refused(
+            f"{file} cannot be read: {error}.", fix="Fix that first, then try again."
+        ) from error
 
 
 def _checked(

@@ -102,14 +102,14 @@ class Environment:
             )
         except subprocess.TimeoutExpired:
             raise Unavailable(
-                f"{argv[0]} was not done within {INSTALL / 60:.0f} minutes.",
-                fix="Look at the network, then run `fleet gateway install` again.",
+                f"{argv[0]} did not finish within {INSTALL / 60:.0f} minutes.",
+                fix="Check the network, then run `fleet gateway install` again.",
             ) from None
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip().splitlines()
             raise Unavailable(
                 "LiteLLM could not be installed: " + " ".join(words[-3:]),
-                fix="Look at the network and pip's index, then run `fleet gateway install` again.",
+                fix="Check the network and pip's index, then run `fleet gateway install` again.",
             )
 
 
@@ -123,7 +123,7 @@ def check_version(version: str, upgrade: str = UPGRADE) -> None:
     """Raise `Refused` for a release that must not run."""
     if version in MALICIOUS:
         raise Refused(
-            f"LiteLLM {version} was published by thieves: it sends away the keys that it finds.",
+            f"LiteLLM {version} is a compromised release: it steals the keys it finds.",
             fix="Remove it, change every key that was on that machine, and install another.",
         )
     if tuple(int(n) for n in re.findall(r"\d+", version)[:2]) < OLDEST:

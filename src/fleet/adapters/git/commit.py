@@ -66,8 +66,8 @@ def commit(
         done = _asked(tree, *identity(tree.root), "commit", "--quiet", f"--message={message}")
         if done.status:
             raise Refused(
-                f"git did not commit: {done.words}",
-                fix=f"A hook may have refused it: look in {tree.root}, mend it, then try again.",
+                f"git commit failed: {done.words}",
+                fix=f"A hook may have refused it: look in {tree.root}, fix it, then try again.",
                 code="not_committed",
             )
         return CommitRow(task, workspace.branch, tree.commit("HEAD"), staged)
@@ -76,14 +76,14 @@ def commit(
 def _tree(workspace: Workspace) -> Tree:
     if not workspace.made:
         raise Refused(
-            f"It works in {workspace.path} itself, not in a worktree of its own.",
+            f"The task works in {workspace.path} itself (--in-place), so it has no worktree.",
             fix="Use git there.",
             code="no_worktree",
         )
     tree = Tree.at(Path(workspace.root)) if workspace.root else None
     if tree is None:
         raise Refused(
-            f"The worktree {workspace.root} is not there any more.",
+            f"The worktree {workspace.root} no longer exists.",
             fix="`fleet kept` lists what was saved of it.",
             code="no_worktree",
         )
@@ -131,10 +131,15 @@ def _asked(tree: Tree, *words: str) -> process.Done:
         done = run_git(tree.root, *QUIET, *words, timeout=timeout)
     if done.status and is_locked(done):
         raise Unavailable(
-            f"Another git works in {tree.root}.", fix="Try again when it is done.", code="locked"
+            f"Another git process is running in {tree.root}.",
+            fix="Try again when it is done.",
+            code="locked",
         )
     if done.status and words[0] == "add":
-        raise Refused(f"git add failed in {tree.root}: {done.words}", fix="Mend that there.")
+        raise Refused(
+            f"git add failed in {tree.root}: {done.words}",
+            fix="Fix that in the worktree, then try again.",
+        )
     return done
 
 

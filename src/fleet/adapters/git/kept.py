@@ -59,7 +59,7 @@ def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | 
     root = Path(workspace.root or workspace.path)
     tree = at or Tree.at(root)
     if tree is None:
-        raise Unavailable(f"{root} is not a working tree of git.", fix="Look into it yourself.")
+        raise Unavailable(f"{root} is not a working tree of git.", fix="Inspect it by hand.")
     taking = Taking(tree, branch=workspace.branch, base=workspace.base, root=str(root))
     taken = taking.take()
     if taken is None:

@@ -58,7 +58,7 @@ def diff(workspace: Workspace, project: str = "", *, stat: bool = False) -> str:
         repo = Repo.of(Path(project or workspace.path))
         if not workspace.branch or not repo.has_branch(workspace.branch):
             raise NotFound(
-                f"Neither the worktree nor the branch {workspace.branch} is there any more.",
+                f"Neither the worktree nor the branch {workspace.branch} exists any more.",
                 fix="`fleet kept` lists what was saved of it.",
             )
         return repo.git(*how, f"{workspace.base}...{workspace.branch}").out
@@ -189,7 +189,7 @@ def _checked_out(repo: Repo, branch: str) -> Tree | None:
             found = Tree.at(Path(known["worktree"]))
             if found is None:
                 raise Refused(
-                    f"{branch} is checked out in {known['worktree']}, which is not there.",
+                    f"{branch} is checked out in {known['worktree']}, which does not exist.",
                     fix="git worktree prune, or bring it back.",
                 )
             return found

@@ -61,7 +61,7 @@ class Making:
                     raise Unavailable(f"{self._root} is being removed.", fix="fleet gc")
                 if self.fresh and self._repo.has_branch(branch):
                     raise Refused(
-                        f"Somebody else has made the branch {branch} meanwhile.",
+                        f"Another process created the branch {branch} in the meantime.",
                         code="branch_taken",
                     )
                 self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -105,7 +105,7 @@ class Making:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             time.sleep(0.01)
-        raise Unavailable(f"Somebody else is making {self._root}.")
+        raise Unavailable(f"Another fleet process is making {self._root}.")
 
     def _check_ours(self) -> None:
         asked = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-common-dir")
@@ -130,7 +130,7 @@ class Making:
     def _clear(self) -> None:
         """Remove what a crash left of an earlier try, and end what may still be at it."""
         if not process.end_marked(self.mark):
-            raise Unavailable(f"An earlier set-up is still at work in {self._root}.")
+            raise Unavailable(f"An earlier set-up is still running in {self._root}.")
         import shutil  # noqa: PLC0415  # start-up time
 
         shutil.rmtree(self._root, ignore_errors=True)

@@ -94,7 +94,7 @@ class Removing:
         """Only what we made, where we make it: two levels below a place of ours, no link, no `..`."""
         root = self._root
         if not self._workspace.made or not self._workspace.root:
-            raise Refused(f"{self._workspace.path} was not made by fleet, so it stays.")
+            raise Refused(f"{self._workspace.path} was not made by fleet, so it was not removed.")
         plain = root.is_absolute() and ".." not in root.parts and root.name not in {"", ".", ".."}
         real = root.parent.resolve() / root.name
         ours = any(
@@ -102,8 +102,8 @@ class Removing:
         )
         if not plain or not ours or root.is_symlink():
             raise Refused(
-                f"{root} is not where fleet makes worktrees, so it stays.",
-                fix="git worktree remove, if you mean it.",
+                f"{root} is outside the directories where fleet makes worktrees, so it was not removed.",
+                fix="To remove it anyway: git worktree remove",
                 code="not_ours",
             )
 
@@ -118,7 +118,7 @@ class Removing:
         except BlockingIOError as error:
             os.close(self._lock)
             raise Unavailable(
-                f"Somebody else is removing {self._root}.", fix="Try again in a moment."
+                f"Another fleet process is removing {self._root}.", fix="Try again in a moment."
             ) from error
 
     def _told(self) -> dict[str, str]:
@@ -146,7 +146,7 @@ class Removing:
         tree = Tree.at(self._root)
         if tree is None or not _is_worktree(tree):
             raise Refused(
-                f"{self._root} is not a worktree that git knows, so it stays.",
+                f"{self._root} is not a worktree that git knows, so it was not removed.",
                 fix="git worktree repair, or look into it and remove it yourself.",
                 code="not_ours",
             )
@@ -189,7 +189,7 @@ class Removing:
             return
         if kept.missing:
             raise Refused(
-                f"{tree.root} holds files that cannot be read, so it stays: "
+                f"{tree.root} contains files that cannot be read, so it was not removed: "
                 f"{', '.join(kept.missing[:5])}. The rest is kept as {kept.id}.",
                 fix="Make them readable, or remove them yourself.",
                 code="unreadable",
@@ -208,7 +208,7 @@ class Removing:
                 if time.monotonic() > until:
                     raise Unavailable(
                         f"{place} cannot be removed: {error.strerror} ({error.filename}).",
-                        fix="End what still writes there, then do it again.",
+                        fix="Stop the process that still writes there, then try again.",
                     ) from error
                 time.sleep(0.05)
 

@@ -40,13 +40,13 @@ def restore(repo: Repo, kept: Kept, *, branch: str = "", into: Path | None = Non
     name = branch or _free(repo, kept)
     repo.check_name(name)
     if repo.has_branch(name):
-        raise Refused(f"There is a branch {name} already.", fix="Name another with --branch.")
+        raise Refused(f"The branch {name} already exists.", fix="Name another with --branch.")
     if into is None:
         commit = _committed(repo, kept)
         repo.git("branch", "--no-track", name, commit)
         return Restored(kept.id, name, commit)
     if os.path.lexists(into) and (not into.is_dir() or any(into.iterdir())):
-        raise Refused(f"{into} is there already.", fix="Name a directory that is not.")
+        raise Refused(f"{into} already exists.", fix="Choose a directory that does not exist yet.")
     with repo.alone():
         tree = _worktree(repo, kept, name, into)
     return Restored(kept.id, name, kept.what.head, str(tree.root))

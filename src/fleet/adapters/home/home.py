@@ -51,7 +51,7 @@ class Home:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except (FileExistsError, NotADirectoryError) as error:
             raise Unavailable(
-                f"{self.path} is not a directory.", fix="Name another home in FLEET_HOME."
+                f"{self.path} is not a directory.", fix="Set FLEET_HOME to another directory."
             ) from error
 
     def host_id(self) -> str:

@@ -114,11 +114,11 @@ class TaskJson:
     def _checked(self, path: str, edits: dict[str, Any]) -> dict[str, Any]:
         for name, value in edits.items():
             if value is not None and (not isinstance(value, str) or _unprintable(value)):
-                raise BadInput(f"{path}: {name} is not a line of text.", fix=UNDO)
+                raise BadInput(f"{path}: {name} must be one line of text.", fix=UNDO)
         wanted = {name: (value or "").strip() for name, value in edits.items()}
         if "cwd" in wanted and not _is_folder(wanted["cwd"]):
             named = wanted["cwd"] or "nothing"
-            raise BadInput(f"{path}: cwd is {named}, which is no absolute directory.", fix=UNDO)
+            raise BadInput(f"{path}: cwd is {named}, which is not an absolute path.", fix=UNDO)
         if wanted.get("coder"):
             try:
                 self._coder(wanted["coder"])

@@ -53,7 +53,7 @@ def _program(name: str, env: Mapping[str, str]) -> Finding:
         return Finding("programs", BAD, f"{path} cannot be run: {error}", fix)
     found = VERSION.search(done.stdout)
     if found is None:
-        return Finding("programs", BAD, f"{path} does not say its version.", fix)
+        return Finding("programs", BAD, f"{path} does not print its version.", fix)
     if is_old(found[0], least):
         return Finding("programs", BAD, f"{name} {found[0]} is too old: {need} needs newer.", fix)
     return Finding("programs", OK, f"{name} {found[0]}")
@@ -64,7 +64,7 @@ def modes(home: Path) -> Iterator[Finding]:
     wrong = [path for path in (home, *(home / name for name in PRIVATE)) if _is_open(path)]
     for path in wrong:
         mode = "700" if path == home else "600"
-        yield Finding("files", BAD, f"Others may read {path}.", f"chmod {mode} {path}")
+        yield Finding("files", BAD, f"Other users may read {path}.", f"chmod {mode} {path}")
     if not wrong:
         yield Finding("files", OK, f"{home} is yours alone.")
 

@@ -66,15 +66,15 @@ def newest(env: Mapping[str, str]) -> str:
     except (URLError, OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
         raise Unavailable(
-            f"The index could not be asked ({_host(url)}: {why}), so nobody knows what is newest.",
-            fix="Try again when it can be reached; FLEET_INDEX names another index.",
+            f"The package index could not be reached ({_host(url)}: {why}), so the newest version is not known.",
+            fix="Try again later, or set FLEET_INDEX to another index.",
             code="index_unreachable",
         ) from error
     found = sorted(_versions(body), key=order)
     if not found:
         raise Unavailable(
             f"The index ({_host(url)}) has no release of {NAME}.",
-            fix="FLEET_INDEX names another index.",
+            fix="Set FLEET_INDEX to another index.",
             code="index_unreachable",
         )
     return found[-1]
@@ -99,8 +99,8 @@ def _by_pip(env: Mapping[str, str]) -> str:
 
 def _unknown(why: str) -> Unavailable:
     return Unavailable(
-        f"Nobody knows what is newest: {why}.",
-        fix="Try again when the index can be reached; FLEET_INDEX names another one.",
+        f"The newest version could not be found out: {why}.",
+        fix="Try again later, or set FLEET_INDEX to another index.",
         code="index_unreachable",
     )
 

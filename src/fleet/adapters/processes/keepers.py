@@ -30,7 +30,7 @@ ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
 BOOT = "import sys; sys.path.insert(0, {root!r}); from fleet import keeper; keeper.main()"
 # What goes wrong with a keeper is for its log; the pane is its coder's.
 BOOT_IN_PANE = "import os; os.dup2(os.open({log!r}, os.O_WRONLY | os.O_APPEND), 2); "
-NO_INPUT = "{} is in a terminal, and has no other input."
+NO_INPUT = "{} runs in a terminal, and takes its input there."
 
 
 class Keepers:
@@ -307,7 +307,7 @@ def _open_alone(path: Path) -> Iterator[int]:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise Unavailable(f"{path.parent.name} never started here.") from error
+        raise Unavailable(f"{path.parent.name} was never started on this machine.") from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield fd

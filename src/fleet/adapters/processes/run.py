@@ -72,7 +72,7 @@ def run(
             )  # fmt: skip
         except FileNotFoundError as error:
             if not cwd.is_dir():
-                raise Unavailable(f"{cwd} is not there.") from error
+                raise Unavailable(f"{cwd} does not exist.") from error
             raise Missing(f"{argv[0]} was not found.", fix=f"Install {argv[0]}.") from error
         try:
             status = _wait(process, timeout)

@@ -171,6 +171,6 @@ def elsewhere(answer: aiohttp.ClientResponse) -> str:
 def why_of(error: BaseException) -> str:
     """In the words of the operating system, if it has any."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "nobody answers at its address"
+        return "nothing answers at its address"
     number = getattr(getattr(error, "os_error", None) or error, "errno", None)
     return os.strerror(number).lower() if number else str(error) or type(error).__name__

@@ -105,8 +105,8 @@ class Postgres:
         if int(found) > LATEST:
             raise BadStore(
                 f"The store at {_without_secret(self._url)} was written by a newer fleet "
-                f"(schema {found}; this one knows {LATEST}). It was left as it is.",
-                fix="Upgrade this fleet.",
+                f"(schema {found}; this one knows {LATEST}). Nothing was changed.",
+                fix="Upgrade fleet on this machine.",
             )
         return int(found)
 

@@ -307,8 +307,8 @@ def _record(kind: type[R], version: int, body: str) -> R:
         return decode(kind, version, body)
     except (ValueError, TypeError) as error:
         raise BadStore(
-            f"The store holds a {TABLES[kind]} that this fleet cannot read ({error}): {body[:80]}",
-            fix="Was it written by a newer fleet? Then upgrade this one.",
+            f"The store holds a {TABLES[kind]} that this version of fleet cannot read ({error}): {body[:80]}",
+            fix="If a newer fleet wrote it, upgrade fleet on this machine.",
         ) from error
 
 

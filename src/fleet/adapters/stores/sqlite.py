@@ -106,14 +106,14 @@ class Sqlite:
     def _check(self, application: int, version: int, tables: int) -> None:
         if application != APPLICATION and (application or tables):
             raise BadStore(
-                f"{self._path} is a database of another program.",
+                f"{self._path} is another program's database.",
                 fix="Choose another file with FLEET_STORE_URL=sqlite:///…",
             )
         if application == APPLICATION and version > LATEST:
             raise BadStore(
                 f"{self._path} was written by a newer fleet "
-                f"(schema {version}; this one knows {LATEST}). It was left as it is.",
-                fix="Upgrade this fleet.",
+                f"(schema {version}; this one knows {LATEST}). Nothing was changed.",
+                fix="Upgrade fleet on this machine.",
             )
 
     def _migrate(self, db: sqlite3.Connection) -> None:
@@ -141,7 +141,7 @@ class Sqlite:
             finally:
                 self._together = False
             if self._spoiled:
-                raise Spoiled("One of those that were written together failed.")
+                raise Spoiled("Another request in the same transaction failed.")
         if self._bell:
             self._bell.ring()
 
@@ -282,7 +282,7 @@ def _patiently(act: Callable[[], T]) -> T:
             if now > until:
                 raise Unavailable(
                     f"The store has been busy for {PATIENCE:.0f} s.",
-                    fix="Is a backup or another program holding it?",
+                    fix="Check whether a backup or another program keeps it locked.",
                 ) from error
         time.sleep((0.5 + os.urandom(1)[0] / 255) * pause)
         pause = min(2 * pause, LONGEST_PAUSE)

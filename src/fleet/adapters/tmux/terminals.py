@@ -182,7 +182,7 @@ class Terminals:
         states = {ScreenState.TYPING} if taken else {ScreenState.TYPING, ScreenState.READY}
         if not _until(lambda: self._fit(run_id).state in states, EDITING):
             raise Refused(
-                f"{run_id} has another editor open than ours.",
+                f"{run_id} has an editor open in its terminal.",
                 fix=f"Leave it: fleet attach {run_id}",
                 code="typing",
             )
@@ -218,7 +218,7 @@ class Terminals:
                 presses += 1
             if passed > (SHOWN if screen.watchers else ERASING):
                 raise Refused(
-                    f"There are words in the prompt box of {run_id} that nobody has sent.",
+                    f"The prompt box of {run_id} contains text that was not sent.",
                     fix=f"Send or erase them: fleet attach {run_id}",
                     code="typing",
                 )
@@ -267,7 +267,7 @@ def _fit_to_type(run_id: str, screen: Screen) -> Screen:
         raise _ended(run_id)
     if screen.state is ScreenState.WANTS:
         raise Refused(
-            f"{run_id} asks for permission, and what is typed would answer it.",
+            f"{run_id} is showing a permission dialog, and typed text would answer it.",
             fix=f"Answer it: fleet attach {run_id}",
             code="wants_permission",
         )
@@ -278,10 +278,10 @@ def _typed(text: str) -> bytes:
     """Raise `BadInput` when it cannot be pasted whole."""
     data = text.encode("utf-8", "surrogateescape")
     if not data.strip():
-        raise BadInput("There is nothing to send.")
+        raise BadInput("The message is empty.")
     if b"\0" in data or END_OF_PASTE in data:
         what = "a NUL" if b"\0" in data else "the sequence that ends a paste"
-        raise BadInput(f"The text holds {what}, which no terminal takes as text.")
+        raise BadInput(f"The text holds {what}, which cannot be typed into a terminal.")
     if len(data) > LIMIT:
         raise BadInput(
             f"The text has {len(data):,} bytes; at most {LIMIT:,} can be sent.",
@@ -321,7 +321,9 @@ def _lock(fd: int, run_id: str) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until:
-                raise Unavailable(f"Somebody else is typing to {run_id}.") from None
+                raise Unavailable(
+                    f"Another process is typing into the terminal of {run_id}."
+                ) from None
             time.sleep(PAUSE)
         else:
             return

@@ -230,7 +230,7 @@ class Tmux:
                 in_memory=True, ends_with_us=True,
             )  # fmt: skip
         except process.Missing:
-            raise Unavailable("There is no tmux here.", fix=INSTALL, code="no_tmux") from None
+            raise Unavailable("tmux is not installed.", fix=INSTALL, code="no_tmux") from None
         except process.TooLate:
             raise Unavailable(
                 f"tmux did not answer within {DEADLINE:.0f} s.",

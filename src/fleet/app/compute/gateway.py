@@ -121,8 +121,8 @@ class Services:
         for port in self.taken():
             what = "the gateway" if port == self.port else "the relay"
             raise Refused(
-                f"Port {port}, where {what} should be, is taken by another program.",
-                fix="End that program, or choose another port: "
+                f"Port {port}, where {what} should be, is in use by another program.",
+                fix="Stop that program, or choose another port: "
                 f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
             )
 
@@ -273,6 +273,6 @@ def _holds(path: Path, text: str) -> bool:
 
 def _not_up(name: str, service: Service) -> Unavailable:
     return Unavailable(
-        f"The {name} did not come up: {' '.join(service.words(6).splitlines())}",
-        fix=f"`fleet gateway logs{' --relay' if name == 'relay' else ''}` shows all it printed.",
+        f"The {name} did not start: {' '.join(service.words(6).splitlines())}",
+        fix=f"`fleet gateway logs{' --relay' if name == 'relay' else ''}` shows its output.",
     )

@@ -33,7 +33,7 @@ class Compute:
         if not found.nodes:
             raise NotFound(
                 "No nodes are declared here.",
-                fix="`fleet init` writes a fleet.yaml with one; `nodes:` is where they go.",
+                fix="Add them under `nodes:` in fleet.yaml; `fleet init` writes one to start from.",
             )
         return found
 

@@ -76,7 +76,7 @@ def task_of(traces: Traces, held: Task | None) -> Task:
         return _told_task(traces, number)
     if held.created_at > traces.at:
         raise Refused(
-            f"{held.id} is another task by now.",
+            f"The id {held.id} belongs to a newer task now.",
             fix=f"What it did is in {traces.root or traces.order.get('cwd')}.",
         )
     return replace(held, state=TaskState.RUNNING, tally=replace(held.tally, runs=number))

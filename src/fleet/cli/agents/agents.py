@@ -35,7 +35,7 @@ wait_option = click.option(
 
 @command(config=True)
 @click.argument("branch")
-@click.option("-p", "--prompt", help="What the agent is told first.")
+@click.option("-p", "--prompt", help="The agent's first prompt.")
 @click.option("--prompt-file", metavar="FILE", help="Read the prompt from here; `-`: stdin.")
 @agent_option
 @base_option
@@ -53,7 +53,7 @@ def create(branch: str, config: Path | None, wait: float, **given: object) -> Re
 @command(config=True)
 @click.argument("count", type=click.IntRange(1, 100))
 @click.argument("prefix", required=False, default="")
-@click.option("-p", "--prompt", required=True, help="What each of them is told.")
+@click.option("-p", "--prompt", required=True, help="The first prompt of each agent.")
 @agent_option
 @base_option
 @quick_option

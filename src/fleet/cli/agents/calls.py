@@ -88,7 +88,7 @@ def check_heard(client: Client, told: Result) -> None:
         return
     if found.task.state == "running":
         raise Unavailable(
-            f"{sent.task} has not begun with it ({sent.id}) yet.",
+            f"{sent.task} has not started on the message ({sent.id}) yet.",
             fix=f"It stays queued. `fleet explain {sent.task}` says what it does now.",
             code="unconfirmed",
         )
@@ -100,7 +100,7 @@ def _check_that_it_starts(found: TaskDetail) -> None:
     if ended and found.task.state != "open":
         raise Refused(
             f"{found.task.id} has exited: its run ended ({found.runs[-1].ending}).",
-            fix=f"`fleet send {found.task.id} …` has its next run told, which a supervisor starts.",
+            fix=f"`fleet send {found.task.id} …` gives it to the next run, which the supervisor starts.",
             code="exited",
         )
 

@@ -56,13 +56,18 @@ def wanted(branch: str, prompt: str, given: Mapping[str, object]) -> Wanted:
         quick=bool(given["quick"]),
     )
     if spec.mode == Mode.NOW and not prompt:
-        raise BadInput("Without a terminal it needs a prompt.", fix="Give --prompt, or a terminal.")
+        raise BadInput(
+            "An agent without a terminal needs a prompt.",
+            fix="Give --prompt, or leave out --headless.",
+        )
     return Wanted(branch, prompt, spec)
 
 
 def one_prompt(text: object, file: object) -> str:
     if text is not None and file is not None:
-        raise BadInput("--prompt and --prompt-file say the same thing.", fix="Give one of them.")
+        raise BadInput(
+            "--prompt and --prompt-file cannot be used together.", fix="Give one of them."
+        )
     return read_text(str(file), "prompt") if file is not None else str(text or "")
 
 
@@ -88,7 +93,7 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
     twice = {b for b, _ in found if [x for x, _ in found].count(b) > 1}
     if twice:
         raise BadInput(
-            f"{', '.join(sorted(twice))} is there twice.", fix="Give each its own branch."
+            f"{', '.join(sorted(twice))} is given twice.", fix="Give each its own branch."
         )
     return found
 
@@ -152,7 +157,7 @@ def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Re
                 f"Created {branch} ({detail.task.id}): {detail.task.coder}  [{run.path if run else ''}]"
             )
     if failed == len(found):
-        raise Refused("\n".join(lines), fix=f"`fleet show {found[0].task.id}` tells its story.")
+        raise Refused("\n".join(lines), fix=f"`fleet show {found[0].task.id}` shows what happened.")
     first = next(d for d in found if d.task.state != "failed")
     if first.spec.mode == "terminal":
         branch = first.runs[-1].branch if first.runs else first.spec.branch

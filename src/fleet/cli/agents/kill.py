@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fleet.cli.terminal import render
 from fleet.domain.errors import BadInput, NotFound, Refused
-from fleet.operations.shared.names import MOST
+from fleet.operations.shared.names import MAX_ROWS
 from fleet.operations.tasks.at_work import AgentRow, ListAgents
 from fleet.operations.tasks.show import ShowTask
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def matches(client: Client, pattern: str | None, batch: str | None) -> list[AgentRow]:
     """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none."""
     if (pattern is None) == (batch is None):
-        raise BadInput("Say which agents.", fix="fleet kill NAME, or fleet kill --batch TASK")
+        raise BadInput("Name the agents to end.", fix="fleet kill NAME, or fleet kill --batch TASK")
     project = client.project_or_cwd
-    rows = client.call(ListAgents(project, all=True, limit=MOST))
+    rows = client.call(ListAgents(project, all=True, limit=MAX_ROWS))
     there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:
         found = [r for r in there if r.batch in {batch, f"t-{batch}"}]
@@ -61,7 +61,7 @@ def confirm(found: Sequence[AgentRow], *, force: bool) -> None:
         return
     names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in found)
     if not render.confirm(f"End {len(found)} agents: {names}?", otherwise="--force"):
-        raise Refused("Nothing was ended.", fix="--force does not ask.")
+        raise Refused("No agent was ended.", fix="Use --force to skip the question.")
 
 
 def shown(ended: Sequence[Killed]) -> str:

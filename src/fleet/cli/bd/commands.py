@@ -55,7 +55,7 @@ for part in (comment, comments, dep):
 @bd.command("create")
 @click.argument("title", required=False)
 @click.option("--title", "named", metavar="TITLE", help="The title, if it is not the argument.")
-@click.option("-d", "--description", default="", help="What the agent is told.")
+@click.option("-d", "--description", default="", help="The prompt.")
 @click.option("-p", "--priority", "urgency", default="2", help="0 to 4, or P0 to P4; 0 is first.")
 @click.option("-t", "--type", "kind", default="task", help="task, bug, feature, chore, epic, …")
 @click.option("-l", "--labels", multiple=True, metavar="LABELS", help="With commas between them.")
@@ -138,7 +138,7 @@ def show(issues: tuple[str, ...]) -> Result:
     "-n", "--limit", type=click.IntRange(0, 10_000), default=100, help="At most this many; 0: all."
 )
 @click.option("--claim", is_flag=True, help="Take the first one, to do it by hand.")
-@click.option("--unassigned", is_flag=True, help="Always so here: what somebody has is not ready.")
+@click.option("--unassigned", is_flag=True, help="Always so here: an assigned task is not ready.")
 def ready(limit: int, claim: bool, unassigned: bool) -> Result:  # noqa: FBT001
     """List what could start now, first things first."""
     from fleet.cli.bd.shapes import issue_of, issue_table
@@ -193,11 +193,15 @@ def blocked() -> Result:
 @bd.command("update")
 @issues_argument
 @click.option("-s", "--status", shell_complete=complete_statuses, help=STATUSES)
-@click.option("-a", "--assignee", help="Who does it by hand; empty: nobody, so it may start.")
+@click.option(
+    "-a",
+    "--assignee",
+    help="The member who does it by hand; empty to unassign it, so that it may start.",
+)
 @click.option("--notes", help="A note; with --status blocked, `QUESTION: …` asks.")
-@click.option("--claim", is_flag=True, help="Take it, unless somebody else has it.")
+@click.option("--claim", is_flag=True, help="Take it, unless it is assigned to another member.")
 @click.option("--title", help="A new title.")
-@click.option("-d", "--description", help="What the agent is told from its next run on.")
+@click.option("-d", "--description", help="The prompt, from the next run on.")
 @click.option("-p", "--priority", "urgency", help="0 to 4, or P0 to P4; 0 is first.")
 def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result:
     """Change issues.

@@ -73,7 +73,7 @@ def priority(typed: str) -> int:
     if plain not in set("01234"):
         raise BadInput(
             f"Priority '{typed}' is not between 0 (first) and 4 (last).",
-            fix="The usual one is 2, also written P2.",
+            fix="The default is 2, also written P2.",
         )
     return int(plain)
 
@@ -92,7 +92,7 @@ def links(deps: Sequence[str]) -> Links:
         else:
             raise BadInput(
                 f"'{kind}' is not a kind of dependency.",
-                fix=f"There are: depends-on, blocks, {', '.join(sorted(LOOSE))}.",
+                fix=f"Choose one of: depends-on, blocks, {', '.join(sorted(LOOSE))}.",
             )
     return Links(tuple(after), tuple(blocks), tuple(loose))
 

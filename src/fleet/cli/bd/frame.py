@@ -45,7 +45,7 @@ ELSEWHERE = {
     "quickstart": "`fleet bd prime` says how to work with the queue.",
     "onboard": "`fleet bd prime` says how to work with the queue.",
     "setup": "`fleet init` sets up the home and the project.",
-    "hooks": "Agents are told about the queue when they start; no hook is needed.",
+    "hooks": "Agents learn about the queue when they start; no hook is needed.",
     "migrate": "The store is brought up to date when it is opened.",
     "compact": "The store needs no compaction.",
     "human": "`fleet questions` lists what waits for you.",

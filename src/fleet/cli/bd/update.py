@@ -44,7 +44,7 @@ def the_issue(client: Client, name: str) -> Issue:
 def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
     """Do it, and say each thing that was done."""
     if not any(part not in {None, False} for part in wish):
-        raise BadInput("Nothing was said to change.", fix="See `fleet bd update --help`.")
+        raise BadInput("No change was given.", fix="See `fleet bd update --help`.")
     issue = the_issue(client, name)
     word = bd_word(wish.status) if wish.status is not None else ""
     said: list[str] = []
@@ -70,7 +70,7 @@ def _fields(client: Client, issue: Issue, wish: Wish) -> list[str]:
     said = []
     if wish.assignee is not None and wish.assignee != issue.assignee and not _is_runs(issue, wish):
         client.call(AssignTask(issue.id, wish.assignee))
-        whose = f"is {wish.assignee}'s" if wish.assignee else "is nobody's, so it may start"
+        whose = f"is {wish.assignee}'s" if wish.assignee else "is unassigned, so it may start"
         said.append(f"{issue.id} {whose}.")
     if any(part is not None for part in (wish.title, wish.description, wish.priority)):
         client.call(EditTask(issue.id, wish.title, wish.description, wish.priority))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fleet.app.compute.gateway import Answer, Services
 
-STALE = "They were told of another fleet.yaml than this one: fleet gateway start"
+STALE = "They run with another fleet.yaml than this one: fleet gateway start"
 
 
 @group()
@@ -39,7 +39,7 @@ def install() -> Result:
 
 @gateway.command(config=True)
 def start(*, config: Path | None) -> Result:
-    """Start both, and wait until they answer. What runs already is told what is new."""
+    """Start both, and wait until they answer. What is already running is reloaded."""
     from fleet.cli.terminal.render import say
 
     services = _services(config)
@@ -49,7 +49,7 @@ def start(*, config: Path | None) -> Result:
 
 @gateway.command(config=True)
 def stop(*, config: Path | None) -> Result:
-    """Stop both. Requests that are being answered are let to end."""
+    """Stop both. Requests that are being answered may finish."""
     ended = _services(config).stop()
     text = f"Stopped: {', '.join(ended)}." if ended else "Neither of them runs."
     return Result("gateway", {"stopped": ended}, Text(text))
@@ -65,7 +65,7 @@ def status(*, config: Path | None) -> Result:
 @gateway.command(config=True)
 @click.option("--relay", is_flag=True, help="What the relay printed.")
 @click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True)
-@click.option("-f", "--follow", is_flag=True, help="Go on as more comes, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
 def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Result:
     """Show what the gateway printed."""
     from fleet.cli.terminal.tail import follow as following
@@ -75,7 +75,7 @@ def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Resul
     services = _services(config)
     log = (services.relay if relay else services.gateway).log
     if not log.exists():
-        raise NotFound("It has not been started yet.", fix="fleet gateway start")
+        raise NotFound("The gateway has not been started yet.", fix="fleet gateway start")
     if follow:
         return Result("lines", following(lambda: log, lines, lambda: True), Feed(str))
     held = last_lines(log, lines).decode("utf-8", "replace")

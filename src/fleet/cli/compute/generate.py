@@ -62,7 +62,7 @@ def generate(
 @click.option("--dry-run", is_flag=True, help="Only list them.")
 @click.option("-y", "--yes", "--force", is_flag=True, help="Remove them without asking.")
 def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) -> Result:
-    """List the files and skills that we wrote here, and remove those that nobody edited since."""
+    """List the files and skills that we wrote here, and remove those that were not edited since."""
     from fleet.app.compute.generate import Generated
     from fleet.cli.terminal.render import can_ask, confirm
 

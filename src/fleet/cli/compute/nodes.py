@@ -44,7 +44,7 @@ def discover(
     reason. What a node is (Ollama, vLLM, llama.cpp, LM Studio) is found out where fleet.yaml does
     not say it.
 
-    With --write, fleet.yaml is told the kinds that were found out, and nothing else in it changes;
+    With --write, the detected kinds are written to fleet.yaml, and nothing else in it changes;
     all that was found is written to .subagent-fleet/discovery.json beside it.
     """
     from fleet.cli.compute.views import advice, discovered, seen_data

@@ -19,7 +19,7 @@ NOTHING = "No requests yet. `fleet up` starts the gateway and the relay, which r
 
 
 @command()
-@click.option("-f", "--follow", is_flag=True, help="Go on as more come, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
 @click.option("-n", "--lines", type=click.IntRange(0), default=20, help="How many of the last.")
 @click.option("--agent", default="", metavar="NAME", help="Only requests of this agent.")
 @click.option("--node", default="", metavar="NAME", help="Only what this node answered.")
@@ -59,7 +59,10 @@ def trace(
         if agent or node or since or explain:
             from fleet.domain.errors import BadInput
 
-            raise BadInput("A log has no traces in it.", fix="Leave the other options out.")
+            raise BadInput(
+                "--log-file cannot be combined with --agent, --node, --since or --explain.",
+                fix="Leave the other options out.",
+            )
         return _log(log_file, lines, follow=follow)
     path = traces_of(home(os.environ))
     which = wanted(agent, node, since)

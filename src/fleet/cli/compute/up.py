@@ -62,9 +62,9 @@ def down(
     agents: bool,  # noqa: FBT001  # click passes by name
     config: Path | None,
 ) -> Result:
-    """Stop the supervisor, the gateway and the relay. Agents go on, unless --agents.
+    """Stop the supervisor, the gateway and the relay. Agents keep running, unless --agents.
 
-    Requests that are being answered are let to end.
+    Requests that are being answered may finish.
     """
     from fleet.cli.terminal.connect import connect_here
 
@@ -85,7 +85,7 @@ def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict
     except Refused as error:
         if error.code != "inside_server" or agents:
             raise
-        return f"{error.message} It goes on: `fleet serve --stop` stops it.", {
+        return f"{error.message} It keeps running: `fleet serve --stop` stops it.", {
             "pid": None,
             "ended": [],
             "going": [],

@@ -203,7 +203,7 @@ def _check(shop: Shop, played: Played) -> None:
 
 def _wrong(what: str) -> Refused:
     fix = "`fleet demo --compute --keep` keeps everything, to look into it."
-    return Refused(f"The demo went wrong: {what}", fix=fix, code="demo_failed")
+    return Refused(f"The demo failed: {what}", fix=fix, code="demo_failed")
 
 
 def _story(shop: Shop, played: Played, *, keep: bool) -> Result:

@@ -234,7 +234,7 @@ def _check(scratch: Scratch, details: list[TaskDetail]) -> None:
             wrong.append(f"the last branch lacks {', '.join(sorted(lacking))}")
     if wrong:
         raise Refused(
-            "The demo went wrong: " + "; ".join(wrong),
+            "The demo failed: " + "; ".join(wrong),
             fix="`fleet demo --keep` keeps everything, to look into it.",
             code="demo_failed",
         )

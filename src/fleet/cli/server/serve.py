@@ -26,18 +26,18 @@ SUPERVISES = 5.0  # seconds to wait for the supervisor inside
     "--port", type=click.IntRange(0, 65535), envvar="PORT", default=PORT, show_default=True
 )
 @click.option("--name", "names", multiple=True, help="A name by which other machines call it.")
-@click.option("--no-run", is_flag=True, help="Only serve; the supervisor is somebody else's.")
+@click.option("--no-run", is_flag=True, help="Serve only, without a supervisor.")
 @click.option(
     "--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once."
 )
-@click.option("--background", is_flag=True, help="Go on without this terminal.")
+@click.option("--background", is_flag=True, help="Run in the background.")
 @click.option("--status", is_flag=True, help="Say whether one runs.")
 @click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
 def serve(
     *, host: str, port: int, names: tuple[str, ...], no_run: bool, most: int | None,
     background: bool, status: bool, stop: bool, config: Path | None,
 ) -> Result | int:  # fmt: skip
-    """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents go on."""
+    """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents keep running."""
     from fleet.app.server_process import check_store, service_of
     from fleet.cli.terminal.connect import connect_here
 
@@ -123,19 +123,21 @@ def _background(app: App, service: Service, words: list[str], port: int) -> Resu
     from fleet.domain.errors import BadInput, Refused, Unavailable
 
     if port == 0:
-        raise BadInput("In the background it needs a port of its own.", fix="Give --port.")
+        raise BadInput("--background needs a fixed port.", fix="Give --port.")
     with service.alone():
         if service.running():
-            raise Refused("One runs already.", fix="`fleet serve --stop` stops it.")
+            raise Refused("The server is already running.", fix="`fleet serve --stop` stops it.")
         if there := serving_at(app.home.path):
-            raise Refused(f"One runs already, at {there}.", fix="End it where it was started.")
+            raise Refused(
+                f"The server is already running at {there}.", fix="Stop it where it was started."
+            )
         since = service.log_size()
         process = begin(service, ["serve", *words], port=port, cwd=app.cwd)
         up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
         if not up or process.poll() is not None:
             service.stop(1.0)
             said = " ".join(service.words(4, since).split())
-            raise Unavailable(f"It did not come up: {said}", fix=f"Look at {service.log}.")
+            raise Unavailable(f"It did not start: {said}", fix=f"Look at {service.log}.")
         if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
             within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
     return _status(app)

@@ -28,7 +28,7 @@ COLUMNS = (
     Column("FOUND", flexible=True, least=12),
 )
 SENTENCES = {
-    "resume": "an earlier conversation goes on",
+    "resume": "continues an earlier conversation",
     "words": "words while it works",
     "usage": "tells its tokens",
     "cost": "tells its cost",

@@ -289,7 +289,7 @@ def _only_people(what: str) -> None:
     from fleet.domain.errors import Forbidden
 
     if os.environ.get("FLEET_RUN_ID"):
-        raise Forbidden(f"A run may not {what}.", fix="Ask a person.")
+        raise Forbidden(f"An agent may not {what}.", fix="Ask a person.")
 
 
 def _context() -> Context:
@@ -300,7 +300,9 @@ def _context() -> Context:
     try:
         cwd = Path.cwd()
     except FileNotFoundError:
-        raise BadInput("The directory you are in is gone.", fix="Change to another.") from None
+        raise BadInput(
+            "The current directory no longer exists.", fix="cd to a directory that exists."
+        ) from None
     return Context(cwd, home(os.environ), os.environ)
 
 

@@ -27,7 +27,7 @@ def notify(*, config: Path | None) -> Result:
     app = connect_here(config=config).app
     if not app.notifiers():
         raise Refused(
-            "Nobody is told of anything.",
+            "No notification channel is configured.",
             fix="`fleet config set notify.desktop=true`, or notify.webhook=https://HOST/PATH.",
             code="no_notify",
         )

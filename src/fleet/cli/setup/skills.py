@@ -102,7 +102,7 @@ def plugins() -> None:
 def install_plugins(*, targets: tuple[str, ...], out: Path | None, force: bool) -> Result:
     """Make a directory a marketplace, from which Claude Code and Codex install the plugin.
 
-    If a file was edited, or is somebody else's, nothing is written unless --force says so.
+    If a file was edited, or was not written by fleet, nothing is written without --force.
     """
     from fleet.app.skills import install_plugins as install_into
 

@@ -44,7 +44,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @group(invoke_without_command=True, json=True, config=True)
 @run_options
-@click.option("--detach", is_flag=True, help="Go on without this terminal, as `start` does.")
+@click.option("--detach", is_flag=True, help="Run in the background, as `start` does.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -71,7 +71,7 @@ def run(
         from fleet.domain.errors import BadInput
 
         name = ctx.invoked_subcommand
-        raise BadInput(f"`{name}` stands before the options.", fix=f"Write fleet run {name} …")
+        raise BadInput(f"`{name}` must come before the options.", fix=f"Write fleet run {name} …")
     return 0
 
 
@@ -109,7 +109,7 @@ def start(
 @click.option("--agents", is_flag=True, help="End its agents too; their tasks are open again.")
 @click.pass_obj
 def stop(before: Path | None, *, agents: bool, config: Path | None) -> Result:
-    """Stop the supervisor. Agents go on, and the next one takes them up."""
+    """Stop the supervisor. Agents keep running, and the next supervisor takes them over."""
     client = _client(config or before)
     pid = _stopped(client)
     said = f"Stopped the supervisor (pid {pid})." if pid else "No supervisor runs here."
@@ -197,7 +197,9 @@ def _refuse_json() -> None:
     from fleet.domain.errors import BadInput
 
     if wants_json():
-        raise BadInput("In a terminal it prints no JSON.", fix="fleet run --detach --json")
+        raise BadInput(
+            "`fleet run` in the foreground prints no JSON.", fix="fleet run --detach --json"
+        )
 
 
 def _foreground(options: Options) -> int:
@@ -223,14 +225,18 @@ def _started(options: Options) -> Result:
     app = _app(options, listening=False)
     _check_coder(app, options.coder)
     if running := app.daemon.running():
-        return _there(app, running.pid, f"A supervisor runs here already (pid {running.pid}).")
+        return _there(
+            app, running.pid, f"A supervisor is already running here (pid {running.pid})."
+        )
     since = app.daemon.log_size()
     process = app.daemon.start(_words(options), cwd=options.cwd)
     if app.daemon.wait_for(process, START):
         said = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
         return _there(app, process.pid, said)
     if running := app.daemon.running():  # another start was faster
-        return _there(app, running.pid, f"A supervisor runs here already (pid {running.pid}).")
+        return _there(
+            app, running.pid, f"A supervisor is already running here (pid {running.pid})."
+        )
     if options.once and process.poll() == 0:
         return _there(app, process.pid, "The supervisor has done what there was to do.")
     raise _failure(app, process.poll(), since)
@@ -270,8 +276,8 @@ def _stopped(client: LocalClient) -> int:
     _not_inside(client.app, running.pid)
     if not client.app.daemon.stop(running, STOP):
         raise Unavailable(
-            f"The supervisor (pid {running.pid}) was asked to stop, but goes on.",
-            fix=f"kill -9 {running.pid} ends it; its agents go on.",
+            f"The supervisor (pid {running.pid}) was asked to stop, but is still running.",
+            fix=f"kill -9 {running.pid} ends it; its agents keep running.",
         )
     return int(running.pid)
 
@@ -289,7 +295,7 @@ def _not_inside(app: App, pid: int) -> None:
     )
     raise Refused(
         f"The supervisor runs inside the server (pid {pid}).",
-        fix=f"{how}; agents go on. `fleet pause` keeps a task from starting.",
+        fix=f"{how}; agents keep running. `fleet pause` keeps a task from starting.",
         code="inside_server",
     )
 

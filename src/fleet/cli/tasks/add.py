@@ -56,7 +56,7 @@ def directory(named: str | None) -> Path:
     except OSError as error:
         why = f"cannot be used: {error.strerror}"
     shown = fit(str(path), 100)
-    raise BadInput(f"{shown} {why}.", fix="Give --cwd a directory that is there.")
+    raise BadInput(f"{shown} {why}.", fix="Give --cwd a directory that exists.")
 
 
 def settings_dir(named: str | None) -> Path | None:
@@ -145,7 +145,7 @@ def _prompt(given: Mapping[str, object]) -> str:
     said = [name for name in PROMPTS if given[name] is not None]
     if len(said) > 1:
         names = " and ".join(PROMPTS[name] for name in said)
-        raise BadInput(f"{names} say the same thing.", fix="Give one of them.")
+        raise BadInput(f"{names} cannot be used together.", fix="Give one of them.")
     if given["prompt_file"] is None:
         return str(given["prompt"] or given["description"] or "")
     return read_text(str(given["prompt_file"]), "prompt")

@@ -65,7 +65,7 @@ def _running() -> list[str]:
 @click.argument("name", metavar="TASK", shell_complete=complete_tasks)
 @click.argument("what", metavar="WHAT", type=click.Choice(WHAT))
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last so many lines.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the task has ended.")
 def task(
     name: str,
     what: str,
@@ -156,7 +156,7 @@ def _result(found: TaskDetail, lines: int | None) -> Result:
 
 @command()
 @click.argument("lines", metavar="[N]", required=False, type=click.IntRange(min=1))
-@click.option("-f", "--follow", is_flag=True, help="Go on until interrupted.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until interrupted.")
 def log(lines: int | None, follow: bool) -> Result:  # noqa: FBT001  # click passes by name
     """Show the supervisor's newest log, or its last N lines.
 

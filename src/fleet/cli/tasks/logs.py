@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @command(config=True)
 @click.argument("name", metavar="TASK", shell_complete=complete_tasks)
 @click.option("-n", "--lines", type=click.IntRange(min=1), default=50, help="The last so many.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the run ends.")
 @click.option("--raw", is_flag=True, help="Exactly what the coder wrote.")
 def logs(
     name: str,

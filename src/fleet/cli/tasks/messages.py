@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @click.argument("question")
 @click.option("--task", default="", help="About which task. Inside a run: its own.")
 @click.option("--option", "options", multiple=True, help="A likely answer. May be repeated.")
-@click.option("--park", is_flag=True, help="Do not wait: end this run, and go on with the answer.")
+@click.option(
+    "--park",
+    is_flag=True,
+    help="Do not wait: end this run; the next one continues with the answer.",
+)
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to wait for the answer.")
 def ask(
     question: str,
@@ -58,7 +62,7 @@ def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -
             return Result("answer", answer, Text(answer.text))
         if until is not None and time.monotonic() >= until:
             raise Unavailable(
-                f"Nobody has answered {asked.id} yet.",
+                f"{asked.id} has no answer yet.",
                 fix=f"It stays open: fleet answer {asked.id} TEXT",
                 code="unanswered",
             )
@@ -74,7 +78,7 @@ def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -
     "--wait",
     type=click.FloatRange(min=0),
     default=10.0,
-    help="Seconds to wait until they were heard. They stay queued after that.",
+    help="Seconds to wait for the agent to read it. After that it stays queued.",
 )
 def send(
     task: str, text: tuple[str, ...], file: str | None, wait: float, config: Path | None
@@ -97,15 +101,16 @@ def tell(
     from fleet.operations.messages.ask_answer_send import ReadMessage, SendWords
 
     if (file is None) == (not text):
-        raise BadInput("Say what to send once.", fix='fleet send t-1 "Add tests too"')
+        raise BadInput(
+            "Give the message as text or with --file: one of them.",
+            fix='fleet send t-1 "Add tests too"',
+        )
     words = read_text(file, "message") if file is not None else " ".join(text)
     sent = client.call(SendWords(name, words))
     client.deliver(sent.id, patience=wait)
     sent = client.call(ReadMessage(sent.id))
     if sent.status == "refused":
-        raise Refused(
-            f"{sent.task} ended before it heard {sent.id}.", fix=f"fleet show {sent.task}"
-        )
+        raise Refused(f"{sent.task} ended before it read {sent.id}.", fix=f"fleet show {sent.task}")
     return Result("message", sent, Text(_delivery(client, sent)))
 
 
@@ -113,8 +118,8 @@ def _delivery(client: Client, sent: MessageRow) -> str:
     if sent.status == "delivered":
         return f"{sent.task} has heard it ({sent.id})."
     if client.state(sent.task) == "running":
-        return f"Queued ({sent.id}): {sent.task} has not heard it yet; it will, or its next run."
-    return f"Queued ({sent.id}): {sent.task} does not run now; its next run is told."
+        return f"Queued ({sent.id}): {sent.task} has not read the message yet; this run or the next one will."
+    return f"Queued ({sent.id}): {sent.task} is not running; its next run gets the message."
 
 
 @command(config=True)

@@ -43,7 +43,7 @@ def reopen_task(client: Client, name: str, *, unassign: bool = True) -> list[str
         said.append(f"{task} may start.")
     elif status == "assigned" and unassign:
         client.call(AssignTask(task))
-        said.append(f"{task} is nobody's, so it may start.")
+        said.append(f"{task} is unassigned, so it may start.")
     return said
 
 
@@ -88,5 +88,5 @@ def read_text(file: Path) -> str:
         return file.read_text("utf-8", "surrogateescape")
     except OSError as error:
         raise Refused(
-            f"{file} cannot be read: {error.strerror}.", fix="Mend that first."
+            f"{file} cannot be read: {error.strerror}.", fix="Fix that first, then try again."
         ) from error

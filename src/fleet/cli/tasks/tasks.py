@@ -37,7 +37,7 @@ limit_option = click.option(
 
 @command(config=True)
 @click.argument("title")
-@click.option("-p", "--prompt", help="What the agent is told. Default: the title.")
+@click.option("-p", "--prompt", help="The prompt. Default: the title.")
 @click.option(
     "--prompt-file",
     metavar="FILE",
@@ -192,7 +192,7 @@ def retry(task: str, config: Path | None) -> Result:
 @command(config=True)
 @task_argument
 def reopen(task: str, config: Path | None) -> Result:
-    """Let a task go on: take its answer from Q&A.md, or open it again.
+    """Continue a task: take its answer from Q&A.md, or open it again.
 
     An answer is what you wrote below the question, under `## A:`.
     """

@@ -36,7 +36,7 @@ def chat(config: Path | None) -> Result | None:
 @click.argument("members", nargs=-1)
 @team_option
 def open_(*, members: tuple[str, ...], team: str, config: Path | None) -> Result:
-    """Open the chat with MEMBERS, or with nobody named that of the whole team."""
+    """Open the chat with MEMBERS; without members, the team's chat."""
     from fleet.operations.messages.chats import OpenChat
 
     opened = client_of(config).call(OpenChat(members, team))

@@ -45,7 +45,7 @@ def mail(config: Path | None) -> Result | None:
 def mail_send(
     *, to: str, text: tuple[str, ...], subject: str, team: str, config: Path | None
 ) -> Result:
-    """Send TEXT to somebody, who finds it when they look."""
+    """Send TEXT to a member, who reads it later."""
     from fleet.operations.messages.mail import SendMail
 
     sent = client_of(config).call(SendMail(to, " ".join(text), subject, team=team))
@@ -138,7 +138,7 @@ def store(
 
 @memory.command(config=True)
 @click.argument("key")
-@click.option("--agent", default="", help="Somebody else's.")
+@click.option("--agent", default="", help="Another member's.")
 def recall(*, key: str, agent: str, config: Path | None) -> Result:
     """Say what was remembered under KEY."""
     from fleet.operations.team.memory import Recall
@@ -185,13 +185,13 @@ def _memories(found: Sequence[MemoryRow]) -> Table:
 
 @group()
 def checkpoint() -> None:
-    """Save where you stand for somebody to go on from, or go on from there."""
+    """Save the state of your work, and continue from a saved one."""
 
 
 @checkpoint.command(config=True)
 @click.argument("goal")
 @click.argument("now")
-@click.option("--to", default="", help="Who goes on from it; you if not given.")
+@click.option("--to", default="", help="The member who continues from it. Default: you.")
 @click.option("--test", default="", help="How it is tried.")
 @click.option("--next", "then", multiple=True, help="A next step.")
 @click.option("--blocker", "blockers", multiple=True)
@@ -241,7 +241,7 @@ def _checkpoint(row: CheckpointRow) -> Pairs:
 @checkpoint.command(config=True)
 @click.argument("which", metavar="CHECKPOINT")
 def accept(*, which: str, config: Path | None) -> Result:
-    """Say that you go on from a CHECKPOINT."""
+    """Accept a CHECKPOINT: you continue from it."""
     from fleet.operations.team.checkpoints import AcceptCheckpoint
 
     done = client_of(config).call(AcceptCheckpoint(which))
@@ -252,7 +252,7 @@ def accept(*, which: str, config: Path | None) -> Result:
 @click.argument("which", metavar="CHECKPOINT")
 @click.argument("why", required=False, default="")
 def reject(*, which: str, why: str, config: Path | None) -> Result:
-    """Say that you do not go on from a CHECKPOINT, and WHY."""
+    """Reject a CHECKPOINT, and say WHY."""
     from fleet.operations.team.checkpoints import RejectCheckpoint
 
     done = client_of(config).call(RejectCheckpoint(which, why))
@@ -271,7 +271,7 @@ def claims(config: Path | None) -> Result | None:
 @click.argument("path")
 @click.option("--seconds", type=click.IntRange(1, 86400), default=600, show_default=True)
 def take(*, path: str, seconds: int, config: Path | None) -> Result:
-    """Claim the file PATH; refused while somebody else has it."""
+    """Claim the file PATH; refused while another member has it."""
     from fleet.operations.team.file_claims import ClaimFile
 
     held = client_of(config).call(ClaimFile(path, seconds))

@@ -192,4 +192,4 @@ def teams(*, team: str, limit: int, config: Path | None) -> Result:
     found = client.call(ListMembers(team, limit=limit))
     rows = [(m.name, m.role, m.team, when(m.seen_at)) for m in found]
     columns: Columns = [Column("name", flexible=True), "role", "team", "seen"]
-    return Result("members", found, Table(columns, rows, empty="Nobody has been seen."))
+    return Result("members", found, Table(columns, rows, empty="No members have been seen yet."))

@@ -43,7 +43,7 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
 @click.option("--name", default="", help="Good for this one alone.")
 @click.option("--days", type=click.FloatRange(0.0001, 3650), default=7.0, show_default=True)
 def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) -> Result:
-    """Make a secret with which somebody enrols at the server's /auth, as ROLE or less."""
+    """Make a secret with which a person or program enrols at the server's /auth, as ROLE or less."""
     from fleet.operations.team.enrolments import CreateEnrolment
 
     seconds = max(1, int(days * 86400))

@@ -68,7 +68,7 @@ def begin_project(context: Context, *, kind: str | None, output: Path | None, fo
     there = file.exists() or file.is_symlink()
     if there and not force:
         if output is not None:
-            raise Refused(f"{output} is there already.", fix="--force replaces it.")
+            raise Refused(f"{output} already exists.", fix="--force replaces it.")
         return Begun(file, kept=True)
     if file.is_dir() or not file.parent.is_dir():
         what = "is a directory" if file.is_dir() else "cannot be written: its directory is missing"

@@ -60,7 +60,7 @@ def parsed(assignment: str) -> Change:
     name, found, text = assignment.partition("=")
     if not found:
         fix = "Write KEY=VALUE, such as max_concurrent=5."
-        raise BadInput(f"'{assignment}' sets nothing.", fix=fix)
+        raise BadInput(f"'{assignment}' is not a NAME=VALUE pair.", fix=fix)
     key, path = resolve(name.strip())
     try:
         text.encode()

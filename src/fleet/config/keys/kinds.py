@@ -141,7 +141,7 @@ def _texts(key: Key, raw: Any) -> tuple[str, ...]:
         if not text.strip():
             raise Wrong("is empty.", index=index)
         if key.choices and text not in key.choices:
-            fix = nearest(text, key.choices) or f"There are: {_or(key.choices)}."
+            fix = nearest(text, key.choices) or f"Choose one of: {_or(key.choices)}."
             raise Wrong(f"{described(text)} is not one of them.", fix, index)
         found.append(text)
     return tuple(found)

@@ -137,7 +137,7 @@ SETTINGS = (
         "notify.about",
         "texts",
         ("asked", "failed", "done"),
-        "What a person is told of: `asked`, `failed`, `done`.",
+        "What people are notified of: `asked`, `failed`, `done`.",
         choices=("asked", "failed", "done"),
         layers=NOT_PROJECT,
     ),
@@ -421,7 +421,7 @@ DECLARED = (
         "coders.*.resume",
         "texts",
         (),
-        "The command for a conversation that goes on: as `command`, with `{session}`. Without it "
+        "The command that continues a conversation: as `command`, with `{session}`. Without it "
         "every run is a new conversation.",
         trust=RUNS,
     ),

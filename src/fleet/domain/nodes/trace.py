@@ -156,8 +156,8 @@ def since(text: str, now: datetime) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise BadInput(
-            f"'{text}' is no moment.",
-            fix="Say how long ago (90s, 15m, 2h, 3d), a time (14:30) or a date (2026-11-02T14:30).",
+            f"'{text}' is not a time.",
+            fix="Give how long ago (90s, 15m, 2h, 3d), a time (14:30) or a date (2026-11-02T14:30).",
         ) from None
     return _micros(moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo))
 

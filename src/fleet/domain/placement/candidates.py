@@ -185,7 +185,7 @@ def pull(model: Stock, node: str) -> str:
 def span(model: Stock, node: str) -> str:
     spot = model.spots.get(node, Spot())
     if not spot.seconds:
-        return "a time that nobody measured"
+        return "a time that was not measured"
     return f"{'about ' * spot.guessed}{spot.seconds:.3g} s"
 
 

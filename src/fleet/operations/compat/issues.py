@@ -82,7 +82,9 @@ class ListIssues(Request[tuple[Issue, ...]]):
 
 def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
     if len(request.tasks) > MOST_NAMED:
-        raise BadInput(f"At most {MOST_NAMED} at once.", fix="Ask for the others after these.")
+        raise BadInput(
+            f"At most {MOST_NAMED} at once.", fix="Ask for the others in another request."
+        )
     if request.tasks:
         named = [the_task(context, name, Permission.READ) for name in request.tasks]
         messages = [context.store.messages(task.id) for task in named]

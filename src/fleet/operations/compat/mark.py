@@ -54,7 +54,7 @@ def mark(context: Context, request: MarkTask) -> TaskRow:
             return _resolve(context, task)
         case "blocked":
             return pause(context, PauseTask(task.id))
-    fix = nearest(request.status, WORDS) or f"There are: {', '.join(WORDS)}."
+    fix = nearest(request.status, WORDS) or f"Choose one of: {', '.join(WORDS)}."
     raise BadInput(f"'{request.status[:60]}' is not a status.", fix=fix)
 
 

@@ -94,5 +94,5 @@ def bd_word(word: str) -> str:
 
 def _unknown(word: str, known: list[str]) -> BadInput:
     names = list(dict.fromkeys(known))
-    fix = nearest(word, names) or f"There are: {', '.join(names)}."
+    fix = nearest(word, names) or f"Choose one of: {', '.join(names)}."
     return BadInput(f"'{word}' is not a status.", fix=fix)

@@ -106,10 +106,13 @@ def send(context: Context, request: SendWords) -> MessageRow:
     task = the_task(context, request.task, Permission.SEND)
     text = some_text("message", request.text, most=MOST)
     if task.join is not None:
-        raise Refused(f"{task.id} is made of other tasks.", fix="Send it to one of those.")
+        raise Refused(
+            f"{task.id} has child tasks and no run of its own.",
+            fix="Send it to one of its children.",
+        )
     if task.state in ENDED:
         raise Refused(
-            f"{task.id} is {task.state}: nobody is there to hear it.",
+            f"{task.id} is {task.state}: no run will read the message.",
             fix=f"`fleet retry {task.id}` opens it again; then send it.",
             code="ended",
         )
@@ -137,7 +140,9 @@ def read(context: Context, request: ReadMessage) -> MessageRow:
 
 def ask(context: Context, request: Ask) -> MessageRow:
     if not request.task and not context.actor.run:
-        raise BadInput("The question is about no task.", fix="Name one: fleet ask --task t-1 …")
+        raise BadInput(
+            "No task was named for the question.", fix="Name one: fleet ask --task t-1 …"
+        )
     task = the_task(context, request.task, Permission.ASK)
     text = some_text("question", request.text, most=MOST)
     options = _options(request.options)
@@ -147,7 +152,7 @@ def ask(context: Context, request: Ask) -> MessageRow:
             fix=f"`fleet retry {task.id}` opens it again.",
         )
     if request.park and context.actor.task != task.id:
-        raise BadInput("Only a run can park, on its own task.", fix="Leave out --park.")
+        raise BadInput("--park works only inside a run, for its own task.", fix="Leave out --park.")
     question = _message(
         context, task, MessageKind.QUESTION, text, options=options, parked=request.park
     )
@@ -199,7 +204,7 @@ def answer(context: Context, request: Answer) -> MessageRow:
     task = context.store.task(question.task)
     if task.state in ENDED:
         raise Refused(
-            f"{task.id} is {task.state}: nobody waits for the answer.",
+            f"{task.id} is {task.state}: no run is waiting for the answer.",
             fix=f"`fleet retry {task.id}` opens it again.",
             code="ended",
         )
@@ -277,7 +282,7 @@ def _reply(context: Context, question: Message) -> Message | None:
     if task.state in ENDED:
         raise Refused(
             f"{task.id} is {task.state}, and {question.id} has no answer.",
-            fix=f"`fleet show {task.id}` tells its story.",
+            fix=f"`fleet show {task.id}` shows what happened.",
             code="unanswered",
         )
     return None

@@ -118,7 +118,7 @@ def post(context: Context, request: Post) -> PostRow:
 
 def _one_of(known: tuple[str, ...], word: str, what: str) -> str:
     if word not in known:
-        fix = nearest(word, known) or f"There are: {', '.join(known)}."
+        fix = nearest(word, known) or f"Choose one of: {', '.join(known)}."
         raise BadInput(f"'{word[:60]}' is not a {what}.", fix=fix)
     return word
 

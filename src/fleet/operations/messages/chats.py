@@ -124,7 +124,7 @@ def open_chat(context: Context, request: OpenChat) -> ChatRow:
     wanted = {a_name("member", name) for name in request.members} - mine
     others = {_member(context, team, name) for name in wanted} - mine
     if request.members and not others:
-        raise BadInput("A chat is with somebody else.", fix="Name another member.")
+        raise BadInput("A chat needs two different members.", fix="Name another member.")
     names = tuple(sorted(others | {context.actor.name})) if others else ()
     key = chat_id(team, names)
     held = context.store.entry(EntryKind.CHAT, team, key)

@@ -111,7 +111,9 @@ def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
     people = [m.owner for m in members if m.owner != context.actor.name and not _RUN.match(m.owner)]
     others = list(dict.fromkeys([*people, *agents]))
     if not others:
-        raise Refused(f"Nobody else has been seen in {team}.", fix="Send it once they are there.")
+        raise Refused(
+            f"No other member has been seen in {team}.", fix="Send it once they are there."
+        )
     given: dict[str, Any] = {"team": team, "data": {TO_ALL: True}}
     mails = [_mail(context, request, to=name, **given) for name in others]
     heard_by = [(mail, [agents[mail.to]] if mail.to in agents else []) for mail in mails]
@@ -177,7 +179,7 @@ def mail_row(mail: Message) -> MailRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("mail.send", SendMail, _P.MAIL, send, "Send mail to somebody.", idempotent=False),
+    Operation("mail.send", SendMail, _P.MAIL, send, "Send mail to a member.", idempotent=False),
     Operation(
         "mail.broadcast", Broadcast, _P.BROADCAST, broadcast, "Mail the team.", idempotent=False
     ),

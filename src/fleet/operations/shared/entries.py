@@ -30,7 +30,7 @@ def must_be_self(context: Context, name: str) -> None:
     if name and name != context.actor.name:
         raise Forbidden(
             f"{context.actor.name} cannot speak as {name[:60]}.",
-            fix="Leave out the sender: it is known by the token.",
+            fix="Leave out the sender: the token says who it is.",
             code="forged",
         )
 
@@ -42,7 +42,7 @@ def must_own(context: Context, owner: str) -> None:
 
 
 def a_name(what: str, name: str) -> str:
-    return some_text(what, " ".join(name.split()), most=MOST_NAME, example="Name somebody.")
+    return some_text(what, " ".join(name.split()), most=MOST_NAME, example="Name a member.")
 
 
 def new_entry(

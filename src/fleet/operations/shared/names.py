@@ -106,7 +106,9 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
 def number_of_message(name: str) -> int:
     """The number in a message's id, by which messages are ordered."""
     if not _MESSAGE.fullmatch(name):
-        raise BadInput(f"'{name[:60]}' is not the id of a message.", fix="One is like m-12.")
+        raise BadInput(
+            f"'{name[:60]}' is not the id of a message.", fix="Message ids look like m-12."
+        )
     return int(name.removeprefix("m-"))
 
 
@@ -121,10 +123,10 @@ def team_in_view(context: Context, team: str = "") -> str:
 def clean_text(what: str, text: str, *, most: int) -> str:
     """The text; raise `BadInput` when it could not be stored, or is too long."""
     if _BROKEN.search(text):
-        raise BadInput(f"The {what} is not valid text.", fix="Give it as UTF-8, without NUL.")
+        raise BadInput(f"The {what} is not valid text.", fix="Use UTF-8 text without NUL bytes.")
     if len(text) > most:
         raise BadInput(
-            f"The {what} has {len(text)} characters; at most {most} are taken.",
+            f"The {what} has {len(text)} characters; the limit is {most}.",
             fix="Shorten it: the rest can be in the prompt, or in a file that the prompt names.",
         )
     return text

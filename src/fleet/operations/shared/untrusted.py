@@ -23,17 +23,25 @@ def check_plain(value: object) -> None:
         if not level:
             return
         level = [inner for outer in level for inner in _inside(outer)]
-    raise BadInput(f"It is nested over {DEEPEST} deep.", fix="Flatten it.", code="too_deep")
+    raise BadInput(
+        f"The JSON is nested more than {DEEPEST} levels deep.", fix="Flatten it.", code="too_deep"
+    )
 
 
 def _inside(value: object) -> Iterable[object]:
     if isinstance(value, str):
         if "\0" in value or not _is_text(value):
-            raise BadInput("It is not valid text.", fix="Send UTF-8, without NUL.", code="not_text")
+            raise BadInput(
+                "The request contains text that is not valid.",
+                fix="Send UTF-8 without NUL bytes.",
+                code="not_text",
+            )
     elif isinstance(value, int):
         if not -LARGEST <= value < LARGEST:
             raise BadInput(
-                "A number is too large.", fix="At most 64 bits.", code="too_large_number"
+                "A number in the request is too large.",
+                fix="Numbers may have at most 64 bits.",
+                code="too_large_number",
             )
     elif isinstance(value, dict):
         return (*value.keys(), *value.values())

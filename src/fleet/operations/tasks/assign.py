@@ -61,8 +61,8 @@ def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
     _must_be_open(task)
     if task.spec.assignee not in {"", "" if request.fresh else name}:
         raise Refused(
-            f"{task.id} is {task.spec.assignee}'s already.",
-            fix=f"`fleet bd update {task.id} --assignee ''` lets go of it.",
+            f"{task.id} is already assigned to {task.spec.assignee}.",
+            fix=f"To release it: fleet bd update {task.id} --assignee ''",
             code="claimed",
         )
     return _given(context, task, name)
@@ -74,7 +74,7 @@ def must_be_theirs(context: Context, task: Task) -> None:
     mine = task.spec.assignee in known or task.author in known or _has(context, task)
     if not mine and Permission.ASSIGN not in GRANTS[context.actor.role]:
         raise Forbidden(
-            f"{task.id} is {task.spec.assignee}'s.",
+            f"{task.id} is assigned to {task.spec.assignee}.",
             fix="Ask them, or a team-lead.",
             code="not_yours",
         )
@@ -87,7 +87,9 @@ def _has(context: Context, task: Task) -> bool:
 
 def _must_be_open(task: Task) -> None:
     if task.join is not None:
-        raise Refused(f"{task.id} is made of other tasks.", fix="Take one of those.")
+        raise Refused(
+            f"{task.id} has child tasks and no run of its own.", fix="Take one of its children."
+        )
     if task.state is TaskState.RUNNING:
         raise Refused(
             f"{task.id} is running: {task.run_id} has it.",

@@ -133,8 +133,8 @@ def _depth(context: Context, request: AddTask, least: int) -> int:
 def _join(name: str) -> Join | None:
     known = {str(join): join for join in Join}
     if name and name not in known:
-        fix = nearest(name, known) or f"There are: {', '.join(known)}."
-        raise BadInput(f"'{name}' is not a way to join tasks.", fix=fix)
+        fix = nearest(name, known) or f"Choose one of: {', '.join(known)}."
+        raise BadInput(f"'{name}' is not a way to join child tasks.", fix=fix)
     return known.get(name)
 
 
@@ -144,9 +144,7 @@ def _parent(context: Context, name: str) -> str:
     parent = the_task(context, name, Permission.ASSIGN)
     more = parent.spec.limits.agents or parent.state is TaskState.OPEN
     if parent.join is None or not more or rules.is_ended_swarm(parent):
-        raise Refused(
-            f"{parent.id} is not a task that takes children.", fix="Leave out the parent."
-        )
+        raise Refused(f"{parent.id} cannot have child tasks.", fix="Leave out the parent.")
     return parent.id
 
 
@@ -241,7 +239,9 @@ def _budget_question(context: Context, task: Task) -> list[Change]:
 
 def _must_be_going(task: Task) -> None:
     if task.join is not None:
-        raise Refused(f"{task.id} is made of other tasks.", fix="Pause or resume those.")
+        raise Refused(
+            f"{task.id} has child tasks and no run of its own.", fix="Pause or resume its children."
+        )
     if task.state not in {TaskState.OPEN, TaskState.RUNNING}:
         raise Refused(
             f"{task.id} is {task.state}, so it can be neither paused nor resumed.",

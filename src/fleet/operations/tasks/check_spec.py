@@ -25,11 +25,12 @@ def check_spec(spec: Spec, world: World[Chosen]) -> None:
     if not 0 <= spec.priority <= 4:
         raise BadInput(
             f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
-            fix="The usual one is 2.",
+            fix="The default is 2.",
         )
     if min(spec.limits.attempts, spec.limits.time_limit, spec.limits.agents) < 0:
         raise BadInput(
-            "Attempts, time limit and agents cannot be negative.", fix="0: as the settings say."
+            "Attempts, time limit and agents cannot be negative.",
+            fix="Use 0 for what the settings say.",
         )
     for what in ("agent", "coder", "model", "base", "branch"):
         clean_text(what, getattr(spec, what), most=MOST)
@@ -40,7 +41,9 @@ def check_spec(spec: Spec, world: World[Chosen]) -> None:
                 fix="A name cannot begin with '-'.",
             )
     if "\0" in spec.cwd:
-        raise BadInput("The directory name contains a NUL byte.", fix="Give it without NUL.")
+        raise BadInput(
+            "The directory name contains a NUL byte.", fix="Give a path without NUL bytes."
+        )
     _check_labels(spec.labels)
     if spec.mode not in set(Mode):
         known = ", ".join(mode for mode in Mode if mode)

@@ -41,7 +41,7 @@ def decided(task: Task) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        error.fix = error.fix or f"`fleet show {task.id}` tells its story."
+        error.fix = error.fix or f"`fleet show {task.id}` shows what happened."
         raise
 
 

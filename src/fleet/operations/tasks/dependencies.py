@@ -90,7 +90,7 @@ def _waiting(context: Context, name: str) -> Task:
     if task.state is not TaskState.OPEN:
         raise Refused(
             f"{task.id} is {task.state}: only an open task can wait.",
-            fix=f"`fleet show {task.id}` tells its story.",
+            fix=f"`fleet show {task.id}` shows what happened.",
         )
     return task
 

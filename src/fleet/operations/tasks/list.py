@@ -56,7 +56,7 @@ def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
 def _states(request: ListTasks) -> tuple[str, ...]:
     for name in request.statuses:
         if name not in STATE_OF:
-            fix = nearest(name, STATE_OF) or f"There are: {', '.join(STATE_OF)}."
+            fix = nearest(name, STATE_OF) or f"Choose one of: {', '.join(STATE_OF)}."
             raise BadInput(f"'{name}' is not a state of a task.", fix=fix)
     if request.statuses:
         return tuple(sorted({str(STATE_OF[name]) for name in request.statuses}))

@@ -63,7 +63,7 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     handle = _handle(request.handle)
     project = clean_text("directory", request.cwd, most=4096) or context.project
     if not project:
-        raise BadInput("Where is it to work?", fix="Name the directory of a project.")
+        raise BadInput("No working directory was given.", fix="Name the directory of a project.")
     agent, role = _who(context, request, project)
     kind = clean_text("kind", request.kind, most=MOST_TITLE)
     spec = Spec(
@@ -91,7 +91,8 @@ def _handle(name: str) -> str:
     handle = clean_text("handle", name.strip(), most=MOST_TITLE)
     if is_id(handle):
         raise BadInput(
-            f"The handle '{handle}' looks like a task's id.", fix="Name it by what it is to do."
+            f"The handle '{handle}' looks like a task's id.",
+            fix="Name it for its work, such as fix-login.",
         )
     return handle
 

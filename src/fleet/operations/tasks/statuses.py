@@ -8,7 +8,7 @@ from __future__ import annotations
 STATUSES = {
     "ready": "Nothing holds it: it starts when there is room.",
     "waiting": "It waits for other tasks.",
-    "children": "It is made of other tasks.",
+    "children": "It has child tasks and no run of its own.",
     "postponed": "It is tried again later, by itself.",
     "assigned": "A member does it by hand.",
     "starting": "Its workspace is being made ready.",

@@ -158,7 +158,7 @@ def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[Checkp
     if request.status not in {"", *STATES}:
         *some, last = STATES
         known = f"{', '.join(some)} and {last}"
-        raise BadInput(f"'{request.status[:60]}' is no status.", fix=f"There are {known}.")
+        raise BadInput(f"'{request.status[:60]}' is not a status.", fix=f"There are {known}.")
     query = MessageQuery(
         MessageKind.HANDOFF,
         team=team_in_view(context, request.team),
@@ -217,6 +217,12 @@ OPERATIONS = (
     Operation("checkpoint.load", LoadCheckpoint, _P, load, "Load a checkpoint.", reads=True),
     Operation("checkpoint.latest", LatestCheckpoint, _P, latest, "Load the newest.", reads=True),
     Operation("checkpoint.list", ListCheckpoints, _P, list_checkpoints, "List them.", reads=True),
-    Operation("checkpoint.accept", AcceptCheckpoint, _P, accept, "Go on from a checkpoint."),
-    Operation("checkpoint.reject", RejectCheckpoint, _P, reject, "Do not go on from one."),
+    Operation(
+        "checkpoint.accept",
+        AcceptCheckpoint,
+        _P,
+        accept,
+        "Accept a checkpoint and continue from it.",
+    ),
+    Operation("checkpoint.reject", RejectCheckpoint, _P, reject, "Reject a checkpoint."),
 )

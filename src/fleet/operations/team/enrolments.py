@@ -100,7 +100,9 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
     role, team = a_role(request.role), the_team(context, request.team, Permission.ADMIN)
     name = _name(request.name) if request.name else ""
     if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput("A secret is good for a second to ten years.", fix="Choose another time.")
+        raise BadInput(
+            "A secret can be valid for 1 second to 10 years.", fix="Choose a time in that range."
+        )
     be_seen(context, BeSeen())  # so that no one can enrol under the name of its maker
     secret = PREFIX + secrets.token_urlsafe(32)
     entry = new_entry(
@@ -150,7 +152,9 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
     if enrolment.owner not in {"", name}:
         _wrong(f"That secret is not {name}'s.")
     if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput("A token is good for a second to ten years.", fix="Choose another time.")
+        raise BadInput(
+            "A token can be valid for 1 second to 10 years.", fix="Choose a time in that range."
+        )
     _must_be_free(context, enrolment, name)
     actor = Actor(name, role, team)
     at = context.store.now() // SECOND

@@ -68,7 +68,7 @@ def claim(context: Context, request: ClaimFile) -> FileRow:
     if not 1 <= request.seconds <= MOST_SECONDS:
         raise BadInput(
             f"{request.seconds} seconds are not between 1 and {MOST_SECONDS}.",
-            fix="Choose another time.",
+            fix="Choose a time in that range.",
         )
     actor, now = context.actor, context.store.now()
     until = now + request.seconds * SECOND

@@ -103,7 +103,7 @@ def _key(agent: str, name: str) -> str:
 
 def _type(word: str) -> str:
     if word not in TYPES:
-        fix = nearest(word, TYPES) or f"There are: {', '.join(TYPES)}."
+        fix = nearest(word, TYPES) or f"Choose one of: {', '.join(TYPES)}."
         raise BadInput(f"'{word[:60]}' is not a type of memory.", fix=fix)
     return word
 

@@ -81,7 +81,7 @@ def create(context: Context, request: CreateSwarm) -> SwarmRow:
     if not 1 <= request.max_agents <= MOST_AGENTS:
         raise BadInput(
             f"{request.max_agents} agents are not between 1 and {MOST_AGENTS}.",
-            fix="The usual number is 10.",
+            fix="The default is 10.",
         )
     clean_text("name", request.name, most=MOST_NAME)
     description = clean_text("description", request.description, most=MOST_DESCRIPTION)
@@ -130,7 +130,7 @@ def kill(context: Context, request: KillSwarm) -> SwarmRow:
     inside = children(context.store, task)
     going = [c for c in inside if c.state not in ENDED]
     if is_ended_swarm(task) and not going:
-        raise Refused(f"{task.id} was ended already.", fix=LIST, code="ended")
+        raise Refused(f"{task.id} has already ended.", fix=LIST, code="ended")
     if not task.paused:  # first, so that no new task can join it
         ended, now = replace(task, paused=True), context.store.now()
         if inside:  # it ends when the last of them has ended

@@ -67,7 +67,9 @@ def create(context: Context, request: CreateToken) -> TokenRow:
     name, role = a_name("name", request.name), a_role(request.role)
     team = the_team(context, request.team, Permission.ADMIN)
     if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput("A token is good for a second to ten years.", fix="Choose another time.")
+        raise BadInput(
+            "A token can be valid for 1 second to 10 years.", fix="Choose a time in that range."
+        )
     at = context.store.now() // SECOND
     until = at + request.seconds
     claims = claims_of(Actor(name, role, team), secrets.token_hex(8), at=at, until=until)
@@ -87,7 +89,7 @@ def create(context: Context, request: CreateToken) -> TokenRow:
 def a_role(name: str) -> Role:
     known = {str(role): role for role in Role}
     if name not in known:
-        fix = nearest(name, known) or f"There are: {', '.join(known)}."
+        fix = nearest(name, known) or f"Choose one of: {', '.join(known)}."
         raise BadInput(f"'{name[:60]}' is not a role.", fix=fix)
     return known[name]
 

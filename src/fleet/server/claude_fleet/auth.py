@@ -77,5 +77,7 @@ def seconds_of(text: str) -> int:
     """`24h`, `7d`, or a number of seconds."""
     found = _TIME.fullmatch(text)
     if found is None or not int(found[1]):
-        raise BadInput(f"JWT_EXPIRES_IN: '{text[:30]}' is no time.", fix="For example 24h or 7d.")
+        raise BadInput(
+            f"JWT_EXPIRES_IN: '{text[:30]}' is not a length of time.", fix="For example 24h or 7d."
+        )
     return int(found[1]) * UNITS[found[2]]

@@ -76,11 +76,13 @@ def _open(said: Said) -> OpenChat:
     mine = uid_of(said.actor.team, said.actor.name)
     if mine not in {body.uid1, body.uid2}:
         raise Forbidden(
-            f"{said.actor.name} is neither of them.", fix="Name yourself, too.", code="forged"
+            f"Neither uid1 nor uid2 is {said.actor.name}.",
+            fix="Name yourself as one of them.",
+            code="forged",
         )
     other = body.uid2 if body.uid1 == mine else body.uid1
     if other in {"", mine}:
-        raise BadInput("A chat is with somebody else.", fix="Name two: uid1 and uid2.")
+        raise BadInput("A chat needs two different members.", fix="Name two: uid1 and uid2.")
     return OpenChat((other,))
 
 

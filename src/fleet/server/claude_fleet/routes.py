@@ -76,7 +76,7 @@ def must_be_uid(said: Said, uid: str) -> None:
     if uid and uid != uid_of(said.actor.team, said.actor.name):
         raise Forbidden(
             f"{uid[:60]} is not {said.actor.name}.",
-            fix="Leave out the sender: it is known by the token.",
+            fix="Leave out the sender: the token says who it is.",
             code="forged",
         )
 

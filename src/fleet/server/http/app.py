@@ -212,7 +212,7 @@ def _paged(operation: Operation, said: dict[str, Any]) -> dict[str, Any]:
     limit = said.get("limit")
     rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
     if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
-        raise BadInput(f"1 to {PAGE} at once.", fix="Ask for the rest with `before`.")
+        raise BadInput(f"A page has 1 to {PAGE} rows.", fix="Ask for the rest with `before`.")
     return said
 
 

@@ -61,7 +61,7 @@ class Guard:
             return 413, "too_large", f"The body is over {self._body} bytes."
         has_body = length.strip(b"0") or b"transfer-encoding" in headers
         if has_body and not _is_json(headers.get(b"content-type", b"")):
-            return 415, "not_json", "The body is not said to be JSON."
+            return 415, "not_json", "Content-Type must be application/json."
         return None
 
 

@@ -34,7 +34,9 @@ def key_of(request: HttpRequest) -> str:
 def once(context: Context, request: Request[Any], key: str) -> Any:
     """What was done and that it was done are in one transaction: see `Writer`."""
     if len(key) > MOST or not key.isprintable():
-        raise BadInput("The idempotency key is no key.", fix=f"Up to {MOST} plain characters.")
+        raise BadInput(
+            "The Idempotency-Key header is not valid.", fix=f"Up to {MOST} plain characters."
+        )
     operation, actor, store = find(type(request)), context.actor, context.store
     allow(actor, operation.permission)
     name = encode([actor.name, operation.name, key]).decode()
@@ -43,7 +45,7 @@ def once(context: Context, request: Request[Any], key: str) -> Any:
     if held is not None and held.counts(now):
         if held.body["request"] != digest:
             raise Refused(
-                f"The key '{key[:60]}' came with another request before.",
+                f"The key '{key[:60]}' was already used for another request.",
                 fix="Use a new key for a new request.",
                 code="repeated",
             )

@@ -87,7 +87,7 @@ class _Talk:
                 said = await self._heard()
             await self._welcome(said)
         except TimeoutError:
-            await self._close(POLICY, f"Nobody said who it is. {AUTH}")
+            await self._close(POLICY, f"The socket did not authenticate in time. {AUTH}")
         except (Gone, OSError):
             return
         except (FleetError, HTTPException) as error:
@@ -151,7 +151,7 @@ class _Talk:
                 self._outputs.leave(reader, topic)
                 await self._say({"type": "unsubscribed", "chatId": topic})
             case "auth":
-                raise Refused("You have said who you are.", fix="Open another socket.")
+                raise Refused("This socket is already authenticated.", fix="Open another socket.")
             case other:
                 raise BadInput(
                     f"There is no frame '{str(other)[:60]}'.",
@@ -200,7 +200,7 @@ class _Talk:
             raise Gone
         text = message.get("text")
         if text is None:
-            raise BadInput("A frame is JSON, as text.", fix=AUTH, code="not_json")
+            raise BadInput("Frames must be JSON text.", fix=AUTH, code="not_json")
         return object_of(text.encode())
 
     async def _say(self, said: Mapping[str, Any]) -> None:
@@ -227,7 +227,7 @@ def _topic(said: Mapping[str, Any]) -> str:
     name = said.get("chatId") or said.get("topic")
     if not isinstance(name, str) or not 0 < len(name) <= 200:
         raise BadInput(
-            "It names no topic.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
+            "The frame names no topic.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
         )
     return name
 

@@ -103,7 +103,7 @@ def refuse_token_in(connection: HTTPConnection) -> None:
     """Addresses are kept in logs and histories."""
     if any(name.lower() in IN_URL for name in connection.query_params):
         raise BadInput(
-            "A token in an address is not taken: addresses are written down everywhere.",
+            "Tokens are not accepted in URLs, because URLs end up in logs.",
             fix="Send it as `Authorization: Bearer`, on /ws in the first frame; revoke this one.",
             code="token_in_url",
         )

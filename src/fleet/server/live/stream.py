@@ -123,7 +123,7 @@ class Streams:
         if after is not None and after > newest:
             raise BadInput(
                 f"There is no event {after}: the newest is {newest}.",
-                fix="Begin anew, without a number.",
+                fix="Start again without a number.",
                 code="no_such_event",
             )
         return newest if after is None else after

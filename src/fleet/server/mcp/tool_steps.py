@@ -186,7 +186,7 @@ def own(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
 
     def steps(who: Who, given: Said) -> list[Step]:
         if not who.actor.task:
-            raise BadInput("Only an agent at work has a task of its own.", fix="Use team_tasks.")
+            raise BadInput("Only a running agent has a task of its own.", fix="Use team_tasks.")
         said = {names.get(key, key): value for key, value in given.items()}
         return [Step(operation, {"task": who.actor.task, **said})]
 

@@ -80,7 +80,7 @@ TOOLS = (
         {"filter": {"type": "string", "enum": ["all", "mine", "unassigned"]}},
     ),
     Tool(
-        "team_assign", "Give a new task to somebody of the team.", steps.assign, ("task.add",),
+        "team_assign", "Assign a new task to a team member.", steps.assign, ("task.add",),
         {"agent": TEXT, "task": TEXT, "description": TEXT}, ("agent", "task"), _P.ASSIGN,
     ),
     Tool(
@@ -88,7 +88,7 @@ TOOLS = (
         ("task.close",), {"task_id": TEXT}, ("task_id",), quiet=True,
     ),
     Tool(
-        "team_claim", "Claim a file for ten minutes; somebody else's claim is refused.",
+        "team_claim", "Claim a file for ten minutes; refused while another member has it.",
         steps.say("file.claim", file="path"), ("file.claim",), {"file": TEXT}, ("file",),
     ),
     Tool(
@@ -106,7 +106,7 @@ TOOLS = (
         ("mail.broadcast",), {"message": TEXT}, ("message",),
     ),
     Tool(
-        "team_handoff", "Hand your work over to somebody, with what they need to go on.",
+        "team_handoff", "Hand your work over to another member, with what they need to continue.",
         steps.handoff, ("checkpoint.save",), {"to": TEXT, "context": OBJECT}, ("to", "context"),
         quiet=True,
     ),
@@ -117,7 +117,7 @@ TOOLS = (
         {"handle": TEXT, "message": TEXT}, ("handle", "message"),
     ),
     Tool(
-        "mail_send", "Leave mail for somebody of the team.", steps.say("mail.send", body="text"),
+        "mail_send", "Send mail to a team member.", steps.say("mail.send", body="text"),
         ("mail.send",), {"to": TEXT, "body": TEXT, "subject": TEXT}, ("to", "body"),
     ),
     Tool(
@@ -156,7 +156,7 @@ TOOLS = (
         {"swarm_id": TEXT, "message_ids": WORDS, "max_age_hours": {"type": "number"}},
     ),
     Tool(
-        "checkpoint_create", "Save where the work stands, for yourself or for who goes on.",
+        "checkpoint_create", "Save the state of the work, for yourself or for the member who continues.",
         steps.checkpoint, ("checkpoint.save",),
         {
             "goal": TEXT, "now": TEXT, "test": TEXT, "done_this_session": {"type": "array"},

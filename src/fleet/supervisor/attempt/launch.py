@@ -63,7 +63,7 @@ def launch_of(
         return coder.launch(brief)
     if not isinstance(coder, InTerminal):
         raise Refused(
-            f"{coder.name} has no screen that can be driven.",
+            f"{coder.name} cannot be run in a terminal.",
             fix="Leave the terminal out: fleet create --headless, or fleet add.",
         )
     return coder.launch_in_terminal(brief)._replace(title=workspace.branch or task.title)
@@ -109,7 +109,7 @@ def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
     budget = budget_of(task, settings)
     if budget.cost and not coder.costs:
         raise Refused(
-            f"{coder.name} does not say what it costs, so no budget in dollars can stop it.",
+            f"{coder.name} does not report its cost, so no budget in dollars can stop it.",
             fix="Give the task a budget of tokens or minutes.",
         )
     return left(budget, task.tally.spent)

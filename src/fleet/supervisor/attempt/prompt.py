@@ -105,7 +105,7 @@ def compose(
         news = [_ended(last)]
     if resuming:
         return "\n\n".join(news)
-    go_on = ["Go on from what is in the working directory."] if last is not None else []
+    go_on = ["Continue from what is in the working directory."] if last is not None else []
     return "\n\n".join([task.prompt or task.title, *news, *go_on])
 
 
@@ -118,6 +118,6 @@ def _said(message: Message, question: str) -> str:
 def _ended(last: Run) -> str:
     outcome = last.outcome
     if outcome is None or outcome.ending not in _BECAUSE:
-        return "Please go on."
+        return "Please continue."
     why = f": {outcome.detail}" if outcome.detail else "."
-    return f"{_BECAUSE[outcome.ending]}{why}\nPlease go on."
+    return f"{_BECAUSE[outcome.ending]}{why}\nPlease continue."

@@ -191,7 +191,7 @@ class Beads:
         self._tries[back] += up
         if self._tries[back] >= TRIES:
             self._backs.remove(back)
-            return f"bd was not told to {back.act} {back.bead}: {why}"
+            return f"bd was not asked to {back.act} {back.bead}: {why}"
         return f"{back.act} {back.bead}: {why}"
 
     def _complain(self, complaint: str, now: int) -> None:

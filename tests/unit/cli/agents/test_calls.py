@@ -23,9 +23,9 @@ def test_removed_means_its_own_worktree_and_no_other_of_its_task(paths, gone):
 
 
 def test_what_went_wrong_is_said_with_its_fix_also_of_a_full_disk():
-    error = Unavailable("Somebody else is removing it.", fix="Try again.")
+    error = Unavailable("Another fleet process is removing it.", fix="Try again.")
     assert _killed(CLIENT, AGENT, Cleared("t-2", error=error)).error == (
-        "Somebody else is removing it. Try again."
+        "Another fleet process is removing it. Try again."
     )
     full = _killed(CLIENT, AGENT, Cleared("t-2", error=OSError(28, "No space left on device")))
     assert full.error.startswith("the disk: No space left on device.")

@@ -267,7 +267,7 @@ BAD = [
     ("max_concurent=5", "There is no setting 'max_concurent'."),
     ("run=5", "'run' is a section, not a setting."),
     ("nodes.n.tagz=a", "There is no setting 'nodes.n.tagz'."),
-    ("max_concurrent", "'max_concurrent' sets nothing."),
+    ("max_concurrent", "'max_concurrent' is not a NAME=VALUE pair."),
     ("coder=cluade", "'cluade' is not one of its values."),
     ("workspace.setup=[a", "is not a list."),
     ("workspace.quick=maybe", "needs true or false"),

@@ -92,8 +92,8 @@ def test_what_is_no_question_cannot_be_answered(office):
     ("request_", "words"),
     [
         (Ask(" ", "t-1"), "The question is empty"),
-        (Ask("x"), "about no task"),
-        (Ask("x", "t-1", park=True), "Only a run can park"),
+        (Ask("x"), "No task was named"),
+        (Ask("x", "t-1", park=True), "only inside a run"),
         (Ask("x", "t-1", ("a", "")), "The option is empty"),
         (Ask("x", "t-1", ("a",) * 21), "21 options"),
         (Ask("x" * 100_001, "t-1"), "100001 characters"),

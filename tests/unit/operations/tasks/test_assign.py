@@ -37,7 +37,7 @@ def test_of_two_who_claim_it_the_first_has_it(office):
     bob, eve = office.person(Role.WORKER, name="bob"), office.person(Role.WORKER, name="eve")
     assert office.call(AssignTask(task, claim=True), bob).status == "assigned"
     error = office.refused(AssignTask(task, claim=True), eve)
-    assert (error.message, error.code) == (f"{task} is bob's already.", "claimed")
+    assert (error.message, error.code) == (f"{task} is already assigned to bob.", "claimed")
     before = office.snapshot()
     assert office.call(AssignTask(task, claim=True), bob).status == "assigned"
     assert office.snapshot() == before
@@ -46,7 +46,7 @@ def test_of_two_who_claim_it_the_first_has_it(office):
 def test_one_who_claims_at_the_same_moment_loses(office):
     task = office.add()
     bob, eve = office.person(Role.WORKER, name="bob"), office.person(Role.WORKER, name="eve")
-    with pytest.raises(Refused, match="bob's already"):
+    with pytest.raises(Refused, match="already assigned to bob"):
         office.call(
             AssignTask(task, claim=True),
             eve,

@@ -264,7 +264,7 @@ def test_a_task_that_starts_while_it_is_cancelled_is_cancelled_all_the_same(offi
 def test_a_run_that_ends_while_its_task_is_cancelled_leaves_it_as_it_ended(office):
     task = office.add()
     run = office.start(task)
-    with pytest.raises(Exception, match="is done already"):
+    with pytest.raises(Exception, match="is already done"):
         office.call(CancelTask(task), meanwhile=lambda: office.end(run))
     assert office.show(task).task.status == "done"
 

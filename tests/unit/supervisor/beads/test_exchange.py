@@ -278,7 +278,7 @@ def test_one_issue_that_cannot_be_told_holds_up_the_others_only_so_long():
         place.step(LONGEST / 1_000_000)
     place.step()
     assert place.bd.told == [("bd-2", "close", "Did it.")]
-    assert "bd was not told to close bd-1: bd-1 not found" in place.warned[-1]
+    assert "bd was not asked to close bd-1: bd-1 not found" in place.warned[-1]
 
 
 def test_an_issue_that_cannot_be_a_task_is_blocked_there_with_the_reason():

@@ -201,7 +201,7 @@ class ClaudeListener:
 
 def _unanswerable(request: str) -> Said:
     """It asks its host something, and would wait for ever: nobody is there to say."""
-    reply = {"subtype": "error", "request_id": request, "error": "Nobody can be asked."}
+    reply = {"subtype": "error", "request_id": request, "error": "No person is here to answer."}
     line = json.dumps({"type": "control_response", "response": reply}) + "\n"
     return Said(SaidKind.REPLY, line, name=request)
 

@@ -188,7 +188,9 @@ def _decision(method: str, params: dict[str, Any], *, yes: bool) -> dict[str, An
         case "mcpServer/elicitation/request":
             return {"action": "decline"}
         case "item/tool/requestUserInput":
-            nobody = {"answers": ["Nobody can answer here. Use `fleet ask`, or decide yourself."]}
+            nobody = {
+                "answers": ["No person can answer here. Use `fleet ask`, or decide yourself."]
+            }
             return {"answers": {one["id"]: nobody for one in params.get("questions", ())}}
         case "item/tool/call":
             return {"contentItems": [], "success": False}

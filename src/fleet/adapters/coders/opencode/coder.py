@@ -60,7 +60,7 @@ class OpenCodeCoder:
         usage="At every step, agents of its own included.",
         cost="At every step, for models whose price OpenCode knows.",
         context="At every step.",
-        limits="Yes, with the time to come back if it was told one. It first retries by itself, "
+        limits="Yes, with the time to come back if the provider named one. It first retries by itself, "
         "five times; when it would wait for more than two minutes, it is stopped.",
         read="Its own rules: no editing tools save for the task's artifacts, and no commands "
         "but `fleet` and `bd`.",

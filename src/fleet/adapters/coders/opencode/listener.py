@@ -120,7 +120,7 @@ class OpenCodeListener:
 
     def _give_up(self, why: str, until: int) -> Iterator[Said]:
         """It would wait, and hold what the queue has given it, for as long as it was told to."""
-        self._error = why or "It was told to come back later."
+        self._error = why or "The provider asked it to try again later."
         yield Said(SaidKind.LIMIT, self._error, resume_at=until * MILLI)
         yield _reply(f"abort:{self._heard}", f"/session/{self._session}/abort", {})
 

@@ -199,5 +199,5 @@ def _abilities(own: OwnCoder) -> Abilities:
         read="Whatever the command does; `{permissions}` in it becomes `read`.",
         edit="Whatever the command does; `{permissions}` in it becomes `edit`.",
         full="Whatever the command does; `{permissions}` in it becomes `full`.",
-        verified="By whoever declared it.",
+        verified="As its declaration says.",
     )  # fmt: skip

@@ -31,7 +31,7 @@ def installed(name: str) -> Coder | None:
     except Exception as error:  # whatever another package's code raises
         raise Refused(
             f"The coder '{name}' ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
-            fix="Put that package right, or uninstall it.",
+            fix="Fix that package, or uninstall it.",
         ) from error
     missing = [what for what in ("launch", "listen") if not callable(getattr(coder, what, None))]
     if missing:

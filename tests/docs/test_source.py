@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fleet.adapters.coders import BUILT_IN
 from tests.docs.tree import SOURCE, TOP, files, name
 
 MODULES = [path for path in files("src/fleet/*.py") if path.stat().st_size]
@@ -113,15 +112,6 @@ SMALL = {  # why a module of under 40 lines with one importer is one; all of fle
 }
 
 
-# Found by its row: each part of a coder has its name in every coder's folder.
-CODER_PARTS = {
-    f"fleet.adapters.coders.{value.partition(':')[0]}"
-    for row in BUILT_IN.values()
-    for value in row
-    if isinstance(value, str) and ":" in value
-}
-
-
 def module(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
 
@@ -151,7 +141,6 @@ def test_a_small_module_with_one_importer_has_a_reason_to_be_one():
         for name, path in known.items()
         if path.name != "__init__.py"
         and not name.startswith("fleet.ports.")
-        and name not in CODER_PARTS
         and len(path.read_text("utf-8").splitlines()) < 40
         and used[name] <= 1
     }

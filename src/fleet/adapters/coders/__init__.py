@@ -11,9 +11,9 @@ from fleet.domain.data import NamedTuple
 
 
 class BuiltIn(NamedTuple):
-    """What Fleet has for a coder. A path (`claude.coder:ClaudeCoder`) is below this package.
+    """What Fleet has for a coder. `part` loads what a path (`module:name`) leads to, when it is needed.
 
-    `part` loads what it leads to, when that is needed. An empty path: the coder has no such thing.
+    An empty path: the coder has no such thing.
     """
 
     coder: str  # the class that drives it
@@ -33,56 +33,60 @@ class BuiltIn(NamedTuple):
 
 BUILT_IN: dict[str, BuiltIn] = {
     "claude": BuiltIn(
-        "claude.coder:ClaudeCoder",
+        "fleet.adapters.coders.claude.coder:ClaudeCoder",
         title="Claude Code",
         executable="claude",
-        files="claude.files:GENERATES",
-        tools="claude.files:TOOLS",
-        mcp="claude.mcp:MCP",
-        plugin="claude.plugin:PLUGIN",
+        files="fleet.adapters.coders.claude.files:GENERATES",
+        tools="fleet.adapters.coders.claude.files:TOOLS",
+        mcp="fleet.adapters.coders.claude.mcp:MCP",
+        plugin="fleet.adapters.coders.claude.plugin:PLUGIN",
         skills=".claude/skills",
         assistant="claude-code",
-        screens="claude.screens:SCREENS",
+        screens="fleet.adapters.coders.claude.screens:SCREENS",
         first_request=20_000,
         subagents=True,
     ),
     "codex": BuiltIn(
-        "codex.coder:CodexCoder",
+        "fleet.adapters.coders.codex.coder:CodexCoder",
         title="Codex",
         executable="codex",
-        files="codex.files:GENERATES",
-        tools="codex.files:TOOLS",
-        mcp="codex.mcp:MCP",
-        plugin="codex.plugin:PLUGIN",
+        files="fleet.adapters.coders.codex.files:GENERATES",
+        tools="fleet.adapters.coders.codex.files:TOOLS",
+        mcp="fleet.adapters.coders.codex.mcp:MCP",
+        plugin="fleet.adapters.coders.codex.plugin:PLUGIN",
         skills=".codex/skills",
-        screens="codex.screens:SCREENS",
+        screens="fleet.adapters.coders.codex.screens:SCREENS",
         first_request=10_000,
     ),
     "opencode": BuiltIn(
-        "opencode.coder:OpenCodeCoder",
+        "fleet.adapters.coders.opencode.coder:OpenCodeCoder",
         title="OpenCode",
         executable="opencode",
-        files="opencode.files:GENERATES",
-        tools="opencode.files:TOOLS",
-        mcp="opencode.mcp:MCP",
+        files="fleet.adapters.coders.opencode.files:GENERATES",
+        tools="fleet.adapters.coders.opencode.files:TOOLS",
+        mcp="fleet.adapters.coders.opencode.mcp:MCP",
         skills=".opencode/skills",
-        screens="opencode.screens:SCREENS",
+        screens="fleet.adapters.coders.opencode.screens:SCREENS",
         first_request=8_000,
     ),
-    "gemini": BuiltIn("acp.gemini:GeminiCoder", title="Gemini CLI", executable="gemini"),
-    "agy": BuiltIn("plain.agy:AgyCoder", title="Antigravity CLI", executable="agy"),
+    "gemini": BuiltIn(
+        "fleet.adapters.coders.acp.gemini:GeminiCoder", title="Gemini CLI", executable="gemini"
+    ),
+    "agy": BuiltIn(
+        "fleet.adapters.coders.plain.agy:AgyCoder", title="Antigravity CLI", executable="agy"
+    ),
     "aider": BuiltIn(
-        "aider.coder:AiderCoder",
+        "fleet.adapters.coders.aider.coder:AiderCoder",
         title="Aider",
         executable="aider",
-        files="aider.files:GENERATES",
-        tools="aider.files:TOOLS",
+        files="fleet.adapters.coders.aider.files:GENERATES",
+        tools="fleet.adapters.coders.aider.files:TOOLS",
         first_request=1_200,
         calls_tools=False,
     ),
-    "acp": BuiltIn("acp.coder:AcpCoder"),
-    "command": BuiltIn("plain.command:CommandCoder", calls_tools=False),
-    "scripted": BuiltIn("plain.scripted:ScriptedCoder", calls_tools=False),
+    "acp": BuiltIn("fleet.adapters.coders.acp.coder:AcpCoder"),
+    "command": BuiltIn("fleet.adapters.coders.plain.command:CommandCoder", calls_tools=False),
+    "scripted": BuiltIn("fleet.adapters.coders.plain.scripted:ScriptedCoder", calls_tools=False),
 }
 NONE = BuiltIn("")  # of a coder that the settings declare or a package brings
 
@@ -101,4 +105,4 @@ def part(path: str) -> Any:
     from importlib import import_module  # noqa: PLC0415  # start-up time
 
     module, _, name = path.partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(module), name)

@@ -66,7 +66,7 @@ def test_the_name_of_a_coder_stands_in_its_row_and_in_its_folder(name):
         for file in SOURCE.rglob("*.py")
         if re.search(rf"[\"']{name}[\"']", file.read_text())
     }
-    folder = f"adapters/coders/{row.coder.partition('.')[0]}/"
+    folder = row.coder.removeprefix("fleet.").rpartition(".")[0].replace(".", "/")
     assert {file for file in named if not file.startswith(folder)} <= known
 
 
@@ -81,12 +81,12 @@ def test_the_table_loads_no_coder():
 def nova(monkeypatch):
     """One more row, whose parts are those of another coder."""
     made = BuiltIn(
-        "codex.coder:CodexCoder",
+        "fleet.adapters.coders.codex.coder:CodexCoder",
         title="Nova",
         executable="nova",
-        files="aider.files:GENERATES",
-        mcp="claude.mcp:MCP",
-        screens="claude.screens:SCREENS",
+        files="fleet.adapters.coders.aider.files:GENERATES",
+        mcp="fleet.adapters.coders.claude.mcp:MCP",
+        screens="fleet.adapters.coders.claude.screens:SCREENS",
     )
     monkeypatch.setitem(BUILT_IN, "nova", made)
 

@@ -18,7 +18,7 @@ from fleet.domain.event import Kind
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Request, find, perform
-from fleet.operations.shared.names import MOST, PAGE, cursor_of
+from fleet.operations.shared.names import MAX_ROWS, PAGE, cursor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,8 +41,8 @@ LOOKS = 20  # steps in which a supervisor has settled what there is to settle
 TELLING = frozenset({"mail.send", "mail.broadcast", "board.post"})
 TYPING = 3.0  # seconds for what is being typed to be sent, too
 LOOKING = 0.2  # seconds that this takes at least
-SOON = 2.0  # seconds for agents to hear what was said to all of them
-PATIENCE = 60.0  # for a supervisor to end a run; it may give the coder its grace first
+HEARD_SECONDS = 2.0  # seconds for agents to hear what was said to all of them
+RUN_END_SECONDS = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
 
 class Client(ABC):
@@ -315,7 +315,7 @@ class LocalClient(Client):
     def call_all(self, requests: Sequence[Request[Any]]) -> list[FleetError | None]:
         """What is done to runs here, to all of them at once; of each, what was wrong with it."""
         asked = [self._asked(request) for request in requests]
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + RUN_END_SECONDS
         return [error or self._seen_to(task, until) for task, error in asked]
 
     def _asked(self, request: Request[Any]) -> tuple[str, FleetError | None]:
@@ -334,7 +334,7 @@ class LocalClient(Client):
     def _tell(self) -> None:
         """What was said to agents at work, with no supervisor to tell them; else they hear it later."""
         if self._untold():
-            self._supervise(lambda: not self._untold(), time.monotonic() + SOON)
+            self._supervise(lambda: not self._untold(), time.monotonic() + HEARD_SECONDS)
 
     def _untold(self) -> bool:
         from fleet.domain.addressing import is_aside  # noqa: PLC0415  # start-up time
@@ -356,7 +356,7 @@ class LocalClient(Client):
         from fleet.operations.tasks.stop import StopRuns  # noqa: PLC0415  # start-up time
 
         asked: tuple[Stopping, ...] = self.call(StopRuns(self.app.home.host_id()))
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + RUN_END_SECONDS
         while going := [r for s in asked if (r := self.app.store.run(s.run)).live]:
             if time.monotonic() > until:
                 raise _not_yet(going[0])
@@ -450,7 +450,7 @@ class LocalClient(Client):
         def enough() -> bool:
             return next(looks, None) is None and time.monotonic() > until
 
-        self._supervise(enough, time.monotonic() + PATIENCE)
+        self._supervise(enough, time.monotonic() + RUN_END_SECONDS)
 
     def see_to(
         self, task_id: str, over: Callable[[], bool] = lambda: False, *, until: float = 0.0
@@ -459,7 +459,7 @@ class LocalClient(Client):
 
         `over`: whoever waits does so no longer.
         """
-        until = until or time.monotonic() + PATIENCE
+        until = until or time.monotonic() + RUN_END_SECONDS
         while runs := self._to_end(task_id):
             if time.monotonic() > until or over():
                 raise _not_yet(runs[0])
@@ -504,7 +504,7 @@ def ask_by_pages(remote: Remote, operation: Operation, request: Request[Reply]) 
     if not hasattr(request, "before") or 1 <= limit <= PAGE or limit < 0:
         said: Reply = remote.call(operation.name, request, operation.reply)
         return said
-    left, found = limit or MOST, []
+    left, found = limit or MAX_ROWS, []
     while left > 0:
         asked: Any = dataclasses.replace(request, limit=min(left, PAGE))  # type: ignore[type-var]  # it is one
         page = remote.call(operation.name, asked, operation.reply)

@@ -211,7 +211,7 @@ def test_a_server_that_does_not_answer_is_an_error_that_says_so(rig, start, monk
     import fleet.adapters.tmux.tmux as module
 
     start("one")
-    monkeypatch.setattr(module, "DEADLINE", 0.5)
+    monkeypatch.setattr(module, "TMUX_SECONDS", 0.5)
     server = rig.server_pid()
     os.kill(server, 19)
     try:

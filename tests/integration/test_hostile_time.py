@@ -16,7 +16,7 @@ from fleet.domain.errors import Refused
 from fleet.operations.tasks.change import AddTask
 from fleet.ports import EntryQuery
 from fleet.server.http.guard import Rates
-from fleet.server.http.idempotency import DAY, OFTEN, once
+from fleet.server.http.idempotency import DAY, KEYS_PER_CLEANING, once
 from fleet.server.make import tokens_of
 from fleet.server.run import Serving
 from fleet.testing.clock import FakeClock
@@ -166,11 +166,11 @@ def test_what_was_replied_is_forgotten_when_its_day_is_over(app):
     store = MemoryStore(clock)
     context = app.context._replace(store=store, actor=Actor("ann", Role.TEAM_LEAD, "red"))
     for day in range(3):
-        for number in range(OFTEN):
+        for number in range(KEYS_PER_CLEANING):
             once(context, AddTask("x"), f"{day}-{number}")
         clock.advance(DAY / 1_000_000 + 1)
     kept = store.entries(EntryQuery(EntryKind.ONCE, "red", limit=1000))
-    assert len(kept) <= OFTEN
+    assert len(kept) <= KEYS_PER_CLEANING
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])

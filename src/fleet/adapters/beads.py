@@ -16,7 +16,7 @@ from fleet.ports import Bead
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-DEADLINE = 30.0
+BD_SECONDS = 30.0
 ID = re.compile(r"\w[\w.-]*")  # it becomes an argument, and the name of a folder
 
 
@@ -69,7 +69,7 @@ class BdProgram:
         *,
         actor: str,
         places: Callable[[Path], Mapping[str, str]],
-        deadline: float = DEADLINE,
+        deadline: float = BD_SECONDS,
     ) -> None:
         self._home, self._actor = home, actor
         self._places, self._deadline = places, deadline

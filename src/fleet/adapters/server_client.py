@@ -22,7 +22,7 @@ from fleet.domain.record_json import changed, plain, reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PATIENCE = 90.0  # seconds: a run may be given its grace before it is ended
+ANSWER_SECONDS = 90.0  # seconds: a run may be given its grace before it is ended
 BY_CODE: dict[str, type[FleetError]] = {
     kind.code: kind for kind in (BadConfig, BadStore, Conflict, Forbidden, NotFound)
 }
@@ -86,7 +86,7 @@ class Remote:
 
         secure = self._parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=PATIENCE)
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=ANSWER_SECONDS)
         try:
             connection.request(method, path, data, dict(headers))
             answer = connection.getresponse()

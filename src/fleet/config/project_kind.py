@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OLLAMA = "localhost:11434"
-DEADLINE = 0.3  # seconds; a stopped Ollama refuses at once, and nobody waits for a broken one
+OLLAMA_SECONDS = 0.3  # seconds; a stopped Ollama refuses at once, and nobody waits for a broken one
 
 
 class Kind(NamedTuple):
@@ -96,7 +96,7 @@ def find_ollama(env: Mapping[str, str]) -> Ollama | None:
     host = _host(env.get("OLLAMA_HOST", ""))
     asking = threading.Thread(target=_ask, args=(host, found), daemon=True)
     asking.start()
-    asking.join(DEADLINE)
+    asking.join(OLLAMA_SECONDS)
     return found[0] if found else None
 
 
@@ -108,7 +108,7 @@ def _host(named: str) -> str:
 
 def _ask(host: str, found: list[Ollama]) -> None:
     try:
-        connection = HTTPConnection(host, timeout=DEADLINE)
+        connection = HTTPConnection(host, timeout=OLLAMA_SECONDS)
         connection.request("GET", "/api/tags")
         models = json.loads(connection.getresponse().read(1_000_000))["models"]
         sized = sorted(models, key=lambda model: -int(model.get("size", 0)))

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
 
 TO_ALL = "to_all"  # in the data of mail that was sent to the whole team
-MOST = 20_000  # characters that enter a conversation unasked; the rest is where it was said
+MAX_UNASKED_CHARACTERS = (
+    20_000  # characters that enter a conversation unasked; the rest is where it was said
+)
 MOST_MEMORY = 500  # characters of each, as an agent begins
 SOLE = ("text", "directive", "message")  # a payload with one of these alone is those words
 
@@ -76,8 +78,10 @@ def _payload(data: Mapping[str, Any]) -> str:
 
 def _put(head: str, text: str) -> str:
     """It begins with a bracket, so that no program takes it for a command of its own."""
-    cut = "" if len(text) <= MOST else "\n… (there is more of it where it was said)"
-    return f"[{' '.join(head.split())}]\n{text[:MOST]}{cut}"
+    cut = (
+        "" if len(text) <= MAX_UNASKED_CHARACTERS else "\n… (there is more of it where it was said)"
+    )
+    return f"[{' '.join(head.split())}]\n{text[:MAX_UNASKED_CHARACTERS]}{cut}"
 
 
 def as_memories(memories: Sequence[tuple[str, str]]) -> str:

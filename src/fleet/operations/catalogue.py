@@ -46,7 +46,7 @@ MODULES = (
     "team.enrolments",
     "messages.chats",
 )
-TRIES = 50  # decisions are pure: on a conflict we read and decide again
+MAX_TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
 Reply = TypeVar("Reply")
 
@@ -167,7 +167,7 @@ def perform(context: Context, request: Request[Reply]) -> Reply:
     """Check the actor's permission, then do it; on a conflict, decide again."""
     operation = find(type(request))
     allow(context.actor, operation.permission)
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         with suppress(Conflict):
             return _once(operation, context, request)
     return _once(operation, context, request)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Request
     from fleet.ports import Chosen, Store, TaskFiles, World
 
-GLANCE = 0.2  # seconds for which a project is believed to be as it was
+WORLD_TRUST_SECONDS = 0.2  # seconds for which a project is believed to be as it was
 WAITERS = 16  # runs that are being ended for somebody who waits
 OUTSIDE = 8  # programs that are being waited for, such as git
 
@@ -89,7 +89,7 @@ class Glances:
     def __call__(self, project: str) -> World[Chosen]:
         now = time.monotonic()
         at, held = self._held.get(project, (0.0, None))
-        if held is None or now - at > GLANCE:
+        if held is None or now - at > WORLD_TRUST_SECONDS:
             held = self._world(project)
             self._held[project] = (now, held)
         return held

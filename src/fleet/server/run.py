@@ -11,7 +11,7 @@ import uvicorn
 
 from fleet.app.server_process import noted
 from fleet.domain.errors import Refused
-from fleet.server.http.guard import LOOPBACK, PATIENCE
+from fleet.server.http.guard import LOOPBACK, REQUEST_SECONDS
 from fleet.server.http.wire import websocket, wire
 from fleet.server.make import make_server
 from fleet.server.metrics import Timed
@@ -37,7 +37,7 @@ class Serving:
         host: str,
         port: int,
         names: tuple[str, ...] = (),
-        patience: float = PATIENCE,
+        patience: float = REQUEST_SECONDS,
         ping: float = PING,
     ) -> None:
         if host not in LOOPBACK and len(os.environ.get("JWT_SECRET", "")) < SECRET:

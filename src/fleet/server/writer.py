@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context, Request
     from fleet.ports import Store
 
-MOST = 256  # in one transaction: the last of them waits for all
+MAX_REQUESTS = 256  # in one transaction: the last of them waits for all
 LONGEST = 0.01  # seconds for which the loop stands still
 QUIET = 0.0001  # seconds without another, when several ask at once
 
@@ -81,12 +81,12 @@ class Writer:
         """In the loop, after all that has come by now was read."""
         if not self._gathered:  # the end has come, and took them
             return
-        full = len(self._gathered) >= MOST
+        full = len(self._gathered) >= MAX_REQUESTS
         if self._crowd and not full and time.perf_counter() - self._newest < QUIET:
             loop.call_soon(self._hand_over, loop)
             return
         self._crowd = len(self._gathered) > 1
-        self._take(MOST)
+        self._take(MAX_REQUESTS)
         if self._quick:
             self._stated.wait(LONGEST)
 

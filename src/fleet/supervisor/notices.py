@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Mark, Notifier, Store
 
-TRIES = 3
-PAUSE = 1.0  # seconds before the second try; twice as long before the third
+MAX_TRIES = 3
+TRY_AGAIN_SECONDS = 1.0  # seconds before the second try; twice as long before the third
 BATCH = 200
-SELDOM = 500  # events without a notice, after which the number is written all the same
-MOST = 500  # characters of what was asked, or of why it failed
+MAX_UNMARKED_EVENTS = 500  # events without a notice, after which the number is written all the same
+MAX_CHARACTERS = 500  # characters of what was asked, or of why it failed
 
 
 class Notice(NamedTuple):
@@ -69,7 +69,7 @@ def notice_of(event: Event, task: Task, message: Message | None) -> Notice | Non
 
 def _cut(text: str) -> str:
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
-    return clean if len(clean) <= MOST else clean[: MOST - 1] + "…"
+    return clean if len(clean) <= MAX_CHARACTERS else clean[: MAX_CHARACTERS - 1] + "…"
 
 
 def teller(hosts: Mapping[str, Host], run_host: str, *, here: str, now: int) -> str:
@@ -117,7 +117,7 @@ class Notices:
             if notice is not None and notice.event in wanted.about:
                 self._speak(event.number, notice)
             self._last = event.number
-        if self._last - self._marked > SELDOM:
+        if self._last - self._marked > MAX_UNMARKED_EVENTS:
             self._remember()
 
     def close(self, seconds: float) -> None:
@@ -212,7 +212,7 @@ class Voice:
 
     def _tell(self, notifier: Notifier, body: dict[str, Any]) -> None:
         """One that failed the last time gets one try, so that the others do not wait for it."""
-        tries = 1 if notifier.name in self._broken else TRIES
+        tries = 1 if notifier.name in self._broken else MAX_TRIES
         for number in range(tries):
             try:
                 notifier.send(body)
@@ -223,7 +223,7 @@ class Voice:
             else:
                 self._broken.pop(notifier.name, None)
                 return
-            if number < tries - 1 and self._closing.wait(PAUSE * 2**number):
+            if number < tries - 1 and self._closing.wait(TRY_AGAIN_SECONDS * 2**number):
                 return
         if self._broken.get(notifier.name) != why:
             self._broken[notifier.name] = why

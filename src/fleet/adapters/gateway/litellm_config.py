@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet, Gateway, Model, Serving
 
 PROVIDERS = {OLLAMA: "ollama_chat", OPENAI: "hosted_vllm", ANTHROPIC: "anthropic"}  # by wire
-PATIENCE = 86_400  # seconds: a request may wait in the relay's line, which judges silence itself
+REQUEST_SECONDS = (
+    86_400  # seconds: a request may wait in the relay's line, which judges silence itself
+)
 HEARTBEAT = 10  # seconds between signs of life while a node reads a long prompt
 STOCK = "claude-*"  # whatever name of its own Claude Code may ask for
 
@@ -44,7 +46,7 @@ def litellm_config(fleet: Fleet) -> dict[str, Any]:
             "drop_params": True,
             "json_logs": True,
             "num_retries": 0,
-            "request_timeout": PATIENCE,
+            "request_timeout": REQUEST_SECONDS,
             "use_chat_completions_url_for_anthropic_messages": True,
         },
         "general_settings": {
@@ -116,8 +118,8 @@ def _params(
         "model": f"{PROVIDERS[wire]}/{first.upstream}",
         "api_base": f"{base}/v1" if wire == OPENAI else base,
         "api_key": "the-relay-has-it",
-        "timeout": PATIENCE,
-        "stream_timeout": PATIENCE,
+        "timeout": REQUEST_SECONDS,
+        "stream_timeout": REQUEST_SECONDS,
         "keepalive_seconds": HEARTBEAT,
     }
     if wire == OPENAI:  # many servers lack /v1/responses, or the groups of tools that Codex sends

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.repo import PATIENCE, QUIET, Repo, identity, is_locked, run_git
-from fleet.adapters.git.tree import SLOW, Tree
+from fleet.adapters.git.repo import GIT_LOCK_SECONDS, QUIET, Repo, identity, is_locked, run_git
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, Tree
 from fleet.domain.errors import Refused, Unavailable
 from fleet.ports import ChangedFile, CommitRow, WorktreeRow
 
@@ -123,8 +123,8 @@ def _left_out(tree: Tree, private: Sequence[str]) -> list[str]:
 
 def _asked(tree: Tree, *words: str) -> process.Done:
     """As the person would, hooks and all; asked again while the agent's own git holds a lock."""
-    until = time.monotonic() + PATIENCE
-    timeout = SLOW if words[0] == "add" else HOOKS
+    until = time.monotonic() + GIT_LOCK_SECONDS
+    timeout = BIG_TREE_SECONDS if words[0] == "add" else HOOKS
     done = run_git(tree.root, *QUIET, *words, timeout=timeout)
     while done.status and is_locked(done) and time.monotonic() < until:
         time.sleep(0.05)

@@ -17,7 +17,7 @@ from fleet.adapters.git.repo import (
     run_git,
     text_of,
 )
-from fleet.adapters.git.tree import SLOW, Tree
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, Tree
 from fleet.adapters.processes import run as process
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
@@ -64,8 +64,10 @@ def diff(workspace: Workspace, project: str = "", *, stat: bool = False) -> str:
         return repo.git(*how, f"{workspace.base}...{workspace.branch}").out
     start = _began(tree, workspace.base)
     with tree.private_index() as mine:
-        tree.git("add", "--all", "--ignore-errors", index=mine, check=False, timeout=SLOW)
-        return tree.git(*how, "--cached", start, index=mine, timeout=SLOW).out
+        tree.git(
+            "add", "--all", "--ignore-errors", index=mine, check=False, timeout=BIG_TREE_SECONDS
+        )
+        return tree.git(*how, "--cached", start, index=mine, timeout=BIG_TREE_SECONDS).out
 
 
 def _began(tree: Tree, base: str) -> str:

@@ -20,8 +20,8 @@ from fleet.domain.errors import BadInput, Refused
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-DEADLINE = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
-PATIENCE = 10.0  # for another git, which holds a lock that ours needs too
+GIT_SECONDS = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
+GIT_LOCK_SECONDS = 10.0  # for another git, which holds a lock that ours needs too
 FRESH = 5.0  # seconds
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
@@ -65,7 +65,7 @@ class Repo:
 
     def git(self, *args: str, check: bool = True, mark: str = "") -> process.Done:
         """Asked again while another git holds a lock."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + GIT_LOCK_SECONDS
         done = run_git(self.top, *args, mark=mark)
         while done.status and is_locked(done) and time.monotonic() < until:
             time.sleep(0.05)
@@ -173,7 +173,7 @@ def run_git(
     mark: str = "",
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
-    timeout: float = DEADLINE,
+    timeout: float = GIT_SECONDS,
 ) -> process.Done:
     """`env` is added to what git inherits."""
     whole = {**git_env(), **(env or {})}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.git.repo import identity, run_git
 from fleet.adapters.git.snapshot import changed_entries, feed
-from fleet.adapters.git.tree import GITLINK, OURS, SLOW, Tree
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, OURS, Tree
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
 
@@ -149,7 +149,7 @@ def _write(tree: Tree, entry: Entry) -> None:
     if entry.mode == GITLINK:
         where.mkdir(exist_ok=True)
         return
-    content = tree.git("cat-file", "blob", entry.sha, timeout=SLOW).raw
+    content = tree.git("cat-file", "blob", entry.sha, timeout=BIG_TREE_SECONDS).raw
     if entry.mode == LINK:
         where.symlink_to(os.fsdecode(content))
         return

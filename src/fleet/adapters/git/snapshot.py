@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.git.repo import identity, names_of
-from fleet.adapters.git.tree import GITLINK, SLOW, Entry, Tree
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, Entry, Tree
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
@@ -135,7 +135,7 @@ class Taking:
             if flagged := tree.flagged():
                 tree.unflag(mine, flagged)
             done = tree.git(
-                "add", "--all", "--ignore-errors", index=mine, check=False, timeout=SLOW
+                "add", "--all", "--ignore-errors", index=mine, check=False, timeout=BIG_TREE_SECONDS
             )
             missing = _unread(done.err) if done.status else ()
             if done.status and not missing:
@@ -196,7 +196,7 @@ class Taking:
             inner.git("update-ref", "refs/fleet/kept/inner", sha)
             bring = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
             here = (str(inner.gitdir), "refs/fleet/kept/inner")
-            tree.git(*bring, "--recurse-submodules=no", *here, timeout=SLOW)
+            tree.git(*bring, "--recurse-submodules=no", *here, timeout=BIG_TREE_SECONDS)
             state = "uncommitted changes" if taken[1].uncommitted else "commits of its own"
             self._notes.append(f"{name} is a repository with {state}: {sha}")
             found.append((name, sha))
@@ -252,12 +252,12 @@ def _hashes(tree: Tree, paths: list[bytes]) -> list[tuple[bytes, str]]:
     for start in range(0, len(paths), BATCH):
         some = paths[start : start + BATCH]
         words = ("hash-object", "-w", "--no-filters", "--", *map(os.fsdecode, some))
-        done = tree.git(*words, check=False, timeout=SLOW)
+        done = tree.git(*words, check=False, timeout=BIG_TREE_SECONDS)
         if done.status == 0:
             found += zip(some, done.out.split(), strict=True)
             continue
         for path in some:  # one of them has gone, or cannot be read
-            one = tree.git(*words[:4], os.fsdecode(path), check=False, timeout=SLOW)
+            one = tree.git(*words[:4], os.fsdecode(path), check=False, timeout=BIG_TREE_SECONDS)
             if one.status == 0:
                 found.append((path, one.out.strip()))
     return found

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.repo import DEADLINE, QUIET, run_git, text_of
+from fleet.adapters.git.repo import GIT_SECONDS, QUIET, run_git, text_of
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Refused
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fleet.adapters.processes import run as process
 
-SLOW = 1800.0  # seconds: gigabytes of untracked files take their time to be read
+BIG_TREE_SECONDS = 1800.0  # seconds: gigabytes of untracked files take their time to be read
 # The user's hooks are not run, and what is written is on the disk when git returns.
 OURS = (
     *QUIET,
@@ -65,7 +65,7 @@ class Tree:
         check: bool = True,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
-        timeout: float = DEADLINE,
+        timeout: float = GIT_SECONDS,
         mark: str = "",
     ) -> process.Done:
         place = {"GIT_DIR": str(self.gitdir), "GIT_WORK_TREE": str(self.root), **(env or {})}
@@ -95,10 +95,10 @@ class Tree:
         how = "--untracked-files=all" if all_files else "--untracked-files=normal"
         words = ("status", "--porcelain", "-z", how, "--ignore-submodules=none")
         if not all_files or not (flagged := self.flagged()):
-            return self.git(*words, timeout=SLOW).raw
+            return self.git(*words, timeout=BIG_TREE_SECONDS).raw
         with self.private_index() as mine:
             self.unflag(mine, flagged)
-            return self.git(*words, index=mine, timeout=SLOW).raw
+            return self.git(*words, index=mine, timeout=BIG_TREE_SECONDS).raw
 
     def flagged(self) -> list[bytes]:
         """Files that git was told not to look at, though they are there."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OLDER = ".1"  # what a file is called once it has been full
-PATIENCE = 0.25  # seconds for another writer; they need microseconds
+LOCK_SECONDS = 0.25  # seconds for another writer; they need microseconds
 BLOCK = 1 << 16
 _ADD = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CREAT | os.O_CLOEXEC
 
@@ -54,7 +54,7 @@ def _lock(fd: int, path: Path) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + LOCK_SECONDS
     else:
         return
     while time.monotonic() < until:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-GLANCE = 0.2  # seconds between two looks
+LOOK_SECONDS = 0.2  # seconds between two looks
 LONGEST = 1 << 20  # bytes of a line; what is longer comes in pieces
 
 
@@ -54,7 +54,7 @@ class Tail:
                 self._file, self._half = _opened(self._path), b""
                 if self._file is not None:
                     continue
-            time.sleep(GLANCE)
+            time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         if self._file is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "task.json"
 EDITABLE = ("cwd", "coder", "model")
-MOST = 4_000_000
+MAX_FILE_BYTES = 4_000_000
 MOST_TASKS = 4096
 UNDO = "Mend it, or delete the file: then nothing is changed."
 
@@ -131,7 +131,7 @@ class TaskJson:
 def _loaded(path: Path) -> dict[str, Any]:
     """Nothing, when it is not there or empty: a power cut may leave that."""
     try:
-        data = read_regular(path, most=MOST)
+        data = read_regular(path, most=MAX_FILE_BYTES)
         found = json.loads(data) if data.strip() else {}
     except FileNotFoundError:
         return {}

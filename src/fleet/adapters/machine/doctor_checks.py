@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-DEADLINE = 5.0
+CHECK_SECONDS = 5.0
 PYTHON = "3.11"
 PROGRAMS = {  # how each is asked, the oldest that will do, and what of it we need
     "git": (("--version",), "2.38", "merging without a checkout"),
@@ -46,7 +46,7 @@ def _program(name: str, env: Mapping[str, str]) -> Finding:
         return Finding("programs", BAD, f"{name} is not on PATH: {need} needs it.", fix)
     try:
         done = subprocess.run(
-            [path, *words], capture_output=True, text=True, timeout=DEADLINE, check=False,
+            [path, *words], capture_output=True, text=True, timeout=CHECK_SECONDS, check=False,
             env=dict(env), stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -80,7 +80,7 @@ def _is_open(path: Path) -> bool:
 def is_taken(port: int, host: str = "127.0.0.1") -> bool:
     """Whether somebody answers there."""
     try:
-        socket.create_connection((host, port), timeout=DEADLINE).close()
+        socket.create_connection((host, port), timeout=CHECK_SECONDS).close()
     except OSError:
         return False
     return True

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 NAME = "agent-fleet"
 JSON = "application/vnd.pypi.simple.v1+json"
-DEADLINE = 5.0
-MOST = 8 << 20  # bytes of an answer; the index of one project is far smaller
+INDEX_SECONDS = 5.0
+MAX_ANSWER_BYTES = 8 << 20  # bytes of an answer; the index of one project is far smaller
 
 
 class Installation(NamedTuple):
@@ -61,8 +61,8 @@ def newest(env: Mapping[str, str]) -> str:
     url = urljoin(index if index.endswith("/") else index + "/", f"{NAME}/")
     asked = Request(url, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310  # http(s)
     try:
-        with urlopen(asked, timeout=DEADLINE) as answer:  # noqa: S310  # the person's own index
-            body = answer.read(MOST).decode("utf-8", "replace")
+        with urlopen(asked, timeout=INDEX_SECONDS) as answer:  # noqa: S310  # the person's own index
+            body = answer.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (URLError, OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
         raise Unavailable(
@@ -83,10 +83,15 @@ def newest(env: Mapping[str, str]) -> str:
 def _by_pip(env: Mapping[str, str]) -> str:
     """Pip knows where packages come from here."""
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "0"]
-    argv += ["--timeout", f"{DEADLINE:g}", "index", "versions", NAME]
+    argv += ["--timeout", f"{INDEX_SECONDS:g}", "index", "versions", NAME]
     try:
         done = subprocess.run(
-            argv, env=dict(env), capture_output=True, text=True, timeout=4 * DEADLINE, check=False
+            argv,
+            env=dict(env),
+            capture_output=True,
+            text=True,
+            timeout=4 * INDEX_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unknown(f"pip could not be asked: {error}") from error

@@ -16,7 +16,7 @@ from fleet.domain.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEADLINE = 5.0
+SEND_SECONDS = 5.0
 FROM_ENV = "os.environ/"
 SHOW = (  # the words are arguments of the script, and never part of it
     *("-e", "on run argv"),
@@ -41,7 +41,7 @@ class Desktop:
             argv = ["osascript", *SHOW, title, text]
         else:  # the desktop reads the text as markup
             argv = ["notify-send", "--app-name=fleet", "--", title, escape(text, quote=False)]
-        done = process.run(argv, Path("/"), env=self._env, timeout=DEADLINE)
+        done = process.run(argv, Path("/"), env=self._env, timeout=SEND_SECONDS)
         if done.status != 0:
             raise Unavailable(f"{argv[0]}: {done.words}")
 
@@ -74,8 +74,8 @@ class Webhook:
 
         thread = threading.Thread(target=post, daemon=True)
         thread.start()
-        thread.join(DEADLINE)
-        why = f"no answer within {DEADLINE:.0f} s" if not found else _why(found[0])
+        thread.join(SEND_SECONDS)
+        why = f"no answer within {SEND_SECONDS:.0f} s" if not found else _why(found[0])
         if why:
             raise Unavailable(f"{_host(address)}: {why}")
 
@@ -104,7 +104,7 @@ def _post(address: str, body: dict[str, Any]) -> None:
     sent = request.Request(  # noqa: S310  # http or https: the settings take nothing else
         address, json.dumps(body).encode(), headers, method="POST"
     )
-    with request.build_opener(Stay).open(sent, timeout=DEADLINE):
+    with request.build_opener(Stay).open(sent, timeout=SEND_SECONDS):
         pass
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
 
 CONNECT = 2.0  # seconds
-MOST = 16 << 20  # bytes of one answer: a list of all hosted models is about one million
+MAX_ANSWER_BYTES = 16 << 20  # bytes of one answer: a list of all hosted models is about one million
 ELSEWHERE, BAD = 300, 400
 
 
@@ -138,9 +138,9 @@ class Asking:
 
 
 def _read(response: HTTPResponse) -> bytes:
-    data = response.read(MOST + 1)
-    if len(data) > MOST:
-        raise OtherAnswer(f"its answer is larger than {MOST >> 20} MB", response.status)
+    data = response.read(MAX_ANSWER_BYTES + 1)
+    if len(data) > MAX_ANSWER_BYTES:
+        raise OtherAnswer(f"its answer is larger than {MAX_ANSWER_BYTES >> 20} MB", response.status)
     return data
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node
 
 EVERY = 0.5  # seconds between looks: a task starts within a second of its node's return
-DEADLINE = 2.0
+PULSE_SECONDS = 2.0
 FORGOTTEN = 10.0  # seconds after which nobody seems to ask any more
 UNSEEN = Pulse(None, "it has not answered yet")
 
@@ -61,12 +61,12 @@ def look(endpoint: str, kind: str) -> Pulse:
 
     parts = urlsplit(endpoint)
     make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = make(parts.hostname or "", parts.port, timeout=DEADLINE)
+    connection = make(parts.hostname or "", parts.port, timeout=PULSE_SECONDS)
     try:
         connection.request("GET", parts.path.rstrip("/") + kind_of(kind).quick)
         status = connection.getresponse().status
     except TimeoutError:
-        return Pulse(None, f"no answer in {DEADLINE:g} s")
+        return Pulse(None, f"no answer in {PULSE_SECONDS:g} s")
     except (OSError, http.client.HTTPException) as error:
         return Pulse(up=False, why=str(getattr(error, "strerror", None) or error).lower())
     finally:

@@ -29,7 +29,7 @@ BOOT = (
 )
 LARGEST_LOG = 20 << 20  # bytes, from which a new one is begun
 LAST_WORDS = 1 << 16  # bytes of the log that are looked at
-GLANCE = 0.02  # seconds between two looks
+LOOK_SECONDS = 0.02  # seconds between two looks
 
 
 class Background:
@@ -169,7 +169,7 @@ def within(seconds: float, seen: Callable[[], bool]) -> bool:
     while not seen():
         if time.monotonic() > until:
             return False
-        time.sleep(GLANCE)
+        time.sleep(LOOK_SECONDS)
     return True
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-PATIENCE = 10.0  # for killed processes to be gone
+KILLED_SECONDS = 10.0  # for killed processes to be gone
 LONGEST = 2**31 - 1  # milliseconds that a system can wait: 24 days
 
 
@@ -133,7 +133,7 @@ def _text(file: IO[bytes]) -> str:
 
 def end_marked(mark: str) -> bool:
     """End what was run with this mark and goes on, though whoever ran it is gone."""
-    until, quiet = time.monotonic() + PATIENCE, 0
+    until, quiet = time.monotonic() + KILLED_SECONDS, 0
     while quiet < 3:  # one that is just becoming another program shows no environment
         found = machine.marked(mark)
         for pid in found:

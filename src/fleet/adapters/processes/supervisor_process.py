@@ -34,7 +34,7 @@ KEEPER = (  # all of the package that a keeper loads
     *("base/__init__.py", "base/files.py", "base/machine.py", "base/lean.py"),
 )
 LARGEST_LOG = 5 << 20  # bytes, from which a new one is begun
-LAST = 3.0  # seconds for a process that has done all to be gone
+EXIT_SECONDS = 3.0  # seconds for a process that has done all to be gone
 
 
 class SupervisorRecord(NamedTuple):
@@ -122,7 +122,7 @@ class SupervisorProcess(Background):
         machine.send_signal_if(record.pid, signal.SIGTERM, lambda: self._is(record))
         if not within(seconds, lambda: not self._is(record)):
             return False
-        within(LAST, lambda: not record.born or not is_alive(record.pid, record.born))
+        within(EXIT_SECONDS, lambda: not record.born or not is_alive(record.pid, record.born))
         return True
 
     def _is(self, record: SupervisorRecord) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.adapters.relay.connections import Outside
     from fleet.adapters.relay.nodes import World
 
-DEADLINE = 10.0
+REQUEST_SECONDS = 10.0
 
 
 class Aside:
@@ -36,7 +36,7 @@ class Aside:
             if "name" in body:
                 told["name"] = serving.upstream
             limit = aiohttp.ClientTimeout(
-                total=DEADLINE, sock_connect=self._outside.settings.connect
+                total=REQUEST_SECONDS, sock_connect=self._outside.settings.connect
             )
             try:
                 async with self._outside.kept.request(

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from fleet.domain.nodes.trace import Trace
 
-MOST = 20_000_000  # bytes, and as many in the older file
+MAX_LOG_BYTES = 20_000_000  # bytes, and as many in the older file
 WAITING = 5_000  # lines, while the disk is full
-PAUSE = 0.1  # seconds in which lines are gathered
+GATHER_SECONDS = 0.1  # seconds in which lines are gathered
 
 
 class TraceLog:
@@ -34,13 +34,13 @@ class TraceLog:
         self._waiting.append(written(trace).encode() + b"\n")
         del self._waiting[:-WAITING]
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PAUSE, self.flush)
+            self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self.flush)
 
     def flush(self) -> None:
         self._timer = None
         if not self._waiting or self.path is None:
             return
         with suppress(OSError), Lines(self.path, self._left) as lines:
-            lines.add(b"".join(self._waiting), most=MOST)
+            lines.add(b"".join(self._waiting), most=MAX_LOG_BYTES)
             self._left = lines.stamp
             self._waiting.clear()

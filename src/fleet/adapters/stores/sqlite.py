@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 APPLICATION = 0x464C4545  # "FLEE", so that somebody else's database is never taken for ours
 KEY = "INTEGER PRIMARY KEY"  # the row number itself
-PATIENCE = 30.0
+BUSY_SECONDS = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.016
 LOG_PAGES = 4000  # 16 MB of log: pages written often reach the database once, which saves 3 %
 PRAGMAS = (
@@ -33,7 +33,7 @@ PRAGMAS = (
     "PRAGMA fullfsync = ON",  # on macOS a plain fsync does not reach the disk
     f"PRAGMA wal_autocheckpoint = {LOG_PAGES}",
 )
-GLANCE = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
+LOOK_SECONDS = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
 FLOOR = 1.0  # a bell can be missed: the writer may not know it
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -222,7 +222,7 @@ class Sqlite:
             if self._bell and self._bell.listening is not None:
                 rung = self._bell.wait(min(FLOOR, rest))
             else:
-                time.sleep(min(GLANCE, rest))
+                time.sleep(min(LOOK_SECONDS, rest))
         self._seen = now
 
     def close(self) -> None:
@@ -278,10 +278,10 @@ def _patiently(act: Callable[[], T]) -> T:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF not in BUSY:
                 raise
             now = time.monotonic()
-            until = until or now + PATIENCE
+            until = until or now + BUSY_SECONDS
             if now > until:
                 raise Unavailable(
-                    f"The store has been busy for {PATIENCE:.0f} s.",
+                    f"The store has been busy for {BUSY_SECONDS:.0f} s.",
                     fix="Check whether a backup or another program keeps it locked.",
                 ) from error
         time.sleep((0.5 + os.urandom(1)[0] / 255) * pause)

@@ -31,7 +31,7 @@ LIMIT = 1_000_000  # bytes of one prompt
 END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
 SHOWN = 0.5  # seconds until what was pasted shows; some programs wait before they draw
 JUST = 0.05  # seconds
-PAUSE = 0.01
+LOOK_SECONDS = 0.01
 ERASING = 2.0  # seconds to empty a prompt box, line by line
 ERASE_EVERY = 0.1  # what was just sent may still be shown there for a moment
 EDITING = 5.0  # seconds for the program's editor, which is a few lines of `sh`
@@ -222,7 +222,7 @@ class Terminals:
                     fix=f"Send or erase them: fleet attach {run_id}",
                     code="typing",
                 )
-            time.sleep(PAUSE)
+            time.sleep(LOOK_SECONDS)
             screen = self._fit(run_id)
         return screen
 
@@ -240,7 +240,7 @@ class Terminals:
         while now.text == before.text and now.cursor == before.cursor:
             if time.monotonic() > until:
                 return
-            time.sleep(PAUSE)
+            time.sleep(LOOK_SECONDS)
             now = self._fit(run_id)
 
     @contextmanager
@@ -300,7 +300,7 @@ def _until(so: Callable[[], bool], seconds: float) -> bool:
     while not so():
         if time.monotonic() > end:
             return False
-        time.sleep(PAUSE)
+        time.sleep(LOOK_SECONDS)
     return True
 
 
@@ -324,7 +324,7 @@ def _lock(fd: int, run_id: str) -> None:
                 raise Unavailable(
                     f"Another process is typing into the terminal of {run_id}."
                 ) from None
-            time.sleep(PAUSE)
+            time.sleep(LOOK_SECONDS)
         else:
             return
 

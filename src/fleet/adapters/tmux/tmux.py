@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = Path("/")
-DEADLINE = 10.0  # seconds for one answer of a local server
+TMUX_SECONDS = 10.0  # seconds for one answer of a local server
 PREFIX = "fleet_"
 SIZE = (200, 50)
 HISTORY = 50_000  # lines
@@ -226,14 +226,14 @@ class Tmux:
     def _run(self, words: Sequence[str], *, data: bytes = b"") -> str:
         try:
             done = process.run(
-                ["tmux", *words], ROOT, env=_environment(), timeout=DEADLINE, stdin=data,
+                ["tmux", *words], ROOT, env=_environment(), timeout=TMUX_SECONDS, stdin=data,
                 in_memory=True, ends_with_us=True,
             )  # fmt: skip
         except process.Missing:
             raise Unavailable("tmux is not installed.", fix=INSTALL, code="no_tmux") from None
         except process.TooLate:
             raise Unavailable(
-                f"tmux did not answer within {DEADLINE:.0f} s.",
+                f"tmux did not answer within {TMUX_SECONDS:.0f} s.",
                 fix=f"Look at it: {self.line('list-sessions')}",
             ) from None
         if done.status:

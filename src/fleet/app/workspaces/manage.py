@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Run, Workspace
     from fleet.domain.task import Task
 
-MOST = 10_000
+MAX_TASKS = 10_000
 DAY = 86_400_000_000
 
 
@@ -171,7 +171,7 @@ class Workspaces:
 
     def tidy(self, *, days: float, dry_run: bool) -> Tidied:
         """Finish interrupted removals, remove what ended tasks left, and list what nobody owns."""
-        tasks = self._app.store.tasks(TaskQuery(limit=MOST))
+        tasks = self._app.store.tasks(TaskQuery(limit=MAX_TASKS))
         before = self._app.store.now() - int(days * DAY)
         cleared = []
         for task in tasks:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Run
     from fleet.domain.task import Task
 
-MOST = 10_000
+MAX_TASKS = 10_000
 HANGUP = 8.0  # seconds: a keeper gives its coder five when their terminal is gone
 GOING = (str(TaskState.OPEN), str(TaskState.RUNNING), str(TaskState.REVIEW))
 FOREVER = 36500.0  # days: only what nobody owns is looked for
@@ -57,7 +57,7 @@ class Repairs:
     def cut_off(self) -> list[str]:
         """Tasks that were to start at once, and have not got there: whoever began it was killed."""
         store = self._app.store
-        ready = store.candidates(now=store.now(), limit=MOST)
+        ready = store.candidates(now=store.now(), limit=MAX_TASKS)
         at_once = [t.id for t in ready if t.spec.mode != Mode.QUEUED]
         return [*at_once, *(run.task for run in self._live.values() if not self._has_begun(run))]
 
@@ -79,7 +79,7 @@ class Repairs:
 
     def notes(self) -> tuple[str, ...]:
         self._said += self._ended()
-        tasks = self._app.store.tasks(TaskQuery(GOING, limit=MOST))
+        tasks = self._app.store.tasks(TaskQuery(GOING, limit=MAX_TASKS))
         for task in tasks:
             if said := self._placed(task):
                 self._said.append(said)

@@ -125,14 +125,14 @@ def list_(
     from fleet.cli.agents.calls import reconcile
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.connect import connect
-    from fleet.operations.shared.names import MOST
+    from fleet.operations.shared.names import MAX_ROWS
     from fleet.operations.tasks.at_work import ListAgents
 
     client = connect(config=config)
     notes = reconcile(client.this_machine("Repairing")) if repair else ()
     everywhere = everywhere or client.is_remote  # its directories are not ours
     project = "" if everywhere else client.project_or_cwd
-    request = ListAgents(project, everything, limit=MOST)
+    request = ListAgents(project, everything, limit=MAX_ROWS)
     if watch and not wants_json():
         _watch(client, request, grouped=grouped)
     seen = client.observed(client.call(request))

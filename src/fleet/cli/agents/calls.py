@@ -8,7 +8,7 @@ from fleet.app.workspaces.manage import Cleared
 from fleet.cli.terminal.frame import explain
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError, Refused, Unavailable
-from fleet.operations.shared.names import MOST
+from fleet.operations.shared.names import MAX_ROWS
 from fleet.operations.tasks.at_work import AgentRow, ListAgents
 from fleet.operations.tasks.change import CancelTask
 from fleet.operations.tasks.show import ShowTask
@@ -27,7 +27,7 @@ BUSY = {
     "starting": "is still starting",
 }
 SEEN = ("doing", "by", "exit", "screen")
-PATIENCE = 20.0  # seconds for what was cut off to begin
+RESTART_SECONDS = 20.0  # seconds for what was cut off to begin
 ENDED = {"done", "failed", "cancelled"}
 
 
@@ -53,7 +53,7 @@ def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
         last = f"as it was at the end: {kept}" if kept else ""
         name = run.id if run else ""
         return {"run": name, "doing": found.task.status, "by": how, "screen": last}
-    rows = client.call(ListAgents(found.task.project, all=True, limit=MOST))
+    rows = client.call(ListAgents(found.task.project, all=True, limit=MAX_ROWS))
     mine = [r for r in rows if r.task == found.task.id]
     seen = client.observed(mine)
     return {"run": run.id, **{key: seen[0][key] for key in SEEN}} if seen else {}
@@ -151,7 +151,7 @@ def reconcile(client: LocalClient) -> tuple[str, ...]:
     repairs = client.workspaces.repairs()
     repairs.adopt()
     if cut_off := repairs.cut_off():
-        client.start(cut_off, patience=PATIENCE)
+        client.start(cut_off, patience=RESTART_SECONDS)
     repairs.await_hung_up()
     client.reconcile()
     return repairs.notes()

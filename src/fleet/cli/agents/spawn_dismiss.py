@@ -117,11 +117,11 @@ def workers(
     """List the agents at work here, as `fleet list` does."""
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.connect import connect
-    from fleet.operations.shared.names import MOST
+    from fleet.operations.shared.names import MAX_ROWS
     from fleet.operations.tasks.at_work import ListAgents
 
     client = connect(config=config)
     everywhere = everywhere or client.is_remote  # its directories are not ours
     project = "" if everywhere else client.project_or_cwd
-    seen = client.observed(client.call(ListAgents(project, everything, limit=MOST)))
+    seen = client.observed(client.call(ListAgents(project, everything, limit=MAX_ROWS)))
     return Result("agents", seen, agent_table(seen, client.now(), grouped=False))

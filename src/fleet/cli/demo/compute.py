@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TITLE = "Add up a bill"
 START = 240.0  # seconds: LiteLLM loads for half a minute on a small machine
-DEADLINE = 180.0
+DEMO_SECONDS = 180.0
 FOREIGN = ("ANTHROPIC_", "CLAUDE", "LITELLM_", "OPENAI_")
 
 
@@ -136,12 +136,12 @@ class Stage:
         return ""
 
     def _watch(self, over: Callable[[], bool]) -> None:
-        until = time.monotonic() + DEADLINE
+        until = time.monotonic() + DEMO_SECONDS
         while not over():
             self._look()
             if time.monotonic() > until:
                 raise Unavailable(
-                    f"The demo did not end within {DEADLINE:.0f} s.",
+                    f"The demo did not end within {DEMO_SECONDS:.0f} s.",
                     fix="`fleet demo --compute --keep` keeps everything, to look into it.",
                 )
             time.sleep(0.1)
@@ -160,7 +160,7 @@ def _ask(port: int, key: str, agent: str, prompt: str) -> None:
     said = [{"role": "user", "content": f"{TITLE}."}]
     body = {"model": f"fleet-{agent}", "max_tokens": 100, "system": prompt, "messages": said}
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEMO_SECONDS)
     try:
         connection.request("POST", "/v1/messages", json.dumps(body | {"tools": [tool]}), headers)
         answer = connection.getresponse()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.show import TaskDetail
 
-DEADLINE = 60.0
+DEMO_SECONDS = 60.0
 READING = 1.0  # seconds that a question stands before it is answered: a person reads it first
 
 
@@ -131,7 +131,7 @@ class Stage:
 
     def watch(self) -> None:
         """Until all is done; what is asked meanwhile is answered."""
-        until = time.monotonic() + DEADLINE
+        until = time.monotonic() + DEMO_SECONDS
         while True:
             found = self.rows()
             self._tell_events()
@@ -185,7 +185,7 @@ class Stage:
             raise Unavailable(f"The demo's supervisor ended: {log}")
         if time.monotonic() > until:
             raise Unavailable(
-                f"The demo did not end within {DEADLINE:.0f} s.",
+                f"The demo did not end within {DEMO_SECONDS:.0f} s.",
                 fix="`fleet demo --keep` keeps its supervisor.log. Is the machine very busy?",
             )
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 1 << 16
-GLANCE = 0.2  # seconds between two looks
+LOOK_SECONDS = 0.2  # seconds between two looks
 LINGER = 0.5  # seconds in which the last lines come after the end
 
 
@@ -68,7 +68,7 @@ def follow(
                     continue
             if last:
                 break
-            time.sleep(GLANCE)
+            time.sleep(LOOK_SECONDS)
         if half:
             yield half.decode("utf-8", "replace")
     finally:

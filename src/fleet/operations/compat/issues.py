@@ -12,7 +12,7 @@ from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.compat.states import from_bd, to_bd
-from fleet.operations.shared.names import MOST, PAGE, how_many, team_in_view, the_task
+from fleet.operations.shared.names import MAX_ROWS, PAGE, how_many, team_in_view, the_task
 from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import STATE_OF, rows
 from fleet.ports import TaskQuery
@@ -91,7 +91,7 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
         asking = {task.id: _open(some) for task, some in zip(named, messages, strict=True)}
         shown = rows(context, named, asking)
         return tuple(_issue(context, *one) for one in zip(named, shown, messages, strict=True))
-    limit, team = how_many(request.limit or MOST), team_in_view(context)
+    limit, team = how_many(request.limit or MAX_ROWS), team_in_view(context)
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""

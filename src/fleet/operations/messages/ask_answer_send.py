@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.operations.catalogue import Context
 
-MOST = 100_000
+MAX_CHARACTERS = 100_000
 MOST_OPTIONS = 20
 
 
@@ -96,7 +96,9 @@ class ListQuestions(Request[tuple[MessageRow, ...]]):
 
 def comment(context: Context, request: Comment) -> MessageRow:
     task = the_task(context, request.task, Permission.SEND)
-    note = _message(context, task, MessageKind.NOTE, some_text("comment", request.text, most=MOST))
+    note = _message(
+        context, task, MessageKind.NOTE, some_text("comment", request.text, most=MAX_CHARACTERS)
+    )
     context.commit([Put(note)], context.event(Kind.MESSAGE_POSTED, task.id, message=note.id))
     return message_row(note)
 
@@ -104,7 +106,7 @@ def comment(context: Context, request: Comment) -> MessageRow:
 def send(context: Context, request: SendWords) -> MessageRow:
     """The task is written too: whoever settles it meanwhile must decide again, knowing of this."""
     task = the_task(context, request.task, Permission.SEND)
-    text = some_text("message", request.text, most=MOST)
+    text = some_text("message", request.text, most=MAX_CHARACTERS)
     if task.join is not None:
         raise Refused(
             f"{task.id} has child tasks and no run of its own.",
@@ -144,7 +146,7 @@ def ask(context: Context, request: Ask) -> MessageRow:
             "No task was named for the question.", fix="Name one: fleet ask --task t-1 …"
         )
     task = the_task(context, request.task, Permission.ASK)
-    text = some_text("question", request.text, most=MOST)
+    text = some_text("question", request.text, most=MAX_CHARACTERS)
     options = _options(request.options)
     if task.state in ENDED:
         raise Refused(
@@ -208,7 +210,7 @@ def answer(context: Context, request: Answer) -> MessageRow:
             fix=f"`fleet retry {task.id}` opens it again.",
             code="ended",
         )
-    text = some_text("answer", request.text, most=MOST)
+    text = some_text("answer", request.text, most=MAX_CHARACTERS)
     text = text if request.as_text else _chosen(question, text)
     with decided(task):
         closed, reply = rules.answer(

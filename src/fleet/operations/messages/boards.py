@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TYPES = ("request", "response", "status", "directive", "checkpoint")
 PRIORITIES = ("low", "normal", "high", "critical")
-MOST = 100_000
+MAX_CHARACTERS = 100_000
 MOST_AT_ONCE = 1000
 SECOND = 1_000_000
 
@@ -107,7 +107,9 @@ def post(context: Context, request: Post) -> PostRow:
     data = {
         "type": _one_of(TYPES, request.type, "type of post"),
         "priority": _one_of(PRIORITIES, request.priority, "priority"),
-        "payload": json_object("payload", request.payload, most=MOST, example='{"text": "Done."}'),
+        "payload": json_object(
+            "payload", request.payload, most=MAX_CHARACTERS, example='{"text": "Done."}'
+        ),
     }
     to = clean_text("name", request.to.strip(), most=200)
     message = new_message(context, MessageKind.POST, "", task=task.id, to=to, data=data)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Change, Store
 
-MOST = 500  # tasks that are looked through for a name
+MAX_TASKS = 500  # tasks that are looked through for a name
 _ID = re.compile(r"(t-[0-9]{1,18})(?:\.[0-9]{1,9})?")
 WAITING = tuple(str(state) for state in TaskState if state not in ENDED)
 
@@ -59,7 +59,7 @@ def agents_named(store: Store, team: str, names: Sequence[str]) -> list[Task]:
     if others:
         tasks += at_work(store, team)
         if not all(any(is_meant(task, name) for task in tasks) for name in others):
-            tasks += store.tasks(TaskQuery(states=WAITING, team=team, limit=MOST))
+            tasks += store.tasks(TaskQuery(states=WAITING, team=team, limit=MAX_TASKS))
     tasks = [t for t in tasks if t.team == team and t.state not in ENDED]
     meant = (next((t for t in tasks if is_meant(t, name)), None) for name in names)
     return list({task.id: task for task in meant if task is not None}.values())

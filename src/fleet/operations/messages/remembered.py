@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Store
 
-MOST = 10  # memories
+MAX_MEMORIES = 10  # memories
 
 
 def known_to(store: Store, task: Task, messages: Sequence[Message]) -> str:
@@ -28,7 +28,9 @@ def known_to(store: Store, task: Task, messages: Sequence[Message]) -> str:
     waiting = {source_of(m) for m in messages if m.state is MessageState.OPEN}
     handoff = _handoff(store, task)
     parts = [as_words(handoff)] if handoff and handoff.id not in waiting else []
-    memories = [(str(m.body["key"]), str(m.body["value"])) for m in _memories(store, task)[:MOST]]
+    memories = [
+        (str(m.body["key"]), str(m.body["value"])) for m in _memories(store, task)[:MAX_MEMORIES]
+    ]
     if memories:
         parts.append(as_memories(memories))
     return "\n\n".join(parts)
@@ -46,6 +48,8 @@ def _memories(store: Store, task: Task) -> list[Entry]:
     found = [
         entry
         for name in names_of(task)
-        for entry in store.entries(EntryQuery(EntryKind.MEMORY, task.team, name, limit=MOST))
+        for entry in store.entries(
+            EntryQuery(EntryKind.MEMORY, task.team, name, limit=MAX_MEMORIES)
+        )
     ]
     return sorted(found, key=lambda entry: entry.at, reverse=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput, NotFound, nearest
 from fleet.domain.task import ENDED, TaskState
-from fleet.operations.shared.names import LIST, MOST, team_in_view, the_task
+from fleet.operations.shared.names import LIST, MAX_ROWS, team_in_view, the_task
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _numbered(context: Context, wanted: str, project: str) -> Task | None:
 
 def _tasks(context: Context, states: tuple[str, ...]) -> list[Task]:
     team = team_in_view(context)
-    return context.store.tasks(TaskQuery(states=states, team=team, limit=MOST))
+    return context.store.tasks(TaskQuery(states=states, team=team, limit=MAX_ROWS))
 
 
 def _is(context: Context, task: Task, wanted: str) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 LIST = "`fleet tasks --all` lists them."
-MOST = 10_000  # rows in one reply
+MAX_ROWS = 10_000  # rows in one reply
 PAGE = 200  # rows in one reply of a server; a client asks again for more
 _TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
 _BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
@@ -146,6 +146,8 @@ def cursor_of(row: object) -> str:
 
 
 def how_many(limit: int) -> int:
-    if not 1 <= limit <= MOST:
-        raise BadInput(f"A limit of {limit} is not between 1 and {MOST}.", fix="Choose another.")
+    if not 1 <= limit <= MAX_ROWS:
+        raise BadInput(
+            f"A limit of {limit} is not between 1 and {MAX_ROWS}.", fix="Choose another."
+        )
     return limit

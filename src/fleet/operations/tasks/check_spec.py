@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fleet.domain.task import Spec
     from fleet.ports import Chosen, World
 
-MOST = 200
+MAX_CHARACTERS = 200
 MOST_LABELS = 50
 NO_BRANCH = re.compile(  # what git refuses in a branch name
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|(^|/)\.|\.lock(/|$)|^[-/]|[/.]$|^@$|^HEAD$"
@@ -33,7 +33,7 @@ def check_spec(spec: Spec, world: World[Chosen]) -> None:
             fix="Use 0 for what the settings say.",
         )
     for what in ("agent", "coder", "model", "base", "branch"):
-        clean_text(what, getattr(spec, what), most=MOST)
+        clean_text(what, getattr(spec, what), most=MAX_CHARACTERS)
     for what in ("agent", "coder", "model"):  # they become arguments of a command
         if getattr(spec, what).startswith("-"):
             raise BadInput(
@@ -62,7 +62,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
     if len(labels) > MOST_LABELS:
         raise BadInput(f"{len(labels)} labels are too many.", fix=f"Give at most {MOST_LABELS}.")
     for label in labels:
-        some_text("label", label, most=MOST, example="Name it, or leave it out.")
+        some_text("label", label, most=MAX_CHARACTERS, example="Name it, or leave it out.")
 
 
 def _check_choice(spec: Spec, world: World[Chosen]) -> None:

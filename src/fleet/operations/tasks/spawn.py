@@ -17,7 +17,7 @@ from fleet.domain.task import Mode, Spec
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.branch_names import ACTIVE, is_id
 from fleet.operations.shared.entries import must_be_self, the_team
-from fleet.operations.shared.names import MOST, clean_text, some_text
+from fleet.operations.shared.names import MAX_ROWS, clean_text, some_text
 from fleet.operations.tasks.change import MOST_TITLE, AddTask, new_task
 from fleet.operations.tasks.commit import write_task
 from fleet.operations.tasks.rows import TaskRow
@@ -110,7 +110,7 @@ def _must_be_free(context: Context, handle: str, project: str, team: str) -> Non
     """Refuse a handle that a live agent has already: a name must mean one agent."""
     if not handle:
         return
-    query = TaskQuery(states=ACTIVE, project=project, team=team, limit=MOST)
+    query = TaskQuery(states=ACTIVE, project=project, team=team, limit=MAX_ROWS)
     taken = (t for t in context.store.tasks(query) if t.spec.branch == handle)
     if (other := next(taken, None)) is not None:
         raise Refused(

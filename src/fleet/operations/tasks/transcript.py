@@ -13,7 +13,7 @@ from fleet.operations.shared.names import the_run
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-MOST = 1 << 24
+MAX_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class ReadTranscript(Request[Spoken]):
 
 
 def read(context: Context, request: ReadTranscript) -> Spoken:
-    if request.offset < 0 or not 1 <= request.limit <= MOST:
+    if request.offset < 0 or not 1 <= request.limit <= MAX_BYTES:
         raise BadInput(
             f"Cannot read {request.limit} bytes at offset {request.offset}.",
-            fix=f"Start at 0 or later, and read 1 to {MOST} bytes.",
+            fix=f"Start at 0 or later, and read 1 to {MAX_BYTES} bytes.",
         )
     run = the_run(context, request.name, Permission.READ)
     chunk = context.transcripts().read(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 PAGE = 1000
-OFTEN = 60_000_000  # microseconds between two writes of when a member was last seen
+SEEN_NOTE_PERIOD = 60_000_000  # microseconds between two writes of when a member was last seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def be_seen(context: Context, request: BeSeen) -> MemberRow:
         entry = new_entry(
             context, EntryKind.MEMBER, team=team, key=actor.name, owner=actor.name, body=body
         )
-    elif entry.body["role"] == body["role"] and now - entry.body["seen_at"] < OFTEN:
+    elif entry.body["role"] == body["role"] and now - entry.body["seen_at"] < SEEN_NOTE_PERIOD:
         return member_row(entry)
     elif entry.body["role"] == body["role"]:
         (seen,) = context.commit([Put(replace(entry, body=body))])  # no news, so no event

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Request as Asked
 
 B = TypeVar("B")
-MOST = 200  # rows in one reply
+MAX_ROWS = 200  # rows in one reply
 
 
 class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -124,6 +124,6 @@ def _next(request: Request, asked: object, reply: object) -> str:
 
 
 def page_of(limit: int) -> int:
-    if not 1 <= limit <= MOST:
-        raise BadInput(f"A limit of {limit} is not between 1 and {MOST}.", fix="Ask for pages.")
+    if not 1 <= limit <= MAX_ROWS:
+        raise BadInput(f"A limit of {limit} is not between 1 and {MAX_ROWS}.", fix="Ask for pages.")
     return limit

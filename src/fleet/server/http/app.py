@@ -28,7 +28,7 @@ from fleet.server.http.codec import (
     spoken,
 )
 from fleet.server.http.docs_page import page
-from fleet.server.http.guard import PATIENCE, BadBody, Guard, Rates, refused_body
+from fleet.server.http.guard import REQUEST_SECONDS, BadBody, Guard, Rates, refused_body
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.openapi import document
 from fleet.server.http.problem import TYPE, problem, problem_of, status_of
@@ -82,7 +82,7 @@ class Server:
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
     presence: Presence = field(default_factory=Presence)
-    patience: float = PATIENCE  # with those who send slowly
+    patience: float = REQUEST_SECONDS  # with those who send slowly
 
     def app(self) -> Guard:
         self.tokens.revoked_by(Revocations(self.store))

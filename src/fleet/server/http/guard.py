@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY = 1 << 20
-PATIENCE = 15.0  # seconds in which all headers, and then the whole body, must have come
+REQUEST_SECONDS = 15.0  # seconds in which all headers, and then the whole body, must have come
 HEADERS = 200  # of one request
 SOCKET = "/ws"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

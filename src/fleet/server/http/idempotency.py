@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context, Request
 
 DAY = 86_400_000_000
-MOST = 200  # characters of a key
-OFTEN = 64  # of so many that are kept, one removes those whose day is over
+MAX_KEY_CHARACTERS = 200  # characters of a key
+KEYS_PER_CLEANING = 64  # of so many that are kept, one removes those whose day is over
 
 
 def key_of(request: HttpRequest) -> str:
@@ -33,9 +33,10 @@ def key_of(request: HttpRequest) -> str:
 
 def once(context: Context, request: Request[Any], key: str) -> Any:
     """What was done and that it was done are in one transaction: see `Writer`."""
-    if len(key) > MOST or not key.isprintable():
+    if len(key) > MAX_KEY_CHARACTERS or not key.isprintable():
         raise BadInput(
-            "The Idempotency-Key header is not valid.", fix=f"Up to {MOST} plain characters."
+            "The Idempotency-Key header is not valid.",
+            fix=f"Up to {MAX_KEY_CHARACTERS} plain characters.",
         )
     operation, actor, store = find(type(request)), context.actor, context.store
     allow(actor, operation.permission)
@@ -54,6 +55,6 @@ def once(context: Context, request: Request[Any], key: str) -> Any:
     entry = held or new_entry(context, EntryKind.ONCE, team=actor.team, key=name, owner=actor.name)
     body = {"request": digest, "reply": encode(reply).decode()}
     store.commit([Put(replace(entry, at=now, until=now + DAY, body=body))], [])
-    if held is None and int(entry.id.removeprefix("e-")) % OFTEN == 0:
+    if held is None and int(entry.id.removeprefix("e-")) % KEYS_PER_CLEANING == 0:
         store.prune(EntryKind.ONCE, actor.team, now=now)
     return reply

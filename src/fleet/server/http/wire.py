@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fleet.server.http.codec import encode
-from fleet.server.http.guard import PATIENCE
+from fleet.server.http.guard import REQUEST_SECONDS
 from fleet.server.http.problem import TYPE, problem
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Wire(HttpToolsProtocol):
     whole, as nearly all do, needs none.
     """
 
-    patience = PATIENCE
+    patience = REQUEST_SECONDS
     _deadline: asyncio.TimerHandle | None = None
     _asking = False  # a request has begun to come, and is not whole
     _spoiled = ""  # why nothing more is read

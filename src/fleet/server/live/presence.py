@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fleet.ports import Store
     from fleet.server.writer import Writer
 
-FRESH = 1.0  # seconds for which an answer about a token is believed
-OFTEN = 60.0  # seconds between notes that somebody is still there
+TOKEN_TRUST_SECONDS = 1.0  # seconds for which an answer about a token is believed
+SEEN_NOTE_SECONDS = 60.0  # seconds between notes that somebody is still there
 KNOWN = 10_000
 
 
@@ -29,8 +29,8 @@ class Revocations:
 
     def __call__(self, token_id: str) -> bool:
         now = time.monotonic()
-        at, revoked = self._looked.get(token_id, (now - FRESH, False))
-        if revoked or now - at < FRESH:
+        at, revoked = self._looked.get(token_id, (now - TOKEN_TRUST_SECONDS, False))
+        if revoked or now - at < TOKEN_TRUST_SECONDS:
             return revoked
         revoked = is_revoked(self._store, token_id)
         if len(self._looked) >= KNOWN:
@@ -48,8 +48,8 @@ class EndedRuns:
 
     def __call__(self, run_id: str) -> bool:
         now = time.monotonic()
-        at, over = self._looked.get(run_id, (now - FRESH, False))
-        if over or now - at < FRESH:
+        at, over = self._looked.get(run_id, (now - TOKEN_TRUST_SECONDS, False))
+        if over or now - at < TOKEN_TRUST_SECONDS:
             return over
         over = not is_current(self._store, run_id)
         if len(self._looked) >= KNOWN:
@@ -66,7 +66,7 @@ class Presence:
 
     def note(self, context: Context, actor: Actor, writer: Writer) -> None:
         now = time.monotonic()
-        if now - self._noted.get(actor, now - OFTEN) < OFTEN:
+        if now - self._noted.get(actor, now - SEEN_NOTE_SECONDS) < SEEN_NOTE_SECONDS:
             return
         if len(self._noted) >= KNOWN:
             self._noted.clear()

@@ -15,7 +15,7 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refused
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, object_of
-from fleet.server.http.guard import DENIAL, PATIENCE
+from fleet.server.http.guard import DENIAL, REQUEST_SECONDS
 from fleet.server.http.problem import TYPE, problem, problem_of, status_of
 from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.frames import Wrap, view_of
@@ -53,7 +53,7 @@ class Sockets:
     ) -> None:
         self.streams, self.admit, self.state, self.store = streams, admit, state, store
         self.outputs = Outputs(store, transcripts)
-        self.patience = PATIENCE  # until somebody must have said who it is
+        self.patience = REQUEST_SECONDS  # until somebody must have said who it is
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.server.live.stream import Reader
 
 EVERY = 0.5  # seconds between two looks
-MOST = 64 << 10  # bytes in one frame, about
+MAX_FRAME_BYTES = 64 << 10  # bytes in one frame, about
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Outputs:
                 reader.write(frame)
 
     def _read(self, run: str, offset: int, *, final: bool) -> Chunk:
-        return self._transcripts().read(run, offset, limit=MOST, final=final)
+        return self._transcripts().read(run, offset, limit=MAX_FRAME_BYTES, final=final)
 
     def _end(self, run: str) -> int:
         offset = 0

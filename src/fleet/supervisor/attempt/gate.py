@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Outcome
     from fleet.supervisor.parts import Parts
 
-WORDS = 2000  # of what it printed, for whoever reads how the run ended
+MAX_OUTPUT_CHARACTERS = 2000  # of what it printed, for whoever reads how the run ended
 
 
 def gate_name(run_id: str) -> str:
@@ -92,7 +92,7 @@ class Gate:
             if chunk.offset == offset:
                 return tail.strip()
             offset = chunk.offset
-            tail = (tail + "\n".join(chunk.lines) + "\n")[-WORDS:]
+            tail = (tail + "\n".join(chunk.lines) + "\n")[-MAX_OUTPUT_CHARACTERS:]
 
 
 def _lost(outcome: Outcome, why: str) -> Outcome:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Nodes
 
-TRIES = 50
+MAX_TRIES = 50
 
 
 def end_run(
@@ -43,7 +43,7 @@ def end_run(
 
     `provided` gives what must still be so when it is written, or None: then it is not ended.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         run = store.run(run_id)
         conditions = provided()
         if not run.live or conditions is None:

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Job, Listener
     from fleet.supervisor.attempt.attempt import Attempt
 
-AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
-TRIES = 3
-FRESH = 0.5  # seconds for which a look tells what is to be seen
-SHORTEST = SECOND // 64
-GLANCE = SECOND // 8  # between two looks at a screen on which nothing is known to have happened
+PASTE_AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
+MAX_PASTES = 3
+LOOK_TRUST_SECONDS = 0.5  # seconds for which a look tells what is to be seen
+SHORTEST_PAUSE = SECOND // 64
+LONGEST_PAUSE = (
+    SECOND // 8
+)  # between two looks at a screen on which nothing is known to have happened
 PROMPT = "prompt"  # what is typed, if it is no message
 
 
@@ -49,7 +51,7 @@ class TerminalChannel:
         self._typing: Job | None = None
         self._look: Job | None = None  # at its screen
         self._looked = (0, attempt.run.claimed_at)  # with so many lines heard, then
-        self._pause = 2 * GLANCE  # no program is up sooner
+        self._pause = 2 * LONGEST_PAUSE  # no program is up sooner
         self._found = (False, 0.0)  # whether it is ready, by a look at that time since boot
         self._boxed_at = 0  # when its prompt box was first seen, empty
 
@@ -119,10 +121,12 @@ class TerminalChannel:
     def _paste(self, key: str, text: str) -> None:
         """Written down before it is done: it may be done twice, but not unknown."""
         now, heard = self._attempt.now(), self._attempt.heard.heard_words
-        at, times, before = self._typed.get(key, Typed(-AGAIN, 0, heard))
+        at, times, before = self._typed.get(key, Typed(-PASTE_AGAIN, 0, heard))
         words = self._attempt.listener().words(text)
-        tries = 1 if text.startswith("/") else TRIES  # a command of its own is not always heard
-        if words is None or now - at < AGAIN or times >= tries:
+        tries = (
+            1 if text.startswith("/") else MAX_PASTES
+        )  # a command of its own is not always heard
+        if words is None or now - at < PASTE_AGAIN or times >= tries:
             return
         if self._is_ready(now) and not self._begins_by_itself(key, now):
             self._typed[key] = Typed(now, times + 1, before)
@@ -140,7 +144,7 @@ class TerminalChannel:
         if key == PROMPT or self._attempt.heard.turns or not self._attempt.task.prompt:
             return False
         self._boxed_at = self._boxed_at or now
-        return now - self._boxed_at < AGAIN
+        return now - self._boxed_at < PASTE_AGAIN
 
     def _is_ready(self, now: int) -> bool:
         """As its screen shows; looked at again when it has said something, or after a while.
@@ -152,7 +156,7 @@ class TerminalChannel:
             if self._attempt.heard.lines == lines and 0 <= now - at < self._pause:
                 return False
             said = self._attempt.heard.lines != lines
-            self._pause = SHORTEST if said else min(2 * self._pause, GLANCE)
+            self._pause = SHORTEST_PAUSE if said else min(2 * self._pause, LONGEST_PAUSE)
             self._looked = (self._attempt.heard.lines, now)
             self._look = self._parts.quick.begin(self._find_ready)
         if not self._look.done():
@@ -160,7 +164,7 @@ class TerminalChannel:
         done, self._look = self._look, None
         done.result()
         ready, seen_at = self._found
-        return ready and self._parts.clock.since_boot() - seen_at < FRESH
+        return ready and self._parts.clock.since_boot() - seen_at < LOOK_TRUST_SECONDS
 
     def _find_ready(self) -> None:
         ready = self._parts.terminal.is_ready(self._attempt.run.id)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.ports import Bead
 
 LABEL = "beads:"
-MOST = 2000  # characters that are told
+MAX_CHARACTERS = 2000  # characters that are told
 UNLUCKY = frozenset({Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.LOST})
 
 
@@ -54,7 +54,7 @@ def what_to_take(
 
 def what_to_tell(event: Event, bead: str, *, question: str, why: str) -> list[Back]:
     """`question` is the text of the message that the event names, `why` how its task ended."""
-    told = [(act, text[:MOST]) for act, text in _tell(event, question, why)]
+    told = [(act, text[:MAX_CHARACTERS]) for act, text in _tell(event, question, why)]
     return [Back(event.number, bead, act, text) for act, text in told]
 
 

@@ -40,7 +40,7 @@ QUIET = {
 }
 PROVIDER = "litellm_proxy"  # whose variables no project's .env is likely to set
 OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
-DEADLINE = 10.0
+PROBE_SECONDS = 10.0
 
 
 class AiderCoder:
@@ -132,7 +132,7 @@ def _identity(brief: Brief) -> dict[str, str]:
     try:
         ran = subprocess.run(
             ["git", "config", "--get-regexp", r"^user\.(name|email)$"],
-            cwd=brief.cwd, env=dict(brief.env), capture_output=True, timeout=DEADLINE, check=False,
+            cwd=brief.cwd, env=dict(brief.env), capture_output=True, timeout=PROBE_SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TARGET = "claude"
 OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
-PATIENCE = 3_000_000  # milliseconds: a prompt of 20,000 tokens takes a small machine minutes
+API_TIMEOUT = 3_000_000  # milliseconds: a prompt of 20,000 tokens takes a small machine minutes
 NAMES = ("OPUS", "SONNET", "HAIKU", "FABLE")
 # Claude Code 2.1: the tools that it offered to the model when each was listed.
 TOOLS = Tools(
@@ -87,7 +87,7 @@ def environment(fleet: Fleet) -> dict[str, str]:
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(min(OUTPUT, max(main.context // 4, 1))),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(max(slots, 1)),
-        "API_TIMEOUT_MS": str(PATIENCE),
+        "API_TIMEOUT_MS": str(API_TIMEOUT),
     }
 
 

@@ -59,9 +59,9 @@ FOLLOW = f"""\
 tail -c "+$((o + 1))" "$p" | head -c "$((n - o))" |
 grep -F -e '"type":"assistant"' -e '[Request interrupted by user' -e '"type":"cost-state"' |
 {APPEND}"""
-LAST = f"{FOLLOW}; printf '%s\\n' \"$x\" | {APPEND}"
+LAST_LINE = f"{FOLLOW}; printf '%s\\n' \"$x\" | {APPEND}"
 EDITOR = Path(__file__).with_name("editor.sh")
-PATIENCE = 10  # seconds for a hook; each takes milliseconds
+HOOK_SECONDS = 10  # seconds for a hook; each takes milliseconds
 
 
 def launch(brief: Brief) -> Launch:
@@ -89,7 +89,7 @@ def launch(brief: Brief) -> Launch:
 
 def _settings(granted: Permissions) -> str:
     commands = dict.fromkeys(TELLING, APPEND)
-    commands |= {"SessionStart": WATCHED, "FileChanged": FOLLOW, "SessionEnd": LAST}
+    commands |= {"SessionStart": WATCHED, "FileChanged": FOLLOW, "SessionEnd": LAST_LINE}
     settings: dict[str, object] = {"hooks": {on: [_hook(does)] for on, does in commands.items()}}
     if granted == "full":
         settings["skipDangerousModePermissionPrompt"] = True  # it was written down: `full`
@@ -97,7 +97,7 @@ def _settings(granted: Permissions) -> str:
 
 
 def _hook(command: str) -> dict[str, object]:
-    return {"hooks": [{"type": "command", "command": command, "timeout": PATIENCE}]}
+    return {"hooks": [{"type": "command", "command": command, "timeout": HOOK_SECONDS}]}
 
 
 def _permitted(brief: Brief, granted: Permissions) -> list[str]:

@@ -25,7 +25,7 @@ PROFILE = ".codex/fleet.config.toml"
 TOOLS = Tools(
     unheeded="codex takes no list of tools and has all of its own; it heeds `permissions`"
 )
-PATIENCE = 1_800_000  # milliseconds without a word, while a small machine reads a long prompt
+STREAM_IDLE_MS = 1_800_000  # milliseconds without a word, while a small machine reads a long prompt
 
 
 def codex_files(fleet: Fleet, source: str) -> list[File]:
@@ -58,7 +58,7 @@ def _profile(fleet: Fleet, source: str) -> str:
         f"env_key = {quoted(fleet.gateway.master_key_env)}",
         'wire_api = "responses"',
         "requires_openai_auth = false",
-        f"stream_idle_timeout_ms = {PATIENCE}",
+        f"stream_idle_timeout_ms = {STREAM_IDLE_MS}",
         "request_max_retries = 2",
     ]
     return "\n".join(lines) + "\n"

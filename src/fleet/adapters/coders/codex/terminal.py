@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 FLAGS = "/<session-flags>/config.toml"  # where Codex says that hooks given by `-c` come from
-PATIENCE = 3  # seconds; it takes no more for some, and the hash is of what it takes
+HOOK_SECONDS = 3  # seconds; it takes no more for some, and the hash is of what it takes
 TELL = f"{{ cat; echo; }} | {APPEND}"
 ALSO_USED = f"""\
 x=$(cat); p=${{x#*'"transcript_path":"'}}; {{ printf '%s\\n' "$x"
@@ -49,7 +49,7 @@ def settings(granted: str, instructions: str) -> Iterator[str]:
     if instructions:
         yield f"developer_instructions={json.dumps(instructions, ensure_ascii=False)}"
     for event, command in HOOKS.items():
-        hook = f'{{type="command",command={json.dumps(command)},timeout={PATIENCE}}}'
+        hook = f'{{type="command",command={json.dumps(command)},timeout={HOOK_SECONDS}}}'
         yield f"hooks.{event}=[{{hooks=[{hook}]}}]"
     trusted = (f"{json.dumps(key)}={{trusted_hash={json.dumps(h)}}}" for key, h in _hashes())
     yield f"hooks.state={{{','.join(trusted)}}}"
@@ -58,7 +58,7 @@ def settings(granted: str, instructions: str) -> Iterator[str]:
 def _hashes() -> Iterator[tuple[str, str]]:
     for event, command in HOOKS.items():
         name = re.sub("(?<!^)(?=[A-Z])", "_", event).lower()
-        hook: dict[str, Any] = {"type": "command", "command": command, "timeout": PATIENCE}
+        hook: dict[str, Any] = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
         identity = {"event_name": name, "hooks": [{**hook, "async": False}]}
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         yield f"{FLAGS}:{name}:0:0", f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -28,7 +28,7 @@ from typing import Any
 
 LISTENING = re.compile(rb"http://127\.0\.0\.1:(\d+)")
 SILENCE = 90.0  # seconds; it says something every ten
-PATIENCE = 300.0  # seconds for one request; the first one loads everything
+REQUEST_SECONDS = 300.0  # seconds for one request; the first one loads everything
 GRACE = 5.0  # seconds to end when asked
 
 
@@ -100,7 +100,7 @@ class Bridge:
 
     def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         try:
-            reply = self._open(asked["method"], asked["path"], asked.get("body"), PATIENCE)
+            reply = self._open(asked["method"], asked["path"], asked.get("body"), REQUEST_SECONDS)
             body = reply.read()
         except OSError as error:
             return {"status": 0, "body": str(error)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fleet.ports import Coder
 
-DEADLINE = 3.0
+VERSION_SECONDS = 3.0
 ALSO = 0.5  # for what it had printed, once it was killed
 VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
 
@@ -41,7 +41,11 @@ def executable(coder: Coder) -> str:
 
 
 def found(
-    executables: Iterable[str], env: Mapping[str, str], *, ask: bool, deadline: float = DEADLINE
+    executables: Iterable[str],
+    env: Mapping[str, str],
+    *,
+    ask: bool,
+    deadline: float = VERSION_SECONDS,
 ) -> dict[str, Found]:
     """All side by side: the slowest decides how long it takes, and the deadline how long at most."""
     there = {name: shutil.which(name, path=env.get("PATH", "")) for name in set(executables) - {""}}

@@ -33,7 +33,7 @@ Every event has these fields:
 | `at` | when, in UTC microseconds |
 | `data` | an object with the fields in the table, all of them text |
 
-An event *about a team* has no task: `data.team` is the team, and `data.entry` the record that changed.
+An event *about a team* has no task: `data.team` is the team, and `data.entry` or `data.message` what changed.
 Messages are named, not quoted: read one with its own operation, which checks who may.
 
 A newer release can add kinds and fields. Ignore the ones that you do not know.

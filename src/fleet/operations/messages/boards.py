@@ -15,9 +15,10 @@ from fleet.domain.message import read as as_read
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.deliver import hearers, speak
-from fleet.operations.messages.speech import every, new_message
+from fleet.operations.messages.speech import new_message
 from fleet.operations.shared.entries import LEADS, must_be_self
 from fleet.operations.shared.names import clean_text, how_many, the_task
+from fleet.operations.shared.pages import pages
 from fleet.operations.shared.untrusted import json_object
 from fleet.ports import MessageQuery, Put
 
@@ -148,7 +149,7 @@ def _on_board(
     """Newest first; `size`: how many are read at once."""
     closed = str(MessageState.CLOSED)
     query = MessageQuery(MessageKind.POST, task, state=closed, before=before, limit=size)
-    return every(context, query)
+    return (post for page in pages(context.store.find_messages, query) for post in page)
 
 
 def _is_wanted(context: Context, message: Message, request: ReadBoard) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -19,9 +20,10 @@ from fleet.domain.event import Kind
 from fleet.domain.message import MessageKind, order_of
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.deliver import agents_named, at_work, own_names, speak
-from fleet.operations.messages.speech import every, new_message
+from fleet.operations.messages.speech import new_message
 from fleet.operations.shared.entries import a_name, keep, must_be_self, new_entry, the_team
 from fleet.operations.shared.names import how_many, some_text
+from fleet.operations.shared.pages import pages
 from fleet.operations.shared.untrusted import json_object
 from fleet.operations.team.members import ShowMember, show_member, uid_of
 from fleet.ports import EntryQuery, MessageQuery
@@ -148,12 +150,9 @@ def list_chats(context: Context, request: ListChats) -> tuple[ChatRow, ...]:
     before = ""
     if request.before:
         before = _the_chat(context, request.before, team).id
-    found: list[Entry] = []
-    for chat in _chats(context, team, before):
-        if _is_in(context, chat):
-            found.append(chat)
-            if len(found) == limit:
-                break
+    query = EntryQuery(EntryKind.CHAT, team, before=before, limit=PAGE)
+    chats = (chat for page in pages(context.store.entries, query) for chat in page)
+    found = islice((chat for chat in chats if _is_in(context, chat)), limit)
     return tuple(_row(context, chat) for chat in found)
 
 
@@ -212,17 +211,7 @@ def _lines(context: Context, chat: Entry, before: str = "") -> Iterator[Message]
     query = MessageQuery(
         MessageKind.CHAT, team=chat.team, topic=chat.key, before=before, limit=PAGE
     )
-    return every(context, query)
-
-
-def _chats(context: Context, team: str, before: str) -> Iterator[Entry]:
-    """Newest first."""
-    while True:
-        some = context.store.entries(EntryQuery(EntryKind.CHAT, team, before=before, limit=PAGE))
-        yield from some
-        if len(some) < PAGE:
-            return
-        before = some[-1].id
+    return (line for page in pages(context.store.find_messages, query) for line in page)
 
 
 def _row(context: Context, chat: Entry) -> ChatRow:

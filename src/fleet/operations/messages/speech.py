@@ -9,10 +9,7 @@ from fleet.domain.errors import NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fleet.operations.catalogue import Context
-    from fleet.ports import MessageQuery
 
 NAMES = {MessageKind.HANDOFF: "checkpoint"}  # where people know the kind by another word
 
@@ -49,13 +46,3 @@ def the_message(
         raise NotFound(f"There is no {name} '{message_id[:60]}'.", fix="List them first.")
     allow(context.actor, permission, team=message.team)
     return message
-
-
-def every(context: Context, query: MessageQuery) -> Iterator[Message]:
-    """Newest first, read a page of the query's size at a time."""
-    while True:
-        some = context.store.find_messages(query)
-        yield from some
-        if len(some) < query.limit:
-            return
-        query = query._replace(before=some[-1].id)

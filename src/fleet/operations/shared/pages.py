@@ -8,11 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fleet.domain.entry import Entry
+    from fleet.domain.message import Message
     from fleet.domain.task import Task
-    from fleet.ports import EntryQuery, TaskQuery
+    from fleet.ports import EntryQuery, MessageQuery, TaskQuery
 
-Query = TypeVar("Query", "TaskQuery", "EntryQuery")
-Found = TypeVar("Found", "Task", "Entry")
+Query = TypeVar("Query", "TaskQuery", "MessageQuery", "EntryQuery")
+Found = TypeVar("Found", "Task", "Message", "Entry")
 
 
 def pages(read: Callable[[Query], list[Found]], query: Query) -> Iterator[list[Found]]:

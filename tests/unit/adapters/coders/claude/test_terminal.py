@@ -10,11 +10,9 @@ from fleet.adapters.coders.shared.hook_lines import APPEND
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import SaidKind
 from fleet.ports import InTerminal
-from tests.unit.adapters.coders.folds import assert_no_change_of_shape_is_fatal
-from tests.unit.adapters.coders.watched import Watched, heard, launched
+from tests.unit.adapters.coders.watched import heard, launched
 
 CLAUDE = ClaudeCoder()
-CODER = Watched(CLAUDE)
 
 
 def event(name, **more):
@@ -31,23 +29,6 @@ def settings(launch):
 
 def hooks(launch):
     return {name: one[0]["hooks"][0]["command"] for name, one in settings(launch)["hooks"].items()}
-
-
-def test_what_its_hooks_wrote_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_every_turn_that_began_has_ended(transcript):
-    _, so_far = transcript.read(CODER)
-    assert so_far.at_rest
-    assert so_far.turns == so_far.ended_turns
-    assert not so_far.wants
-
-
-@pytest.mark.parametrize("change", ["gone", None, 7, [], {}])
-def test_no_change_of_shape_is_fatal(transcript, change):
-    if transcript.folder.name == "permission":
-        assert_no_change_of_shape_is_fatal(CODER, transcript, change)
 
 
 def test_a_compaction_is_no_new_session_and_ends_no_turn():

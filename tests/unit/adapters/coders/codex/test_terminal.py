@@ -6,11 +6,9 @@ from fleet.adapters.coders.codex.coder import CodexCoder
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import SaidKind
 from fleet.ports import InTerminal
-from tests.unit.adapters.coders.folds import assert_no_change_of_shape_is_fatal
-from tests.unit.adapters.coders.watched import Watched, heard, launched
+from tests.unit.adapters.coders.watched import heard, launched
 
 CODEX = CodexCoder()
-CODER = Watched(CODEX)
 
 
 def event(name, **more):
@@ -20,23 +18,6 @@ def event(name, **more):
 def settings(launch):
     words = launch.argv
     return dict(b.split("=", 1) for a, b in pairwise(words) if a == "-c")
-
-
-def test_what_its_hooks_wrote_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_every_turn_that_began_has_ended(transcript):
-    _, so_far = transcript.read(CODER)
-    assert so_far.at_rest
-    assert so_far.turns == so_far.ended_turns
-    assert not so_far.wants
-
-
-@pytest.mark.parametrize("change", ["gone", None, 7, [], {}])
-def test_no_change_of_shape_is_fatal(transcript, change):
-    if transcript.folder.name == "permission":
-        assert_no_change_of_shape_is_fatal(CODER, transcript, change)
 
 
 def test_an_agent_of_its_own_does_not_take_its_place():

@@ -8,11 +8,9 @@ from fleet.adapters.coders.opencode.coder import OpenCodeCoder
 from fleet.adapters.coders.opencode.terminal import PLUGIN
 from fleet.domain.transcript import SaidKind
 from fleet.ports import InTerminal
-from tests.unit.adapters.coders.folds import assert_no_change_of_shape_is_fatal
-from tests.unit.adapters.coders.watched import Watched, heard, launched
+from tests.unit.adapters.coders.watched import heard, launched
 
 OPENCODE = OpenCodeCoder()
-CODER = Watched(OPENCODE)
 OPENING = json.dumps({"session": "s"})
 
 
@@ -26,23 +24,6 @@ def config(launch):
 
 def rules(**options):
     return config(launched(OPENCODE, options=options))["agent"]["fleet-run"]["permission"]
-
-
-def test_what_its_plugin_wrote_reads_as_expected(transcript):
-    transcript.check(CODER)
-
-
-def test_every_turn_that_began_has_ended(transcript):
-    _, so_far = transcript.read(CODER)
-    assert so_far.at_rest
-    assert so_far.turns == so_far.ended_turns
-    assert not so_far.wants
-
-
-@pytest.mark.parametrize("change", ["gone", None, 7, [], {}])
-def test_no_change_of_shape_is_fatal(transcript, change):
-    if transcript.folder.name == "permission":
-        assert_no_change_of_shape_is_fatal(CODER, transcript, change)
 
 
 def test_a_permission_is_wanted_from_a_person_and_nothing_is_replied():

@@ -15,7 +15,6 @@ import time
 import pytest
 
 from tests.chaos.crashing_home import CrashingHome
-from tests.chaos.forker import SupervisorForker
 from tests.chaos.invariants import check_the_end
 from tests.chaos.named_steps import Arm, fill, named
 
@@ -40,13 +39,6 @@ MOMENTS = [
         )
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def forker():
-    made = SupervisorForker()
-    yield made
-    made.close()
 
 
 @pytest.fixture

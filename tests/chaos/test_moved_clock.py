@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fleet.domain.task import TaskState
-from tests.chaos.crashing_home import CrashingHome
-from tests.chaos.forker import SupervisorForker
 from tests.chaos.named_steps import KillSwitch
 from tests.chaos.named_supervisor import NamedStore
 from tests.chaos.simulator import Simulation
 from tests.wait import until
+
+if TYPE_CHECKING:
+    from tests.chaos.crashing_home import CrashingHome
 
 SEEDS = int(os.environ.get("SEEDS", "600"))
 BATCH = 50
@@ -39,22 +41,13 @@ def test_one_host_loses_nothing_however_its_clock_is_moved_while_it_crashes(star
         Simulation(seed, moves=True).run()
 
 
-@pytest.fixture(scope="module")
-def forker():
-    made = SupervisorForker()
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def crashing(tmp_path, forker):
+def crashing(crashing):
     """Everybody looks at one clock, which can be moved."""
-    made = CrashingHome(tmp_path, forker, 0)
-    store = NamedStore(made.store, KillSwitch([], ""))
-    store.moved = made.moved
-    made.supervised.client.app.store = made.supervised.store = made.store = store
-    yield made
-    made.close()
+    store = NamedStore(crashing.store, KillSwitch([], ""))
+    store.moved = crashing.moved
+    crashing.supervised.client.app.store = crashing.supervised.store = crashing.store = store
+    return crashing
 
 
 def move(crashing: CrashingHome, seconds: int) -> None:

@@ -72,13 +72,6 @@ def _endings(crashing: CrashingHome, tasks: tuple[str, ...]) -> Counter:
     return Counter(ending for task in tasks for ending in crashing.supervised.endings(task))
 
 
-@pytest.fixture(scope="module")
-def forker():
-    made = SupervisorForker()
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("number", range(-(-len(STEPS) // CHAIN)))
 def test_whoever_dies_at_whichever_step_nothing_is_lost_twice_or_stuck(number, tmp_path, forker):
     play(tmp_path, forker, chains(1, SEED)[number])

@@ -16,7 +16,6 @@ from fleet.base import machine
 from fleet.client import LocalClient
 from fleet.domain.task import TaskState
 from tests.chaos.crashing_home import CrashingHome
-from tests.chaos.forker import SupervisorForker
 from tests.chaos.invariants import living_marks
 from tests.contract.launching import is_alive
 from tests.wait import until
@@ -24,20 +23,6 @@ from tests.wait import until
 TIMES = 50
 LEASE = 6.0  # seconds of a host's; a keeper's is two thirds of that
 WORK = "run sh -c 'case $FLEET_RUN_ID in *.1) sleep {seconds};; esac'"  # a second run has none
-
-
-@pytest.fixture(scope="module")
-def forker():
-    made = SupervisorForker()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def crashing(tmp_path, forker):
-    made = CrashingHome(tmp_path, forker, 0)
-    yield made
-    made.close()
 
 
 def test_of_two_that_start_at_once_one_supervises_and_the_other_is_refused(crashing):

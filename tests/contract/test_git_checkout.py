@@ -21,11 +21,6 @@ def repo(tmp_path):
     return make_repo(tmp_path / "shop")
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    return checkout_in(tmp_path)
-
-
 def worker(checkout, repo, task, **files):
     """A workspace in which a task has committed these files."""
     workspace = prepared(checkout, site(repo, task))

@@ -14,28 +14,13 @@ from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.run import Workspace
 from fleet.ports import ChangedFile
-from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
+from tests.contract.checkouts import checkout_in, commit, git, picture, prepared, site
 
 # Not GitHub's program: it writes down what it is called with, and says where the request is.
 GH = """#!/bin/sh
 for word; do printf '%s\\n' "$word" >> "$0.words"; done
 echo https://forge.example/shop/pull/7
 """
-
-
-@pytest.fixture
-def repo(tmp_path):
-    return make_repo(tmp_path / "shop", README="hello\n", other="1\n")
-
-
-@pytest.fixture
-def place(repo, tmp_path):
-    return prepared(checkout_in(tmp_path), site(repo))
-
-
-@pytest.fixture
-def root(place):
-    return Path(place.root)
 
 
 @pytest.fixture

@@ -31,16 +31,6 @@ def repo(tmp_path):
     return make_repo(tmp_path / "shop", README="hello\n", src__main="one\ntwo\nthree\n")
 
 
-@pytest.fixture
-def place(repo, tmp_path):
-    return prepared(checkout_in(tmp_path), site(repo))
-
-
-@pytest.fixture
-def root(place):
-    return Path(place.root)
-
-
 def back(repo, kept, tmp_path, name="back"):
     restored = restore(Repo.of(repo), kept, into=tmp_path / name)
     assert restored.path == str(tmp_path / name)

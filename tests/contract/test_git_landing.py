@@ -1,27 +1,10 @@
 """Work merged onto its base, plainly, or refused with nothing changed."""
 
-from pathlib import Path
-
 import pytest
 
 from fleet.adapters.git.land import diff, merge, open_pull_request, push
 from fleet.domain.errors import NotFound, Refused, Unavailable
-from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
-
-
-@pytest.fixture
-def repo(tmp_path):
-    return make_repo(tmp_path / "shop", README="hello\n", other="1\n")
-
-
-@pytest.fixture
-def place(repo, tmp_path):
-    return prepared(checkout_in(tmp_path), site(repo))
-
-
-@pytest.fixture
-def root(place):
-    return Path(place.root)
+from tests.contract.checkouts import commit, git, picture
 
 
 def refused(place, repo, onto="", kind=Refused):

@@ -35,11 +35,6 @@ def repo(tmp_path):
     return make_repo(tmp_path / "shop")
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    return checkout_in(tmp_path)
-
-
 def named(repo, branch, task="t-1"):
     return site(repo, task, spec=Spec(cwd=str(repo), branch=branch))
 

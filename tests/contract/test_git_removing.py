@@ -29,11 +29,6 @@ def repo(tmp_path):
     return make_repo(tmp_path / "shop", README="hello\n")
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    return checkout_in(tmp_path)
-
-
 def left(repo):
     """Worktrees and branches, but the first of each."""
     listed = git(repo, "worktree", "list", "--porcelain").count("worktree ")

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.adapters.stores.sql import SqlStore
-from fleet.adapters.stores.sqlite import Sqlite
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState, answer
@@ -26,23 +24,6 @@ from fleet.domain.run import (
 )  # fmt: skip
 from fleet.domain.task import Join, Limits, Spec, Tally, Task, TaskState, claim
 from fleet.ports import Put, Same, TaskQuery
-from fleet.testing.memory_store import MemoryStore
-
-KINDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.real)]
-
-
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    if request.param == "memory":
-        made = MemoryStore()
-    elif request.param == "sqlite":
-        made = SqlStore(Sqlite(tmp_path / "fleet.db"))
-    else:
-        from fleet.adapters.stores.postgres import Postgres
-
-        made = SqlStore(Postgres(request.getfixturevalue("postgres_url")))
-    yield made
-    made.close()
 
 
 def a_task(store, **given) -> Task:

@@ -13,23 +13,6 @@ from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Checkpoint, DoneItem, Summary
 from fleet.ports import EntryQuery, MessageQuery, Put, Same
-from fleet.testing.memory_store import MemoryStore
-
-KINDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.real)]
-
-
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    if request.param == "memory":
-        made = MemoryStore()
-    elif request.param == "sqlite":
-        made = SqlStore(Sqlite(tmp_path / "fleet.db"))
-    else:
-        from fleet.adapters.stores.postgres import Postgres
-
-        made = SqlStore(Postgres(request.getfixturevalue("postgres_url")))
-    yield made
-    made.close()
 
 
 def an_entry(store, key="k", kind=EntryKind.MEMORY, team="red", owner="ann", **given) -> Entry:

@@ -13,17 +13,8 @@ from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import Conflict, Spoiled
 from fleet.ports import EntryQuery, Put
 
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.real)])
-def store(request, tmp_path):
-    if request.param == "sqlite":
-        made = SqlStore(Sqlite(tmp_path / "fleet.db"))
-    else:
-        from fleet.adapters.stores.postgres import Postgres
-
-        made = SqlStore(Postgres(request.getfixturevalue("postgres_url")))
-    yield made
-    made.close()
+KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.real)]
+on_disk = pytest.mark.parametrize("store", KINDS, indirect=True)
 
 
 def entry(store, key: str) -> Entry:
@@ -47,6 +38,7 @@ def one_wrong(store) -> None:
         half_wrong(store)
 
 
+@on_disk
 def test_one_that_fails_alone_takes_nothing_with_it_and_leaves_nothing(store):
     with store.together():
         store.commit([Put(entry(store, "a"))], [])
@@ -55,6 +47,7 @@ def test_one_that_fails_alone_takes_nothing_with_it_and_leaves_nothing(store):
     assert keys(store) == ["a", "b"]
 
 
+@on_disk
 def test_an_end_that_does_not_come_leaves_nothing(store):
     with suppress(ZeroDivisionError), store.together():
         store.commit([Put(entry(store, "a"))], [])
@@ -74,6 +67,7 @@ def test_where_none_may_fail_alone_one_spoils_all(tmp_path):
     store.close()
 
 
+@on_disk
 def test_ids_are_counted_on_without_a_gap_and_none_is_given_twice(store):
     before = int(store.new_id("e").partition("-")[2])
     with store.together():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fleet.cli.agents.create import Wanted
     from fleet.client import Client
+    from fleet.operations.tasks.at_work import ListAgents
 
 agent_option = click.option(
     "-a", "--agent", default="", shell_complete=complete_agents,
@@ -125,19 +126,25 @@ def list_(
     from fleet.cli.agents.calls import reconcile
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.connect import connect
-    from fleet.operations.shared.names import MAX_ROWS
-    from fleet.operations.tasks.at_work import ListAgents
 
     client = connect(config=config)
     notes = reconcile(client.this_machine("Repairing")) if repair else ()
-    everywhere = everywhere or client.is_remote  # its directories are not ours
-    project = "" if everywhere else client.project_or_cwd
-    request = ListAgents(project, everything, limit=MAX_ROWS)
+    request = agents_at_work(client, everything=everything, everywhere=everywhere)
     if watch and not wants_json():
         _watch(client, request, grouped=grouped)
     seen = client.observed(client.call(request))
     view = agent_table(seen, client.now(), grouped=grouped)
     return Result("agents", seen, view, notes=notes)
+
+
+def agents_at_work(client: Client, *, everything: bool, everywhere: bool) -> ListAgents:
+    """What `fleet list` and `fleet workers` ask for."""
+    from fleet.operations.shared.names import MAX_ROWS
+    from fleet.operations.tasks.at_work import ListAgents
+
+    everywhere = everywhere or client.is_remote  # its directories are not ours
+    project = "" if everywhere else client.project_or_cwd
+    return ListAgents(project, everything, limit=MAX_ROWS)
 
 
 def _watch(client: Client, request: object, *, grouped: bool) -> NoReturn:

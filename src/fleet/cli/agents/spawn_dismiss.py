@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.agents.agents import agent_option, base_option, quick_option, start, wait_option
+from fleet.cli.agents.agents import (
+    agent_option,
+    agents_at_work,
+    base_option,
+    quick_option,
+    start,
+    wait_option,
+)
 from fleet.cli.terminal.completion import complete_tasks
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
@@ -117,11 +124,8 @@ def workers(
     """List the agents at work here, as `fleet list` does."""
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.connect import connect
-    from fleet.operations.shared.names import MAX_ROWS
-    from fleet.operations.tasks.at_work import ListAgents
 
     client = connect(config=config)
-    everywhere = everywhere or client.is_remote  # its directories are not ours
-    project = "" if everywhere else client.project_or_cwd
-    seen = client.observed(client.call(ListAgents(project, everything, limit=MAX_ROWS)))
+    request = agents_at_work(client, everything=everything, everywhere=everywhere)
+    seen = client.observed(client.call(request))
     return Result("agents", seen, agent_table(seen, client.now(), grouped=False))

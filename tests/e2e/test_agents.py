@@ -168,7 +168,7 @@ def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(scratch):
 
 def test_a_name_that_no_branch_can_have_is_refused_before_anything_is_made(scratch):
     for name in ("..", ".", "", "a..b", "a b", "-x", "a.lock"):
-        assert "name of a branch" in scratch.fails("create", "--", name, status=2)
+        assert "is not a valid branch name" in scratch.fails("create", "--", name, status=2)
     assert scratch.data("tasks", "--all") == []
     assert not list((scratch.home / "worktrees").glob("*/*")) if scratch.home.exists() else True
 
@@ -208,7 +208,7 @@ def test_multi_gives_each_its_own_prompt(scratch):
 
 def test_multi_with_a_pair_that_is_none_starts_nothing(scratch):
     assert "has no prompt" in scratch.fails("multi", "one:say First", "two", status=2)
-    assert "is there twice" in scratch.fails("multi", "a:x", "a:y", status=2)
+    assert "is given twice" in scratch.fails("multi", "a:x", "a:y", status=2)
     assert scratch.data("tasks", "--all") == []
 
 

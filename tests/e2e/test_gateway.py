@@ -200,7 +200,7 @@ def test_what_the_gateway_was_not_told_before_an_interruption_it_is_told_next(ma
     said = machines.scratch.fails(
         "gateway", "start", status=3, env={"PYTHONPATH": str(machines.root)}
     )
-    assert "The relay did not come up" in said
+    assert "The relay did not start" in said
     assert "no aiohttp" in said
     machines.scratch("gateway", "start")
     assert machines.services()["gateway"]["pid"] != before["gateway"]["pid"]

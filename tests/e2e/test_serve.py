@@ -106,7 +106,7 @@ def test_a_supervisor_inside_the_server_is_not_stopped_without_it(scratch, serve
         assert f"runs inside the server (pid {served.process.pid})" in refused.stderr
         assert "ends both" in refused.stderr
     assert f"{served.process.pid}, inside the server" in scratch("run", "status")
-    assert "It goes on" in scratch("down")
+    assert "It keeps running" in scratch("down")
     assert served.ask("GET", "/health")[0] == 200
     assert scratch.type("run", "status").returncode == 0
 
@@ -197,7 +197,7 @@ def test_a_server_in_the_background_works_where_it_was_started(scratch):
 def test_a_home_has_one_server_and_commands_do_not_lose_it(scratch, serve):
     served = serve("--no-run")
     for words in (("--port", "0"), ("--background", "--port", str(free_ports()))):
-        assert f"runs already at {served.url}" in scratch.fails("serve", *words, status=1).replace(
+        assert f"already running at {served.url}" in scratch.fails("serve", *words, status=1).replace(
             ", at", " at"
         )
     found = scratch.data("serve", "--status")

@@ -187,7 +187,7 @@ def test_a_server_in_the_background_works_where_it_was_started(scratch):
         status, made = there.ask("POST", "/orchestrate/spawn", asked, token=there.token())
         assert (status, made["workingDir"]) == (200, str(scratch.repo))
         scratch.wait_for(made["id"], "done")
-        assert "runs already" in scratch.fails("serve", "--background", "--port", port, status=1)
+        assert "already running" in scratch.fails("serve", "--background", "--port", port, status=1)
     finally:
         assert "Stopped." in scratch("serve", "--stop")
     assert "None runs" in scratch("serve", "--stop")

@@ -211,8 +211,20 @@ def tree(team):
     return "/orchestrate/worktree/fix/login", path
 
 
+def without_remote(repo):
+    if git(repo, "remote"):
+        git(repo, "remote", "remove", "origin")
+
+
+def with_remote(repo, folder):
+    without_remote(repo)
+    git(folder, "init", "-q", "--bare", "far.git")
+    git(repo, "remote", "add", "origin", str(folder / "far.git"))
+
+
 def test_a_worktree_is_committed_pushed_proposed_and_merged(team, tree, tmp_path):
     handle, path = tree
+    without_remote(team.repo)
     Path(path, "new.txt").write_text("x\n")
     seen = team.ok("ann", "GET", f"{handle}/status")
     assert (seen["branch"], seen["hasChanges"]) == ("fix/login", True)
@@ -226,8 +238,7 @@ def test_a_worktree_is_committed_pushed_proposed_and_merged(team, tree, tmp_path
     assert (status, said["code"]) == (409, "nothing_to_commit")
     status, said = team.ask("ann", "POST", f"{handle}/push")
     assert (status, said["code"], bool(said["fix"])) == (409, "no_remote", True)
-    git(tmp_path, "init", "-q", "--bare", "far.git")
-    git(team.repo, "remote", "add", "origin", str(tmp_path / "far.git"))
+    with_remote(team.repo, tmp_path)
     team.ok("mel", "POST", f"{handle}/push")
     asked = {"title": "Fix `id`", "body": "$(id)", "base": "main"}
     assert team.ok("ann", "POST", f"{handle}/pr", asked)["prUrl"] == "https://forge.example/pull/1"
@@ -271,8 +282,9 @@ def tool(team, who, name, **given):
     )
 
 
-def test_the_same_is_said_by_tools(team, tree):
+def test_the_same_is_said_by_tools(team, tree, tmp_path):
     _, path = tree
+    with_remote(team.repo, tmp_path)
     Path(path, "more.txt").write_text("x\n")
     assert tool(team, "ann", "worktree_status", handle="fix/login")["changes"] == 1
     assert tool(team, "mel", "worktree_commit", handle="fix/login", message="`id`")["files"] == 1

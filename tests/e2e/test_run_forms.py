@@ -314,7 +314,7 @@ def test_an_upgrade_beneath_it_changes_nothing_until_it_is_restarted(scratch):
     shutil.copytree(Path(fleet.__file__).parent, copy / "fleet")
     words = [sys.executable, "-P", "-m", "fleet", "run", "start"]
     env = scratch.env | {"PYTHONPATH": str(copy)}
-    subprocess.run(words, cwd=scratch.repo, env=env, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, cwd=scratch.repo, env=env, check=True, capture_output=True, timeout=LIMIT)
     assert scratch.data("run", "status")["outdated"] is False
     for file in (copy / "fleet").rglob("*.py"):
         file.write_text("raise RuntimeError('half an upgrade')\n")

@@ -197,9 +197,9 @@ def test_a_server_in_the_background_works_where_it_was_started(scratch):
 def test_a_home_has_one_server_and_commands_do_not_lose_it(scratch, serve):
     served = serve("--no-run")
     for words in (("--port", "0"), ("--background", "--port", str(free_ports()))):
-        assert f"already running at {served.url}" in scratch.fails("serve", *words, status=1).replace(
-            ", at", " at"
-        )
+        assert f"already running at {served.url}" in scratch.fails(
+            "serve", *words, status=1
+        ).replace(", at", " at")
     found = scratch.data("serve", "--status")
     assert (found["pid"], found["background"]) == (served.process.pid, False)
     assert f"pid {served.process.pid}" in scratch("serve", "--stop")

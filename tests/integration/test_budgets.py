@@ -14,9 +14,7 @@ def questions(supervised) -> list:
 
 def over(supervised, task: str) -> None:
     """Wait until its first run has ended, and it is open again."""
-    until(
-        lambda: supervised.run(task, 1).outcome if supervised.store.runs(task) else None, timeout=20
-    )
+    until(lambda: supervised.run(task, 1).outcome if supervised.store.runs(task) else None)
     assert supervised.state(task) == "open"
 
 

@@ -45,7 +45,7 @@ def test_a_worktree_in_which_nothing_was_done_is_not_kept(repo, place):
 def test_commits_alone_are_kept_until_they_are_merged(repo, place, root):
     tip = commit(root, "work", new="x\n")
     kept = keep(place, "t-1")
-    assert (kept.id, kept.what.head, kept.what.uncommitted) == ("t-1/1", tip, False)
+    assert (kept.id, kept.snapshot.head, kept.snapshot.uncommitted) == ("t-1/1", tip, False)
     git(repo, "merge", "--quiet", place.branch)
     drop(Repo.of(repo), kept)
     assert keep(place, "t-1") is None
@@ -58,7 +58,7 @@ def test_commits_that_were_pushed_are_not_kept(repo, place, root, tmp_path):
     git(root, "push", "--quiet", "-u", "origin", place.branch)
     assert keep(place, "t-1") is None
     (root / "new").write_text("more\n")
-    assert keep(place, "t-1").what.uncommitted
+    assert keep(place, "t-1").snapshot.uncommitted
 
 
 def test_everything_comes_back_as_it_was_and_the_worktree_is_not_touched(
@@ -97,7 +97,7 @@ def test_a_detached_head_and_the_branch_it_left_are_both_kept(repo, place, root)
     git(root, "checkout", "--quiet", "--detach", "main")
     detached = commit(root, "on nothing", b="2\n")
     kept = keep(place, "t-1")
-    assert kept.what.head == detached
+    assert kept.snapshot.head == detached
     parents = raw(repo, "show", "--no-patch", "--format=%P", kept.commit).decode().split()
     assert {on_branch, detached} <= set(parents)
 
@@ -107,7 +107,7 @@ def test_a_branch_without_a_commit_comes_back_without_one(repo, place, root, tmp
     (root / "more").write_text("untracked\n")
     before = files_of(root), raw(root, "ls-files", "--stage", "-z")
     kept = keep(place, "t-1")
-    assert kept.what.head == ""
+    assert kept.snapshot.head == ""
     there = back(repo, kept, tmp_path)
     assert (files_of(there), raw(there, "ls-files", "--stage", "-z")) == before
     assert git(there, "rev-parse", "--verify", "HEAD", check=False) == ""
@@ -123,8 +123,8 @@ def test_a_conflict_comes_back_with_all_its_sides(repo, place, root, tmp_path, h
     assert before["index"].count(b"README") == 3
     kept = keep(place, "t-1")
     assert state_of(root) == before
-    assert f"There was a {how} in progress." in kept.what.notes
-    assert "There were conflicts in README." in kept.what.notes
+    assert f"There was a {how} in progress." in kept.snapshot.notes
+    assert "There were conflicts in README." in kept.snapshot.notes
     after = state_of(back(repo, kept, tmp_path))
     assert (after["files"], after["index"]) == (before["files"], before["index"])
     parents = raw(repo, "show", "--no-patch", "--format=%P", kept.commit).decode().split()
@@ -136,7 +136,7 @@ def test_what_git_ignores_is_not_kept(repo, place, root):
     commit(root, "ignore", **{".gitignore": "*.log\n"})
     (root / "x.log").write_text("noise\n")
     kept = keep(place, "t-1")
-    assert not kept.what.uncommitted
+    assert not kept.snapshot.uncommitted
     assert "x.log" not in git(repo, "ls-tree", "-r", "--name-only", kept.commit)
 
 
@@ -189,9 +189,9 @@ def test_a_submodules_own_commits_and_changes_are_kept(repo, tmp_path, monkeypat
     (root / "lib" / "new").write_text("uncommitted\n")
     kept = keep(place, "t-2")
     assert keep(place, "t-2") == kept
-    ((name, inner),) = kept.what.nested
+    ((name, inner),) = kept.snapshot.nested
     assert name == "lib"
-    assert any("lib is a repository with uncommitted changes" in n for n in kept.what.notes)
+    assert any("lib is a repository with uncommitted changes" in n for n in kept.snapshot.notes)
     assert git(repo, "show", f"{inner}:new") == "uncommitted"
     assert git(repo, "merge-base", "--is-ancestor", own, kept.commit) == ""
 
@@ -202,7 +202,7 @@ def test_a_clone_inside_the_worktree_is_kept_too(repo, place, root):
     git(inner, "checkout", "--quiet", "aside")
     tip = commit(inner, "aside", more="2\n")
     kept = keep(place, "t-1")
-    assert [name for name, _ in kept.what.nested] == ["vendor"]
+    assert [name for name, _ in kept.snapshot.nested] == ["vendor"]
     assert git(repo, "show", f"{tip}:more") == "2"
 
 
@@ -231,7 +231,7 @@ def test_kept_work_can_be_a_branch_with_a_commit_on_top(repo, place, root):
         "work",
     ]
     assert git(repo, "show", f"{restored.branch}:more") == "uncommitted"
-    with pytest.raises(Refused, match="There is a branch rescued already"):
+    with pytest.raises(Refused, match="The branch rescued already exists"):
         restore(Repo.of(repo), kept, branch="rescued")
     assert restore(Repo.of(repo), kept).branch == f"{place.branch}-restored"
 
@@ -242,7 +242,7 @@ def test_nothing_is_restored_over_what_is_there(repo, place, root, tmp_path):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine").touch()
     before = picture(repo)
-    with pytest.raises(Refused, match="is there already"):
+    with pytest.raises(Refused, match="already exists"):
         restore(Repo.of(repo), kept, into=tmp_path / "taken")
     assert picture(repo) == before
 

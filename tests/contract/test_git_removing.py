@@ -211,7 +211,7 @@ def test_a_worktree_with_submodules_goes_too(tmp_path, repo):
     commit(Path(place.root) / "lib", "work", lib="2\n")
     done = checkout.remove(place, task="t-1", delete_branch=True)
     assert (done.removed, done.parked, len(done.kept)) == (True, False, 1)
-    ((name, inner),) = list_kept(Repo.of(repo))[0].what.nested
+    ((name, inner),) = list_kept(Repo.of(repo))[0].snapshot.nested
     assert (name, git(repo, "show", f"{inner}:lib")) == ("lib", "2")
 
 

@@ -29,7 +29,7 @@ class WorkspaceRules:
 
     root: str = ""  # empty: `worktrees` in the home
     branch_prefix: str = "fleet/"
-    branch_pattern: str = ""  # that the name of a new branch must match as a whole
+    branch_pattern: str = ""  # the name of a new branch must match it as a whole
     credential_files: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     setup_timeout: float = 600.0
@@ -40,7 +40,7 @@ class WorkspaceRules:
 
 
 class GitCheckout:
-    """`ports` is the file that records them; `log(task)` where its set-up is written down."""
+    """`ports` is the file that records ports; `log(task)` is the log of the task's set-up."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class GitCheckout:
     ) -> None:
         self._rules = rules or WorkspaceRules()
         self._worktrees = Path(self._rules.root).expanduser() if self._rules.root else worktrees
-        self._places = (self._worktrees, worktrees)
+        self._folders = (self._worktrees, worktrees)
         self._ports = ports
         self._log = log
 
@@ -74,7 +74,7 @@ class GitCheckout:
         return Workspace(str(root / within), str(root), branch, base, made=True)
 
     def _free_branch(self, repo: Repo, site: Site) -> str:
-        """A name that no branch has: another store may have numbered its tasks alike."""
+        """A name that no branch has: another store may have used the same task ids."""
         wanted = site.task.spec.branch or self._rules.branch_prefix + site.task.id
         taken = self.check_branch(repo, wanted)
         if site.run.number > 1:
@@ -88,7 +88,7 @@ class GitCheckout:
         return name
 
     def check_branch(self, repo: Repo, name: str) -> bool:
-        """That a task may have this branch, before anything is made; True: it is there."""
+        """Raise when a task may not have this branch; True: the branch exists."""
         pattern = self._rules.branch_pattern
         if pattern and not re.fullmatch(pattern, name):
             raise BadInput(
@@ -134,7 +134,7 @@ class GitCheckout:
         return Commands(Path(workspace.root), self.env(workspace), limit, log, mark, title)
 
     def env(self, workspace: Workspace) -> dict[str, str]:
-        """What its programs find in their environment, besides everything else."""
+        """The variables that fleet adds to the environment of its programs."""
         return workspace_env(workspace, self._ports, self._rules.ports)
 
     def commit(self, workspace: Workspace) -> str:
@@ -146,35 +146,35 @@ class GitCheckout:
     def remove(
         self, workspace: Workspace, *, task: str, project: str = "", delete_branch: bool = False
     ) -> Removed:
-        """Keep what is only there, then remove the worktree, or park it for the next start.
+        """Keep the work that is only there, then remove the worktree or park it for the next start.
 
-        Its processes are gone already. Said again after a crash, it goes on where it was.
+        Its processes have ended. Called again after a crash, it continues where it was.
         """
         from fleet.adapters.git.remove import Removing  # noqa: PLC0415  # few commands remove
 
-        removing = Removing(workspace, task, self._places)
-        said = self._tear_down(workspace, task)
+        removing = Removing(workspace, task, self._folders)
+        messages = self._tear_down(workspace, task)
         repo = None
         with suppress(FleetError, OSError):
             repo = Repo.of(Path(project)) if project else None
-        removed = removing.remove(repo, self._pool, delete_branch=delete_branch, said=said)
+        removed = removing.remove(repo, self._pool, delete_branch=delete_branch, messages=messages)
         if self._ports is not None:
             Ports(self._ports).release(workspace.root)
         return removed
 
     def _tear_down(self, workspace: Workspace, task: str) -> list[str]:
-        """A command that fails is told of; the worktree goes all the same."""
+        """The messages of commands that failed; the worktree is removed all the same."""
         begun = Path(f"{workspace.root}.removing")
         if not self._rules.teardown or not Path(workspace.root).is_dir() or begun.exists():
             return []
-        said = []
+        messages = []
         commands = self._commands(workspace, task, "Tear-down")
         for command in self._rules.teardown:
             try:
                 commands.one(command)
             except FleetError as error:
-                said.append(error.message)
-        return said
+                messages.append(error.message)
+        return messages
 
     def _pool(self, repo: Repo) -> Pool:
         folder = self._worktrees / "pool" / digest(str(repo.common))
@@ -196,19 +196,19 @@ def _check_path(workspace: Workspace) -> None:
 
 
 def _merge(repo: Repo, root: Path, wanted: Merge, task: str, mark: str) -> None:
-    """Bring in what a task waited for."""
+    """Merge the branch of a task that this one waited for."""
     branch = wanted.branch
-    what = branch if repo.has_branch(branch) else wanted.commit
-    if not what:
+    source = branch if repo.has_branch(branch) else wanted.commit
+    if not source:
         return
-    words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", what]
+    words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", source]
     done = run_git(root, *identity(root), *QUIET, "merge", *words, mark=mark)
     if done.status == 0:
         return
     files = names_of(run_git(root, "diff", "--name-only", "--diff-filter=U", "-z").raw)
-    how = f"conflicts in {', '.join(files)}" if files else done.words
+    reason = f"conflicts in {', '.join(files)}" if files else done.words
     raise Refused(
-        f"{branch} cannot be merged into the workspace of {task}: {how}.",
+        f"{branch} cannot be merged into the workspace of {task}: {reason}.",
         fix="Merge the branches by hand and give the result with --base.",
         code="base_conflict",
     )

@@ -1,4 +1,4 @@
-"""The status of a worktree, and its changes as a commit, as the person would make it."""
+"""The status of a worktree, and its changes as a commit, as the user would make it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleet.adapters.processes import run as process
     from fleet.domain.run import Workspace
 
-HOOKS = 300.0  # seconds for the person's own hooks, too
+HOOKS = 300.0  # seconds, the user's own hooks included
 MAX_NAMED_FILES = 500  # in one reply
 MERGE = "a merge"
 KINDS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "C": "copied"}
@@ -46,16 +46,16 @@ def status(task: str, workspace: Workspace, project: str) -> WorktreeRow:
 def commit(
     task: str, workspace: Workspace, project: str, message: str, *, private: Sequence[str] = ()
 ) -> CommitRow:
-    """All that is not committed, on the worktree's own branch; the person's hooks run.
+    """Commit everything on the worktree's own branch; the user's hooks run.
 
-    `private`: files that were brought into the worktree, which are left out unless git has them.
-    Nothing is committed when it is refused: nothing has changed, files are in conflict, the
-    worktree is on another branch, a hook says no.
+    `private`: files that fleet copied into the worktree, left out unless git tracks them.
+    Raise `Refused`, and commit nothing, when nothing has changed, files are in conflict, the
+    worktree is on another branch, or a hook fails.
     """
     tree, repo = _tree(workspace), Repo.of(Path(project))
     with repo.alone():
         _refuse(tree, workspace)
-        _asked(tree, "add", "--all", "--", ".", *_left_out(tree, private))
+        _git_with_hooks(tree, "add", "--all", "--", ".", *_left_out(tree, private))
         staged = tree.git("diff", "--cached", "--name-only", "-z").raw.count(b"\0")
         if not staged and not tree.in_progress():
             raise Refused(
@@ -63,7 +63,9 @@ def commit(
                 fix="Change something there first.",
                 code="nothing_to_commit",
             )
-        done = _asked(tree, *identity(tree.root), "commit", "--quiet", f"--message={message}")
+        done = _git_with_hooks(
+            tree, *identity(tree.root), "commit", "--quiet", f"--message={message}"
+        )
         if done.status:
             raise Refused(
                 f"git commit failed: {done.words}",
@@ -97,7 +99,7 @@ def _refuse(tree: Tree, workspace: Workspace) -> None:
             fix="Resolve them there, and `git add` the files, then try again.",
             code="conflicts",
         )
-    others = [what for what in tree.in_progress() if what != MERGE]
+    others = [name for name in tree.in_progress() if name != MERGE]
     if others:
         raise Refused(
             f"There is {' and '.join(others)} in progress in {tree.root}.",
@@ -116,13 +118,13 @@ def _left_out(tree: Tree, private: Sequence[str]) -> list[str]:
     names = [name for name in private if name and not name.startswith("/")]
     if not names:
         return []
-    known = tree.git("ls-files", "-z", "--", *(f":(literal){name}" for name in names)).raw
-    ours = {part.decode("utf-8", "surrogateescape") for part in known.split(b"\0")}
-    return [f":(exclude,literal){name}" for name in names if name not in ours]
+    listed = tree.git("ls-files", "-z", "--", *(f":(literal){name}" for name in names)).raw
+    tracked = {part.decode("utf-8", "surrogateescape") for part in listed.split(b"\0")}
+    return [f":(exclude,literal){name}" for name in names if name not in tracked]
 
 
-def _asked(tree: Tree, *words: str) -> process.Done:
-    """As the person would, hooks and all; asked again while the agent's own git holds a lock."""
+def _git_with_hooks(tree: Tree, *words: str) -> process.Done:
+    """As the user would run it; tries again while the agent's own git holds a lock."""
     until = time.monotonic() + GIT_LOCK_SECONDS
     timeout = BIG_TREE_SECONDS if words[0] == "add" else HOOKS
     done = run_git(tree.root, *QUIET, *words, timeout=timeout)
@@ -144,41 +146,41 @@ def _asked(tree: Tree, *words: str) -> process.Done:
 
 
 def _tip(repo: Repo) -> str:
-    """What the project has checked out; empty: nothing yet."""
-    asked = repo.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
-    return asked.out.strip() if asked.status == 0 else ""
+    """The commit that the project has checked out; empty: it has none yet."""
+    done = repo.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
+    return done.out.strip() if done.status == 0 else ""
 
 
 def _apart(tree: Tree, one: str, other: str) -> tuple[int, int]:
     if not one or not other:
         return 0, 0
-    told = tree.git("rev-list", "--left-right", "--count", f"{one}...{other}", check=False)
-    left, _, right = told.out.strip().partition("\t")
+    done = tree.git("rev-list", "--left-right", "--count", f"{one}...{other}", check=False)
+    left, _, right = done.out.strip().partition("\t")
     return (int(left), int(right)) if left.isdigit() and right.isdigit() else (0, 0)
 
 
 def _count(tree: Tree, *words: str) -> int:
-    told = tree.git("rev-list", "--count", *words, check=False).out.strip()
-    return int(told) if told.isdigit() else 0
+    count = tree.git("rev-list", "--count", *words, check=False).out.strip()
+    return int(count) if count.isdigit() else 0
 
 
 def _files(raw: bytes) -> tuple[ChangedFile, ...]:
     """Of `git status --porcelain -z`: a renamed file is followed by the name that it had."""
     parts = iter(raw.split(b"\0"))
-    found = []
+    files = []
     for part in parts:
         if not part:
             continue
-        how, path = part[:2].decode("ascii", "replace"), part[3:].decode("utf-8", "replace")
-        if how[0] in "RC":
+        code, path = part[:2].decode("ascii", "replace"), part[3:].decode("utf-8", "replace")
+        if code[0] in "RC":
             next(parts, None)
-        found.append(ChangedFile(path, _kind(how)))
-    return tuple(found)
+        files.append(ChangedFile(path, _kind(code)))
+    return tuple(files)
 
 
-def _kind(how: str) -> str:
-    if how == "??":
+def _kind(code: str) -> str:
+    if code == "??":
         return "untracked"
-    if "U" in how or how in {"AA", "DD"}:
+    if "U" in code or code in {"AA", "DD"}:
         return "conflict"
-    return KINDS.get(how.strip()[:1], "modified")
+    return KINDS.get(code.strip()[:1], "modified")

@@ -1,4 +1,4 @@
-"""Where a worktree went that is not where it was made."""
+"""Find a worktree that was moved from where fleet made it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
 
 
-def find_worktree(place: Workspace, project: str, mark: str) -> Path | None:
-    """By git's own record, else by where the programs with this mark are; git knows it again."""
+def find_worktree(workspace: Workspace, project: str, mark: str) -> Path | None:
+    """By git's own record, else by the directories of the programs with this mark.
+
+    Repairs git's record of it.
+    """
     with suppress(FleetError, OSError):
         repo = Repo.of(Path(project))
-        for root in (*_recorded(repo, place.branch), *_of_programs(mark)):
-            if _is_it(repo, root, place.branch):
+        for root in (*_recorded(repo, workspace.branch), *_of_programs(mark)):
+            if _has_checked_out(repo, root, workspace.branch):
                 repo.git("worktree", "repair", str(root), check=False)
                 return root
     return None
@@ -29,8 +32,8 @@ def find_worktree(place: Workspace, project: str, mark: str) -> Path | None:
 
 def _recorded(repo: Repo, branch: str) -> Iterator[Path]:
     listed = text_of(repo.git("worktree", "list", "--porcelain", "-z").raw)
-    for one in listed.split("\0\0"):
-        lines = one.split("\0")
+    for block in listed.split("\0\0"):
+        lines = block.split("\0")
         if f"branch refs/heads/{branch}" in lines:
             root = Path(lines[0].removeprefix("worktree "))
             if root.is_dir():
@@ -46,10 +49,10 @@ def _of_programs(mark: str) -> Iterator[Path]:
                 yield Path(text_of(top.raw).removesuffix("\n"))
 
 
-def _is_it(repo: Repo, root: Path, branch: str) -> bool:
+def _has_checked_out(repo: Repo, root: Path, branch: str) -> bool:
     """A worktree of this repository, but not its main one, with this branch checked out."""
     if root.resolve() == repo.top or not (root / ".git").is_file():
         return False
     words = ("rev-parse", "--path-format=absolute", "--git-common-dir", "--symbolic-full-name")
-    asked = text_of(run_git(root, *words, "HEAD").raw).split("\n")
-    return Path(asked[0]).resolve() == repo.common and asked[1] == f"refs/heads/{branch}"
+    lines = text_of(run_git(root, *words, "HEAD").raw).split("\n")
+    return Path(lines[0]).resolve() == repo.common and lines[1] == f"refs/heads/{branch}"

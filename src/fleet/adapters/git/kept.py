@@ -1,4 +1,4 @@
-"""Work that is nowhere else, saved under hidden refs before its place is removed.
+"""Work that is nowhere else, saved under hidden refs before its worktree is removed.
 
 `refs/fleet/kept/<task>/<n>` is a snapshot (see `snapshot`): commits, index, uncommitted changes and
 untracked files. What git ignores is not in it, nor are empty directories and permissions other than
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
 
 PLACE = "refs/fleet/kept/"
-TRIES = 100  # at a number that somebody else may take first
+TRIES = 100  # at a number that another process may take first
 NOBODY = "0" * 40
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*/[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """`id` is how it is asked for: `t-31/1`. `commit` holds everything."""
+    """`id` names it for the user: `t-31/1`. `commit` holds everything."""
 
     id: str
     commit: str
     at: int  # in seconds
-    what: Snapshot
+    snapshot: Snapshot
 
     @property
     def ref(self) -> str:
@@ -47,14 +47,14 @@ class Kept:
     @property
     def missing(self) -> tuple[str, ...]:
         """Files that could not be read, so they are not in it."""
-        return self.what.missing
+        return self.snapshot.missing
 
 
 def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | None:
-    """Save all that is only in this workspace; None when there is nothing. Said again: the same.
+    """Save all work that is only in this workspace; None when there is none. Twice gives the same.
 
-    `at`: where it is, if not at its root any more. Raise `Unavailable` when it is no worktree, for
-    then nothing can be said about it.
+    `at`: the tree, if it is no longer at its root. Raise `Unavailable` when it is no worktree, for
+    then fleet cannot tell what work is in it.
     """
     root = Path(workspace.root or workspace.path)
     tree = at or Tree.at(root)
@@ -64,13 +64,13 @@ def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | 
     taken = taking.take()
     if taken is None:
         return None
-    files, what, parents = taken
+    files, snapshot, parents = taken
     task = _component(label)
     repo = Repo(tree.root, tree.gitdir)
     for known in list_kept(repo, task):
-        if known.what == what and _facts(tree, known.commit) == (files, parents.split()):
+        if known.snapshot == snapshot and _facts(tree, known.commit) == (files, parents.split()):
             return known
-    commit = taking.write(taken, f"Kept of {what.branch or label}")
+    commit = taking.write(taken, f"Kept of {snapshot.branch or label}")
     for _ in range(TRIES):
         number = 1 + max([_number(k) for k in _ids(repo, task)], default=0)
         words = ("update-ref", f"{PLACE}{task}/{number}", commit, NOBODY)
@@ -82,29 +82,29 @@ def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | 
 def list_kept(repo: Repo, task: str = "") -> list[Kept]:
     """Oldest first within each task."""
     form = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00%00"
-    asked = run_git(repo.top, "for-each-ref", f"--format={form}", f"{PLACE}{task}")
-    found = []
-    for record in asked.raw.split(b"\0\0\n"):
+    done = run_git(repo.top, "for-each-ref", f"--format={form}", f"{PLACE}{task}")
+    rows = []
+    for record in done.raw.split(b"\0\0\n"):
         name, _, rest = text_of(record).partition("\0")
         if not name:
             continue
         commit, at, message = rest.split("\0", 2)
-        what = Snapshot.of(message)
-        if what is not None:
-            found.append(Kept(name.removeprefix(PLACE), commit, int(at or 0), what))
-    return sorted(found, key=lambda k: (k.task, _number(k.id)))
+        snapshot = Snapshot.of(message)
+        if snapshot is not None:
+            rows.append(Kept(name.removeprefix(PLACE), commit, int(at or 0), snapshot))
+    return sorted(rows, key=lambda k: (k.task, _number(k.id)))
 
 
 def find_kept(repo: Repo, name: str) -> Kept:
     """By id (`t-31/1`), or the only one of a task."""
     wanted = name.strip().removeprefix(PLACE)
-    known = list_kept(repo)
-    found = [k for k in known if k.id == wanted] or [k for k in known if k.task == wanted]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    rows = list_kept(repo)
+    matches = [k for k in rows if k.id == wanted] or [k for k in rows if k.task == wanted]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise BadInput(
-            f"{wanted} has {len(found)} of them: {', '.join(k.id for k in found)}.",
+            f"{wanted} has {len(matches)} of them: {', '.join(k.id for k in matches)}.",
             fix="Name one.",
             code="ambiguous",
         )
@@ -112,21 +112,21 @@ def find_kept(repo: Repo, name: str) -> Kept:
 
 
 def drop(repo: Repo, kept: Kept) -> None:
-    """For good, unless git's own dangling objects are still there."""
+    """Delete the ref; until git collects garbage, its objects are still there."""
     done = run_git(repo.top, *OURS, "update-ref", "-d", kept.ref, kept.commit)
     if done.status and repo.has_ref(kept.ref):
         raise Refused(f"{kept.id} could not be dropped: {done.words}")
 
 
 def is_kept(repo: Repo, commit: str) -> bool:
-    """Whether what we keep has this commit."""
+    """Whether kept work contains this commit."""
     words = ("for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit, PLACE)
     return bool(repo.git(*words, check=False).out.strip())
 
 
 def _facts(tree: Tree, commit: str) -> tuple[str, list[str]]:
-    said = tree.git("show", "--no-patch", "--format=%T %P", commit).out.split()
-    return said[0], said[1:]
+    words = tree.git("show", "--no-patch", "--format=%T %P", commit).out.split()
+    return words[0], words[1:]
 
 
 def _ids(repo: Repo, task: str) -> list[str]:
@@ -140,6 +140,6 @@ def _number(name: str) -> int:
 
 
 def _component(label: str) -> str:
-    """As a part of a ref's name."""
+    """The label as one part of a ref's name."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", label).strip("-")
     return plain or "work"

@@ -35,8 +35,8 @@ class Merged:
     commit: str  # what `onto` is at now
     before: str
     fast_forward: bool = False
-    nothing: bool = False  # it was there already
-    checkout: str = ""  # the directory that was brought along with it
+    nothing: bool = False  # `onto` had it already
+    checkout: str = ""  # the directory where `onto` is checked out, updated too
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Pushed:
 
 
 def diff(workspace: Workspace, project: str = "", *, stat: bool = False) -> str:
-    """Against where it began, with what is not committed and what git does not track yet.
+    """The changes since the base, uncommitted and untracked files included.
 
-    Without its worktree: what its branch has.
+    Without its worktree: the changes on its branch.
     """
     how = ("diff", "--no-color", "--no-ext-diff", *(["--stat=100"] if stat else []))
     tree = Tree.at(Path(workspace.root)) if workspace.root else None
@@ -71,16 +71,16 @@ def diff(workspace: Workspace, project: str = "", *, stat: bool = False) -> str:
 
 
 def _began(tree: Tree, base: str) -> str:
-    """Where its work departs from its base, also after a rebase or a merge of it."""
-    found = tree.git("merge-base", base, "HEAD", check=False)
-    return found.out.strip() or base
+    """Where the work departs from its base, also after a rebase or a merge of the base."""
+    done = tree.git("merge-base", base, "HEAD", check=False)
+    return done.out.strip() or base
 
 
 def merge(workspace: Workspace, project: str, onto: str = "") -> Merged:
-    """Its branch onto another: forward if that is possible, else with a commit of two parents.
+    """Merge its branch into another: fast-forward if possible, else with a merge commit.
 
-    Nothing is changed when it is refused: uncommitted work in the worktree, a checkout of `onto`
-    that is not clean, a conflict.
+    Raise `Refused`, and change nothing, when the worktree has uncommitted work, the checkout of
+    `onto` is not clean, or the branches conflict.
     """
     repo = Repo.of(Path(project))
     branch = workspace.branch
@@ -105,13 +105,13 @@ def _merge(repo: Repo, branch: str, onto: str) -> Merged:
     before, tip = repo.commit(f"refs/heads/{onto}"), repo.commit(f"refs/heads/{branch}")
     if _has(repo, before, tip):
         return Merged(branch, onto, before, before, nothing=True)
-    place = _checked_out(repo, onto)
-    if place is not None:
-        _refuse_dirty(place, onto)
+    checkout = _checked_out(repo, onto)
+    if checkout is not None:
+        _refuse_dirty(checkout, onto)
     forward = _has(repo, tip, before)
     after = tip if forward else _merge_commit(repo, branch, onto, before, tip)
-    if place is not None:
-        _bring_along(place, after, onto)
+    if checkout is not None:
+        _update_checkout(checkout, after, onto)
     else:
         words = ("update-ref", "-m", f"merge {branch}", f"refs/heads/{onto}", after, before)
         done = repo.git(*words, check=False)
@@ -119,12 +119,12 @@ def _merge(repo: Repo, branch: str, onto: str) -> Merged:
             raise Refused(
                 f"{onto} moved during the merge: {done.words}", fix="Try again.", code="conflict"
             )
-    where = str(place.root) if place else ""
-    return Merged(branch, onto, after, before, fast_forward=forward, checkout=where)
+    path = str(checkout.root) if checkout else ""
+    return Merged(branch, onto, after, before, fast_forward=forward, checkout=path)
 
 
 def _merge_commit(repo: Repo, branch: str, onto: str, before: str, tip: str) -> str:
-    """Made in the object store alone: no checkout takes part in it."""
+    """Made in the object store alone: no checkout is touched."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", before, tip)
     done = run_git(repo.top, *QUIET, *words)
     tree, *rest = names_of(done.raw) or [""]
@@ -146,12 +146,12 @@ def _merge_commit(repo: Repo, branch: str, onto: str, before: str, tip: str) -> 
     return made.out.strip()
 
 
-def _bring_along(place: Tree, after: str, onto: str) -> None:
-    """Where the branch is checked out, git moves it with its files, or not at all."""
-    done = run_git(place.root, *QUIET, "merge", "--ff-only", "--quiet", after)
+def _update_checkout(checkout: Tree, after: str, onto: str) -> None:
+    """Where the branch is checked out, git updates branch and files together, or neither."""
+    done = run_git(checkout.root, *QUIET, "merge", "--ff-only", "--quiet", after)
     if done.status:
         raise Refused(
-            f"{onto} is checked out in {place.root}, and git cannot update it: {done.words}",
+            f"{onto} is checked out in {checkout.root}, and git cannot update it: {done.words}",
             fix="Move the files that are in the way, then try again.",
             code="dirty",
         )
@@ -161,8 +161,10 @@ def _refuse_uncommitted(workspace: Workspace) -> None:
     tree = Tree.at(Path(workspace.root)) if workspace.root else None
     if tree is None:
         return
-    if doing := tree.in_progress():
-        raise Refused(f"There is {' and '.join(doing)} in progress in {tree.root}.", code="dirty")
+    if operations := tree.in_progress():
+        raise Refused(
+            f"There is {' and '.join(operations)} in progress in {tree.root}.", code="dirty"
+        )
     if tree.changes():
         raise Refused(
             f"{tree.root} has uncommitted work.",
@@ -171,40 +173,40 @@ def _refuse_uncommitted(workspace: Workspace) -> None:
         )
 
 
-def _refuse_dirty(place: Tree, onto: str) -> None:
-    changed = place.git("status", "--porcelain", "-z", "--untracked-files=no").raw
-    if changed or place.in_progress():
+def _refuse_dirty(checkout: Tree, onto: str) -> None:
+    changed = checkout.git("status", "--porcelain", "-z", "--untracked-files=no").raw
+    if changed or checkout.in_progress():
         raise Refused(
-            f"{onto} is checked out in {place.root}, which has changes of its own.",
+            f"{onto} is checked out in {checkout.root}, which has changes of its own.",
             fix="Commit or stash them there, then merge again.",
             code="dirty",
         )
 
 
 def _checked_out(repo: Repo, branch: str) -> Tree | None:
-    """Where this branch is checked out; refuse when that place cannot be looked at."""
+    """Where this branch is checked out; raise `Refused` when that directory does not exist."""
     listed = text_of(repo.git("worktree", "list", "--porcelain", "-z").raw)
     for block in listed.split("\0\0"):
         facts = [line.partition(" ") for line in block.split("\0")]
-        known = {name: value for name, _, value in facts}
-        if known.get("branch") == f"refs/heads/{branch}":
-            found = Tree.at(Path(known["worktree"]))
-            if found is None:
+        fields = {name: value for name, _, value in facts}
+        if fields.get("branch") == f"refs/heads/{branch}":
+            tree = Tree.at(Path(fields["worktree"]))
+            if tree is None:
                 raise Refused(
-                    f"{branch} is checked out in {known['worktree']}, which does not exist.",
+                    f"{branch} is checked out in {fields['worktree']}, which does not exist.",
                     fix="git worktree prune, or bring it back.",
                 )
-            return found
+            return tree
     return None
 
 
 def _head_branch(repo: Repo) -> str:
-    asked = repo.git("symbolic-ref", "--quiet", "--short", "HEAD", check=False)
-    if asked.status:
+    done = repo.git("symbolic-ref", "--quiet", "--short", "HEAD", check=False)
+    if done.status:
         raise Refused(
             f"{repo.top} has no branch checked out.", fix="Name the branch: --into BRANCH"
         )
-    return text_of(asked.raw).strip()
+    return text_of(done.raw).strip()
 
 
 def _has(repo: Repo, commit: str, ancestor: str) -> bool:
@@ -212,7 +214,7 @@ def _has(repo: Repo, commit: str, ancestor: str) -> bool:
 
 
 def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
-    """`git push -u`, as the person would type it; their hooks run."""
+    """`git push -u`, as the user would type it; the user's hooks run."""
     repo = Repo.of(Path(project))
     branch = workspace.branch
     if not repo.has_branch(branch):
@@ -233,7 +235,7 @@ def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
         )
     if done.status:
         raise Unavailable(f"git push failed: {done.words}", fix=f"git push -u {remote} {branch}")
-    # Of several `push -u` at once some branches are left without, though git says all is well.
+    # Several `push -u` at once leave some branches without an upstream, though git exits with 0.
     with repo.alone():
         repo.git("config", f"branch.{branch}.remote", remote)
         repo.git("config", f"branch.{branch}.merge", f"refs/heads/{branch}")
@@ -243,7 +245,7 @@ def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
 def open_pull_request(
     workspace: Workspace, project: str, title: str, body: str = "", base: str = ""
 ) -> Pushed:
-    """Pushed, then `gh pr create`; `base`: the branch that it is to be merged onto."""
+    """Push, then run `gh pr create`; `base`: the branch to merge into."""
     if base and not is_name(base):
         raise BadInput(f"'{base[:80]}' is not the name of a branch.", fix="Try main.")
     if shutil.which("gh") is None:
@@ -258,5 +260,5 @@ def open_pull_request(
     done = process.run(argv, Repo.of(Path(project)).top, env=env, timeout=NETWORK)
     if done.status:
         raise Unavailable(f"gh pr create failed: {done.words}", fix="gh auth status")
-    said = done.out.split()
-    return Pushed(pushed.branch, pushed.remote, said[-1] if said else "")
+    words = done.out.split()
+    return Pushed(pushed.branch, pushed.remote, words[-1] if words else "")

@@ -1,4 +1,4 @@
-"""A worktree while it is made: from the pool, or by git."""
+"""Make a worktree: from the pool, or with git."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from fleet.adapters.git.repo import Repo
     from fleet.domain.run import Workspace
 
-NOTHING = "0" * 40  # what a new worktree was at before, as git tells its hook
-STALE = 1.0  # seconds after which a lock in a workspace that no process of ours uses is nobody's
+NOTHING = "0" * 40  # the previous commit of a new worktree, as git gives it to the hook
+STALE = (
+    1.0  # seconds after which a lock in a workspace that no process of ours uses was left behind
+)
 
 
 class Making:
     """A file beside the worktree says that it is being made, until it is whole.
 
-    Only a worktree with that file is ever made again or removed here: nobody has worked in it.
-    `fresh`: with a branch of its own; else it is for a branch that has been worked on.
-    The file is locked: by us, and by a child that we forked until it is the program with our mark.
+    Only a worktree with that file is made again or removed here: no agent has worked in it.
+    `fresh`: with a new branch; else for a branch that has work on it.
+    The file is locked by this process, and by a forked child until it executes the marked program.
     """
 
     def __init__(
@@ -45,9 +47,9 @@ class Making:
         self.mark = digest_of(os.fsencode(self._root))
 
     def begin(self) -> bool:
-        """False when it is there already, whole.
+        """False when the worktree exists already and is complete.
 
-        Its files come when the repository's lock is let go of: those of several, side by side.
+        The files are written after the repository's lock is released: several worktrees at once.
         """
         branch = self._workspace.branch
         with self._repo.alone():
@@ -68,27 +70,27 @@ class Making:
             self._take()
             if crashed or not self.fresh:
                 self._clear()
-            self._make(there=(crashed or not self.fresh) and self._repo.has_branch(branch))
+            self._make(branch_exists=(crashed or not self.fresh) and self._repo.has_branch(branch))
         if not self.pooled:
             self._fill()
         return True
 
-    def _make(self, *, there: bool) -> None:
-        """`there`: its branch is, so it goes on with that."""
-        place = self._workspace
-        if self._pool and not there:
-            self.pooled = self._pool.take(self._root, place.branch, place.base, self.mark)
+    def _make(self, *, branch_exists: bool) -> None:
+        """`branch_exists`: check that branch out instead of creating it."""
+        workspace = self._workspace
+        if self._pool and not branch_exists:
+            self.pooled = self._pool.take(self._root, workspace.branch, workspace.base, self.mark)
             if self.pooled:
                 return
-        how = (
-            [str(self._root), place.branch]
-            if there
-            else ["--no-track", "-b", place.branch, str(self._root), place.base]
+        arguments = (
+            [str(self._root), workspace.branch]
+            if branch_exists
+            else ["--no-track", "-b", workspace.branch, str(self._root), workspace.base]
         )
-        self._repo.git("worktree", "add", "--quiet", "--no-checkout", *how, mark=self.mark)
+        self._repo.git("worktree", "add", "--quiet", "--no-checkout", *arguments, mark=self.mark)
 
     def _fill(self) -> None:
-        """As `git worktree add` does it."""
+        """Write the files as `git worktree add` does."""
         done = run_git(self._root, "reset", "--hard", "--no-recurse-submodules", mark=self.mark)
         if done.status:
             raise Refused(f"git reset failed in {self._root}: {done.words}")
@@ -97,10 +99,12 @@ class Making:
             run_git(self._root, *words, self._workspace.base, "1", mark=self.mark)
 
     def _take(self) -> None:
-        """Be the only one who makes it."""
+        """Lock the file, so that no other process makes the same worktree."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         self._lock = os.open(self._begun, flags, 0o600)
-        for _ in range(500):  # a child that is about to be git takes milliseconds at most
+        for _ in range(
+            500
+        ):  # a forked child holds the lock for milliseconds, until it executes git
             with suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
@@ -108,27 +112,27 @@ class Making:
         raise Unavailable(f"Another fleet process is making {self._root}.")
 
     def _check_ours(self) -> None:
-        asked = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        if asked.status or Path(asked.out.strip()).resolve() != self._repo.common:
+        done = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        if done.status or Path(done.out.strip()).resolve() != self._repo.common:
             raise Refused(
                 f"{self._root} is not a worktree of {self._repo.top} any more.",
                 fix=f"git -C {self._repo.top} worktree repair {self._root}, or move it away.",
             )
 
     def _unlock(self) -> None:
-        """Remove the locks of a git that was killed with the run before: they would stay for ever."""
+        """Remove the locks of a git that was killed with the previous run: nothing else would."""
         names = ("index.lock", "HEAD.lock", f"refs/heads/{self._workspace.branch}.lock")
         for name in names:
-            found = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-path", name)
+            done = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-path", name)
             with suppress(FileNotFoundError):
-                lock = Path(found.out.strip())
+                lock = Path(done.out.strip())
                 if time.time() - lock.stat().st_mtime <= STALE:
-                    time.sleep(STALE)  # in a job: else the coder would fail over it
+                    time.sleep(STALE)  # this is a background job; a coder would fail on the lock
                 if time.time() - lock.stat().st_mtime > STALE:
                     lock.unlink()
 
     def _clear(self) -> None:
-        """Remove what a crash left of an earlier try, and end what may still be at it."""
+        """End the processes of an earlier try that crashed, and remove what it made."""
         if not process.end_marked(self.mark):
             raise Unavailable(f"An earlier set-up is still running in {self._root}.")
         import shutil  # noqa: PLC0415  # start-up time
@@ -140,7 +144,7 @@ class Making:
             lock.unlink(missing_ok=True)
 
     def undo(self) -> None:
-        """What we have begun. What was there before, or is another's, is left."""
+        """Remove what this object made; what existed before, or is another process's, stays."""
         if self._lock < 0:
             return
         with suppress(FleetError, OSError), self._repo.alone():
@@ -150,7 +154,7 @@ class Making:
             self.finish()
 
     def finish(self) -> None:
-        """Also after a power cut: what is done in it from now on is somebody's work."""
+        """The worktree is complete, also after a power cut: from now on it may hold work."""
         self._begun.unlink()
         folder = os.open(self._begun.parent, os.O_RDONLY | os.O_CLOEXEC)
         os.fsync(folder)

@@ -1,7 +1,7 @@
 """Used worktrees, kept for the next start: checking out only what differs is cheap.
 
 A parked tree is a directory in the pool's folder with `<name>.parked` beside it. Without that file
-it is nobody's to take. All is done under the repository's lock.
+no task may take it. All is done under the repository's lock.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 PARKED = ".parked"
 
 
-def is_parked(place: Path) -> bool:
-    return place.with_name(f"{place.name}{PARKED}").exists()
+def is_parked(root: Path) -> bool:
+    return root.with_name(f"{root.name}{PARKED}").exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Pool:
     clean: bool = False  # remove also what git ignores
 
     def room(self) -> Path | None:
-        """A place to park at; None when the pool is full or off."""
+        """The path for one more parked tree; None when the pool is full or off."""
         if len(self._records()) >= self.size:
             return None
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -44,13 +44,13 @@ class Pool:
 
     @staticmethod
     def suits(tree: Tree) -> bool:
-        """Nothing about it would surprise whoever takes it: no submodule, no setting of its own."""
+        """Nothing in it would surprise the next task: no submodule, no setting of its own."""
         own = ("modules", "config.worktree", "info/sparse-checkout", "locked")
         odd = any((tree.gitdir / name).exists() for name in own)
         return not (odd or tree.in_progress() or tree.nested() or tree.flagged())
 
     def park(self, tree: Tree) -> None:
-        """Of a tree in the pool's folder, all of whose work is kept: make it one to take."""
+        """Offer a tree in the pool's folder, all of whose work is kept, to the next task."""
         self.repo.git("worktree", "repair", str(tree.root))
         tree.git("checkout", "--quiet", "--detach", "--force")
         tree.git("reset", "--quiet", "--hard")
@@ -62,29 +62,29 @@ class Pool:
         if self.size <= 0:
             return False
         for record in self._records():
-            place = record.with_suffix("")
-            tree = self._parked(record, place)
+            parked_at = record.with_suffix("")
+            tree = self._parked(record, parked_at)
             if tree is not None and self._move(tree, root, branch, base, mark):
                 record.unlink(missing_ok=True)
                 return True
         return False
 
-    def _parked(self, record: Path, place: Path) -> Tree | None:
-        """None, and the record gone, when it is not there or somebody has changed files in it."""
+    def _parked(self, record: Path, root: Path) -> Tree | None:
+        """None, and the record removed, when the tree is gone or has changed files."""
         with suppress(FleetError, OSError, ValueError, KeyError):
-            tree = Tree(place, Path(json.loads(record.read_text())["gitdir"]))
-            named = os.fsdecode((tree.gitdir / "gitdir").read_bytes()).rstrip("\n")
-            if named == str(place / ".git") and not tree.changes(all_files=False):
+            tree = Tree(root, Path(json.loads(record.read_text())["gitdir"]))
+            recorded = os.fsdecode((tree.gitdir / "gitdir").read_bytes()).rstrip("\n")
+            if recorded == str(root / ".git") and not tree.changes(all_files=False):
                 return tree
-        if not place.exists():  # taken by somebody who was killed: git still lists it here
-            self.repo.git("worktree", "remove", "--force", "--force", str(place), check=False)
+        if not root.exists():  # a process took it and was killed: git still lists it here
+            self.repo.git("worktree", "remove", "--force", "--force", str(root), check=False)
         record.unlink(missing_ok=True)
         return None
 
     def _move(self, tree: Tree, root: Path, branch: str, base: str, mark: str) -> bool:
         before = (tree.gitdir / "HEAD").read_text().strip()
         tree.root.rename(root)
-        _lead_back(tree.gitdir, root)
+        _point_to(tree.gitdir, root)
         try:
             _switch(Tree(root, tree.gitdir), before, branch, base, mark)
         except (FleetError, OSError):
@@ -96,19 +96,19 @@ class Pool:
     def _records(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{PARKED}"))
 
-    def _record(self, place: Path) -> Path:
-        return place.with_name(f"{place.name}{PARKED}")
+    def _record(self, root: Path) -> Path:
+        return root.with_name(f"{root.name}{PARKED}")
 
 
-def _lead_back(gitdir: Path, root: Path) -> None:
-    """What `git worktree repair` does for one that was moved, without a process for it."""
+def _point_to(gitdir: Path, root: Path) -> None:
+    """What `git worktree repair` does for a moved worktree, without starting a process."""
     mine = gitdir / f".gitdir.{os.getpid()}"
     mine.write_bytes(os.fsencode(f"{root}/.git\n"))
     mine.replace(gitdir / "gitdir")
 
 
 def _switch(tree: Tree, before: str, branch: str, base: str, mark: str) -> None:
-    """As `git checkout -b` does it, but looking at nothing that is the same in both commits."""
+    """As `git checkout -b`, but without reading the files that are the same in both commits."""
     ref = f"refs/heads/{branch}"
     if before != base:
         tree.git("read-tree", "-m", "-u", before, base, mark=mark)
@@ -116,7 +116,7 @@ def _switch(tree: Tree, before: str, branch: str, base: str, mark: str) -> None:
     tree.git("symbolic-ref", "HEAD", ref, mark=mark)
     if before != base:
         ignoring = ("diff", "--quiet", before, base, "--", ".gitignore", "**/.gitignore")
-        if tree.git(*ignoring, check=False).status:  # what was ignored may not be any more
+        if tree.git(*ignoring, check=False).status:  # a file that was ignored may no longer be
             tree.git("clean", "-ffdq", mark=mark)
     words = ("hook", "run", "--ignore-missing", "post-checkout", "--", before, base, "1")
     run_git(tree.root, *words, mark=mark)

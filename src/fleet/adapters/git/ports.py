@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIRST, LAST = 20_000, 32_000  # below what Linux and macOS give to outgoing connections
-BLOCK = 100  # the most a workspace may ask for
+BLOCK = 100  # the most ports that one workspace may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +28,27 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """`file` belongs to one home; other programs' ports are found by trying to listen."""
+    """`file` belongs to one home; trying to listen shows the ports of other programs."""
 
     file: Path
 
     def claim(self, root: str, size: int) -> Block:
-        """The block of this workspace; the same one for as long as the workspace is there."""
+        """The block of this workspace; the same one for as long as the workspace exists."""
         with self._alone():
-            held = {place: block for place, block in self._read().items() if _live(place)}
-            mine = held.get(root)
-            if mine is None or mine.size < size:
-                held.pop(root, None)
-                mine = _free(list(held.values()), size)
-                self._write({**held, root: mine})
-            return mine
+            blocks = {path: other for path, other in self._read().items() if _live(path)}
+            block = blocks.get(root)
+            if block is None or block.size < size:
+                blocks.pop(root, None)
+                block = _free(list(blocks.values()), size)
+                self._write({**blocks, root: block})
+            return block
 
     def release(self, root: str) -> None:
         if self.file.exists():
             with self._alone():
-                held = self._read()
-                if held.pop(root, None) is not None:
-                    self._write(held)
+                blocks = self._read()
+                if blocks.pop(root, None) is not None:
+                    self._write(blocks)
 
     def held(self) -> dict[str, Block]:
         return self._read()
@@ -66,13 +66,13 @@ class Ports:
 
     def _read(self) -> dict[str, Block]:
         try:
-            said = json.loads(self.file.read_text("utf-8", "surrogateescape"))
-            return {place: Block(int(base), int(size)) for place, (base, size) in said.items()}
+            record = json.loads(self.file.read_text("utf-8", "surrogateescape"))
+            return {path: Block(int(base), int(size)) for path, (base, size) in record.items()}
         except (FileNotFoundError, ValueError, TypeError, AttributeError):
-            return {}  # the next claims choose anew: ports in use are seen by trying them
+            return {}  # the next claims choose anew, and trying to listen shows the ports in use
 
-    def _write(self, held: dict[str, Block]) -> None:
-        plain = {place: [block.base, block.size] for place, block in held.items()}
+    def _write(self, blocks: dict[str, Block]) -> None:
+        plain = {path: [block.base, block.size] for path, block in blocks.items()}
         write_atomically(self.file, json.dumps(plain, indent=1) + "\n")
 
 
@@ -80,9 +80,9 @@ def _live(root: str) -> bool:
     return os.path.lexists(root)
 
 
-def _free(held: list[Block], size: int) -> Block:
+def _free(taken: list[Block], size: int) -> Block:
     for base in range(FIRST, LAST - size + 1, size):
-        apart = all(base + size <= b.base or b.base + b.size <= base for b in held)
+        apart = all(base + size <= b.base or b.base + b.size <= base for b in taken)
         if apart and all(_unused(port) for port in range(base, base + size)):
             return Block(base, size)
     raise Unavailable(

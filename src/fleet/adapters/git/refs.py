@@ -1,4 +1,4 @@
-"""Branches and HEAD as git keeps them in files: asking git itself costs a process each time."""
+"""Branches and HEAD read from git's files: running git costs a process each time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADS = "refs/heads/"
 
 
 def in_files(common: Path) -> bool:
-    """False: they are in another format, which git alone reads."""
+    """False: the refs are in another format, which only git can read."""
     return not (common / "reftable").exists()
 
 
@@ -20,18 +20,18 @@ def names_around(common: Path, branch: str) -> list[str]:
     parts = branch.split("/")
     above = ["/".join(parts[:n]) for n in range(1, len(parts))]
     heads = common / "refs" / "heads"
-    found = {name for name in (*above, branch) if (heads / name).is_file()}
+    names = {name for name in (*above, branch) if (heads / name).is_file()}
     if (heads / branch).is_dir():
         below = (Path(at, f) for at, _, files in os.walk(heads / branch) for f in files)
-        found |= {str(f.relative_to(heads)) for f in below if f.suffix != ".lock"}
+        names |= {str(f.relative_to(heads)) for f in below if f.suffix != ".lock"}
     wanted = {*above, branch}
     packed = (ref.removeprefix(HEADS) for ref in _packed(common) if ref.startswith(HEADS))
-    found |= {name for name in packed if name in wanted or name.startswith(f"{branch}/")}
-    return sorted(found)
+    names |= {name for name in packed if name in wanted or name.startswith(f"{branch}/")}
+    return sorted(names)
 
 
 def head_commit(top: Path, common: Path) -> str:
-    """The commit that the checkout is at; empty: git must be asked."""
+    """The commit that the checkout is at; empty: only git can tell."""
     folder = top / ".git"
     if not folder.is_dir() or not in_files(common):
         return ""

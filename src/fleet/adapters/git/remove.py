@@ -1,7 +1,7 @@
-"""A worktree of ours, removed or parked, once all that is only in it is kept.
+"""Remove or park a worktree that fleet made, once all work that is only in it is kept.
 
-Beside it `<root>.removing` says how far it got, so that whoever comes after a crash goes on:
-keep, move out of the way, look again, then delete (or park), then git's own record, then the branch.
+The file `<root>.removing` beside it says how far that got, for the next call after a crash. The
+steps: keep, move out of the way, look again, delete (or park), git's own record, the branch.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ class Removed:
     root: str
     branch: str
     kept: tuple[str, ...] = ()
-    removed: bool = False  # its directory was there, and is not any more
+    removed: bool = False  # its directory existed, and this call deleted it
     parked: bool = False  # it waits in the pool
     branch_deleted: bool = False
     said: tuple[str, ...] = ()
 
 
 class Removing:
-    """One removal. `places`: the directories that hold our worktrees, two levels down."""
+    """One removal. `folders`: the directories that hold our worktrees, two levels down."""
 
-    def __init__(self, workspace: Workspace, label: str, places: tuple[Path, ...]) -> None:
+    def __init__(self, workspace: Workspace, label: str, folders: tuple[Path, ...]) -> None:
         self._workspace = workspace
         self._root = Path(workspace.root)
         self._label = label
-        self._check_place(places)
+        self._check_path(folders)
         self._note = self._root.with_name(f"{self._root.name}.removing")
         self._aside = self._root.with_name(f"{self._root.name}.removed")
         self._lock = -1
         self._kept: list[str] = []
-        self._said: list[str] = []
+        self._messages: list[str] = []
 
     def remove(
         self,
@@ -65,49 +65,50 @@ class Removing:
         pool: Callable[[Repo], Pool],
         *,
         delete_branch: bool,
-        said: Sequence[str] = (),
+        messages: Sequence[str] = (),
     ) -> Removed:
-        """`repo`: where it belongs, in case nothing of it is left to say so."""
-        self._said += said
-        if not (self._here() or self._note.exists() or repo):
+        """`repo`: its repository, in case nothing is left of the worktree that names it."""
+        self._messages += messages
+        if not (self._exists() or self._note.exists() or repo):
             return self._done()
         self._take()
         try:
-            told = self._told()
-            place, tree = self._find(told)
-            repo = _repo_of(tree) if tree else _known(told) or repo
-            parked = place is not None and is_parked(place)
-            if tree is not None and repo is not None and told.get("stage") != "deleting":
-                place, parked = self._put_aside(tree, pool(repo))
-            removed = place is not None and not parked
-            if place is not None and not parked:
-                self._delete(place)
+            note = self._read_note()
+            path, tree = self._find(note)
+            repo = _repo_of(tree) if tree else _recorded_repo(note) or repo
+            parked = path is not None and is_parked(path)
+            if tree is not None and repo is not None and note.get("stage") != "deleting":
+                path, parked = self._move_away(tree, pool(repo))
+            removed = path is not None and not parked
+            if path is not None and not parked:
+                self._delete(path)
             if repo is not None and not parked:
-                self._forget(repo, place)
-            gone = bool(delete_branch and repo and self._delete_branch(repo))
+                self._forget(repo, path)
+            branch_deleted = bool(delete_branch and repo and self._delete_branch(repo))
             self._note.unlink(missing_ok=True)
-            return self._done(removed=removed, parked=parked, branch_deleted=gone)
+            return self._done(removed=removed, parked=parked, branch_deleted=branch_deleted)
         finally:
             os.close(self._lock)
 
-    def _check_place(self, places: tuple[Path, ...]) -> None:
-        """Only what we made, where we make it: two levels below a place of ours, no link, no `..`."""
+    def _check_path(self, folders: tuple[Path, ...]) -> None:
+        """Refuse all but a worktree that fleet made, two levels below `folders`: no link or `..`."""
         root = self._root
         if not self._workspace.made or not self._workspace.root:
             raise Refused(f"{self._workspace.path} was not made by fleet, so it was not removed.")
         plain = root.is_absolute() and ".." not in root.parts and root.name not in {"", ".", ".."}
         real = root.parent.resolve() / root.name
-        ours = any(
-            real.parent.parent == place.resolve() or root.parent.parent == place for place in places
+        inside = any(
+            real.parent.parent == folder.resolve() or root.parent.parent == folder
+            for folder in folders
         )
-        if not plain or not ours or root.is_symlink():
+        if not plain or not inside or root.is_symlink():
             raise Refused(
                 f"{root} is outside the directories where fleet makes worktrees, so it was not removed.",
                 fix="To remove it anyway: git worktree remove",
                 code="not_ours",
             )
 
-    def _here(self) -> bool:
+    def _exists(self) -> bool:
         return os.path.lexists(self._root) or os.path.lexists(self._aside)
 
     def _take(self) -> None:
@@ -121,26 +122,26 @@ class Removing:
                 f"Another fleet process is removing {self._root}.", fix="Try again in a moment."
             ) from error
 
-    def _told(self) -> dict[str, str]:
+    def _read_note(self) -> dict[str, str]:
         with suppress(ValueError, OSError):
-            said = json.loads(os.pread(self._lock, 1 << 16, 0))
-            return {str(k): str(v) for k, v in said.items()}
+            note = json.loads(os.pread(self._lock, 1 << 16, 0))
+            return {str(k): str(v) for k, v in note.items()}
         return {}
 
-    def _tell(self, stage: str, tree: Tree, place: Path) -> None:
-        said = {
-            "stage": stage, "gitdir": str(tree.gitdir), "place": str(place),
+    def _write_note(self, stage: str, tree: Tree, path: Path) -> None:
+        note = {
+            "stage": stage, "gitdir": str(tree.gitdir), "place": str(path),
             "common": str(_common(tree.gitdir)),
         }  # fmt: skip
         os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, json.dumps(said).encode("utf-8", "surrogateescape"), 0)
+        os.pwrite(self._lock, json.dumps(note).encode("utf-8", "surrogateescape"), 0)
         os.fsync(self._lock)
 
-    def _find(self, told: dict[str, str]) -> tuple[Path | None, Tree | None]:
-        """Where it is by now, and its tree if git knows it."""
-        if (aside := told.get("place")) and told.get("gitdir") and os.path.lexists(aside):
-            place = Path(aside)
-            return place, None if is_parked(place) else Tree(place, Path(told["gitdir"]))
+    def _find(self, note: dict[str, str]) -> tuple[Path | None, Tree | None]:
+        """The current path of the worktree, and its tree if git knows it."""
+        if (recorded := note.get("place")) and note.get("gitdir") and os.path.lexists(recorded):
+            path = Path(recorded)
+            return path, None if is_parked(path) else Tree(path, Path(note["gitdir"]))
         if not os.path.lexists(self._root):
             return None, None
         tree = Tree.at(self._root)
@@ -152,34 +153,34 @@ class Removing:
             )
         return self._root, tree
 
-    def _put_aside(self, tree: Tree, pool: Pool) -> tuple[Path | None, bool]:
-        """Kept, moved to where no path leads, and looked at again: all that was written counts."""
+    def _move_away(self, tree: Tree, pool: Pool) -> tuple[Path | None, bool]:
+        """Keep the work, move the tree to a path that no program knows, and keep again."""
         self._keep(tree)
         wanted = None
-        if tree.root == self._root and not tree.nested():  # those know their place by its name
+        if tree.root == self._root and not tree.nested():  # nested trees record their own path
             with pool.repo.alone():
                 wanted = pool.room() if pool.suits(tree) else None
                 if wanted and wanted.parent.stat().st_dev != tree.root.parent.stat().st_dev:
                     wanted = None
-                place = wanted or self._aside
-                self._tell("aside", tree, place)
-                tree.root.rename(place)
-            tree = Tree(place, tree.gitdir)
+                target = wanted or self._aside
+                self._write_note("aside", tree, target)
+                tree.root.rename(target)
+            tree = Tree(target, tree.gitdir)
             self._keep(tree)
         if wanted is not None and self._parked(tree, pool):
             return tree.root, True
-        self._tell("deleting", tree, tree.root)
+        self._write_note("deleting", tree, tree.root)
         return tree.root, False
 
     def _parked(self, tree: Tree, pool: Pool) -> bool:
-        """Unless others, who saw the same room, were first."""
+        """False when another process took the last room in the pool first."""
         try:
             with pool.repo.alone():
                 if pool.room() is None:
                     return False
                 pool.park(tree)
         except (FleetError, OSError) as error:
-            self._said.append(f"It could not be parked: {error}")
+            self._messages.append(f"It could not be parked: {error}")
             return False
         return True
 
@@ -197,42 +198,42 @@ class Removing:
         if kept.id not in self._kept:
             self._kept.append(kept.id)
 
-    def _delete(self, place: Path) -> None:
+    def _delete(self, path: Path) -> None:
         until = time.monotonic() + WRITERS
-        while os.path.lexists(place):
+        while os.path.lexists(path):
             try:
-                shutil.rmtree(place)
+                shutil.rmtree(path)
             except OSError as error:
                 if error.errno == errno.EACCES:
-                    _open_up(place)
+                    _make_writable(path)
                 if time.monotonic() > until:
                     raise Unavailable(
-                        f"{place} cannot be removed: {error.strerror} ({error.filename}).",
+                        f"{path} cannot be removed: {error.strerror} ({error.filename}).",
                         fix="Stop the process that still writes there, then try again.",
                     ) from error
                 time.sleep(0.05)
 
-    def _forget(self, repo: Repo, place: Path | None) -> None:
-        """Git's own record of it."""
+    def _forget(self, repo: Repo, moved_to: Path | None) -> None:
+        """Remove git's own record of it."""
         with repo.alone():
-            for where in (self._root, place or self._aside):
-                words = ("worktree", "remove", "--force", "--force", str(where))
-                if not os.path.lexists(where):
+            for path in (self._root, moved_to or self._aside):
+                words = ("worktree", "remove", "--force", "--force", str(path))
+                if not os.path.lexists(path):
                     repo.git(*words, check=False)
 
     def _delete_branch(self, repo: Repo) -> bool:
-        """Only when its commits are somewhere else too."""
+        """Only when its commits are in another branch, a tag, a remote or kept work too."""
         branch = self._workspace.branch
         if not branch or not repo.has_branch(branch):
             return False
         with repo.alone():
             tip = repo.commit(f"refs/heads/{branch}")
             if not (is_saved(repo, tip, branch) or is_kept(repo, tip)):
-                self._said.append(f"{branch} has commits that are nowhere else, so it stays.")
+                self._messages.append(f"{branch} has commits that are nowhere else, so it stays.")
                 return False
             done = repo.git("branch", "-D", branch, check=False)
         if done.status:
-            self._said.append(f"{branch} could not be deleted: {done.words}")
+            self._messages.append(f"{branch} could not be deleted: {done.words}")
         return done.status == 0
 
     def _done(
@@ -240,16 +241,16 @@ class Removing:
     ) -> Removed:
         return Removed(
             str(self._root), self._workspace.branch, tuple(self._kept), removed, parked,
-            branch_deleted, tuple(self._said),
+            branch_deleted, tuple(self._messages),
         )  # fmt: skip
 
 
 def is_saved(repo: Repo, commit: str, branch: str) -> bool:
     """Whether another branch, a tag or a remote has it."""
     words = ("for-each-ref", "--format=%(refname)", "--contains", commit)
-    places = ("refs/heads", "refs/remotes", "refs/tags")
-    found = text_of(repo.git(*words, *places, check=False).raw).split("\n")
-    return any(ref and ref != f"refs/heads/{branch}" for ref in found)
+    kinds = ("refs/heads", "refs/remotes", "refs/tags")
+    refs = text_of(repo.git(*words, *kinds, check=False).raw).split("\n")
+    return any(ref and ref != f"refs/heads/{branch}" for ref in refs)
 
 
 def _common(gitdir: Path) -> Path:
@@ -257,30 +258,30 @@ def _common(gitdir: Path) -> Path:
 
 
 def _repo_of(tree: Tree) -> Repo:
-    """Asked from the repository itself: the tree is about to move."""
+    """Of the git directory, not of the tree, which is about to move."""
     common = _common(tree.gitdir)
     return Repo(common, common)
 
 
-def _known(told: dict[str, str]) -> Repo | None:
-    common = Path(told.get("common", ""))
-    return Repo(common, common) if told.get("common") and common.is_dir() else None
+def _recorded_repo(note: dict[str, str]) -> Repo | None:
+    common = Path(note.get("common", ""))
+    return Repo(common, common) if note.get("common") and common.is_dir() else None
 
 
 def _is_worktree(tree: Tree) -> bool:
-    """By git's own record: a linked one, whose record names this place."""
+    """Whether git's record has it as a linked worktree at this path."""
     if tree.gitdir.parent.name != "worktrees":
         return False
     try:
-        named = Path(os.fsdecode((tree.gitdir / "gitdir").read_bytes()).rstrip("\n"))
+        recorded = Path(os.fsdecode((tree.gitdir / "gitdir").read_bytes()).rstrip("\n"))
     except OSError:
         return False
-    return named.parent.resolve() == tree.root.resolve()
+    return recorded.parent.resolve() == tree.root.resolve()
 
 
-def _open_up(place: Path) -> None:
-    """Directories that a program made unwritable, as Go's module cache is."""
-    for folder, folders, _ in os.walk(place):
+def _make_writable(root: Path) -> None:
+    """Make directories writable again that a program made read-only, as Go's module cache is."""
+    for folder, folders, _ in os.walk(root):
         for name in (".", *folders):
             with suppress(OSError):
                 path = Path(folder, name)

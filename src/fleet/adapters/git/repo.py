@@ -1,4 +1,4 @@
-"""A git repository, and how git is asked."""
+"""A git repository, and how fleet runs git."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GIT_SECONDS = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
-GIT_LOCK_SECONDS = 10.0  # for another git, which holds a lock that ours needs too
-FRESH = 5.0  # seconds
+GIT_LOCK_SECONDS = 10.0  # to wait for another git process that holds the lock
+FRESH = 5.0  # seconds for which the path of the hooks is trusted
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
 LONGEST = 240  # characters of a branch: git writes `<name>.lock`, and a file's name has 255 bytes
@@ -32,39 +32,39 @@ _PASSED = ("GIT_CONFIG", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_SSH", "GIT_EXEC_PAT
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """`top` is the checkout that was asked from; `common` is what all its worktrees share."""
+    """`top` is the checkout; `common` is the git directory that all its worktrees share."""
 
     top: Path
     common: Path
 
     @staticmethod
     def of(cwd: Path) -> Repo:
-        """Git is asked once of each checkout, until somebody makes it another's."""
+        """Runs git once for each checkout, until another repository takes its place."""
         stamp = _stamp(cwd)
-        held = _KNOWN.get(cwd)
-        if held is not None and stamp and held[0] == stamp:
-            return held[1]
-        found = Repo._asked(cwd)
+        known = _KNOWN.get(cwd)
+        if known is not None and stamp and known[0] == stamp:
+            return known[1]
+        repo = Repo._ask_git(cwd)
         if stamp:
-            _KNOWN[cwd] = (stamp, found)
-        return found
+            _KNOWN[cwd] = (stamp, repo)
+        return repo
 
     @staticmethod
-    def _asked(cwd: Path) -> Repo:
+    def _ask_git(cwd: Path) -> Repo:
         words = ("--git-common-dir", "--is-bare-repository", "--show-toplevel")
-        asked = run_git(cwd, "rev-parse", "--path-format=absolute", *words)
-        common, _, rest = text_of(asked.raw).rstrip("\n").partition("\n")
+        done = run_git(cwd, "rev-parse", "--path-format=absolute", *words)
+        common, _, rest = text_of(done.raw).rstrip("\n").partition("\n")
         if rest.startswith("true"):
             return Repo(Path(common).resolve(), Path(common).resolve())
-        if asked.status and common:
+        if done.status and common:
             raise Refused(f"{cwd} is inside a .git directory.", fix="cd to the checkout itself.")
-        if asked.status:
+        if done.status:
             raise Refused(f"{cwd} is not in a git repository.", fix="git init, or use --in-place.")
         top = rest.removeprefix("false\n")
         return Repo(Path(top).resolve(), Path(common).resolve())
 
     def git(self, *args: str, check: bool = True, mark: str = "") -> process.Done:
-        """Asked again while another git holds a lock."""
+        """Tries again while another git process holds a lock."""
         until = time.monotonic() + GIT_LOCK_SECONDS
         done = run_git(self.top, *args, mark=mark)
         while done.status and is_locked(done) and time.monotonic() < until:
@@ -86,26 +86,26 @@ class Repo:
         return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
 
     def commit(self, name: str) -> str:
-        if name == "HEAD" and (there := git_refs.head_commit(self.top, self.common)):
-            return there
-        found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
-        if found.status:
+        if name == "HEAD" and (sha := git_refs.head_commit(self.top, self.common)):
+            return sha
+        done = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
+        if done.status:
             if name == "HEAD":
                 raise Refused(f"{self.top} has no commit yet.", fix="git commit --allow-empty")
             raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
-        return found.out.strip()
+        return done.out.strip()
 
     def has_hook(self, name: str) -> bool:
-        """Where its hooks are is believed for some seconds: a setting may move them."""
+        """Trusts the path of the hooks for some seconds only: a setting may move them."""
         at, folder = _HOOKS.get(self.common, (0.0, Path()))
         if time.monotonic() - at > FRESH:
-            asked = self.git("rev-parse", "--path-format=absolute", "--git-path", "hooks")
-            at, folder = time.monotonic(), Path(text_of(asked.raw).rstrip("\n"))
+            done = self.git("rev-parse", "--path-format=absolute", "--git-path", "hooks")
+            at, folder = time.monotonic(), Path(text_of(done.raw).rstrip("\n"))
             _HOOKS[self.common] = at, folder
         return (folder / name).exists()
 
     def check_name(self, branch: str) -> bool:
-        """That git can have a branch of this name, beside those that it has; True: it is there."""
+        """Raise when git cannot create this branch beside the existing ones; True: it exists."""
         if not is_name(branch):
             raise BadInput(f"'{branch[:80]}' is not a name for a branch.", fix="Try fix/login.")
         if any(len(os.fsencode(part)) > LONGEST for part in branch.split("/")):
@@ -113,30 +113,30 @@ class Repo:
                 f"'{branch[:40]}…' is too long for a branch.",
                 fix=f"Use at most {LONGEST} bytes between slashes.",
             )
-        found = self._around(branch)
-        if other := next((name for name in found if name != branch), ""):
+        names = self._names_around(branch)
+        if other := next((name for name in names if name != branch), ""):
             raise Refused(
                 f"There is a branch {other}, so git cannot have {branch} too.",
                 fix=f"Choose another name, or: git branch -m {other} NEW",
                 code="branch_in_the_way",
             )
-        return branch in found
+        return branch in names
 
-    def _around(self, branch: str) -> list[str]:
-        """Those of its name, above its path and below it."""
+    def _names_around(self, branch: str) -> list[str]:
+        """The branches of this name, above its path and below it."""
         if git_refs.in_files(self.common):
             return git_refs.names_around(self.common, branch)
         parts = branch.split("/")
         above = ["/".join(parts[:n]) for n in range(1, len(parts))]
         patterns = (f"refs/heads/{name}" for name in (*above, branch))
-        told = text_of(self.git("for-each-ref", "--format=%(refname)", *patterns).raw)
-        found = (ref.removeprefix("refs/heads/") for ref in told.split("\n"))
-        ours = {*above, branch}
-        return [name for name in found if name in ours or name.startswith(f"{branch}/")]
+        refs = text_of(self.git("for-each-ref", "--format=%(refname)", *patterns).raw)
+        names = (ref.removeprefix("refs/heads/") for ref in refs.split("\n"))
+        wanted = {*above, branch}
+        return [name for name in names if name in wanted or name.startswith(f"{branch}/")]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Nothing else of ours changes this repository's worktrees meanwhile."""
+        """Hold the lock under which fleet changes this repository's worktrees."""
         with (self.common / "fleet.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -147,7 +147,7 @@ _KNOWN: dict[Path, tuple[tuple[int, ...], Repo]] = {}
 
 
 def _stamp(cwd: Path) -> tuple[int, ...]:
-    """What tells one main checkout from another in its place; empty: this is none."""
+    """Differs when another main checkout takes this one's place; empty: not a main checkout."""
     try:
         folder, config = (cwd / ".git").lstat(), (cwd / ".git" / "config").stat()
     except OSError:
@@ -158,7 +158,7 @@ def _stamp(cwd: Path) -> tuple[int, ...]:
 
 
 def is_name(branch: str) -> bool:
-    """As `git check-ref-format --branch` has it, without starting git for every name."""
+    """As `git check-ref-format --branch` decides, without starting git for every name."""
     if not branch or branch in {"@", "HEAD"} or branch.startswith("-") or branch.endswith("."):
         return False
     if _NOT_IN_NAMES.search(branch):
@@ -176,9 +176,9 @@ def run_git(
     timeout: float = GIT_SECONDS,
 ) -> process.Done:
     """`env` is added to what git inherits."""
-    whole = {**git_env(), **(env or {})}
+    full_env = {**git_env(), **(env or {})}
     return process.run(
-        ["git", *args], cwd, env=whole, timeout=timeout, mark=mark, stdin=stdin, in_memory=True
+        ["git", *args], cwd, env=full_env, timeout=timeout, mark=mark, stdin=stdin, in_memory=True
     )
 
 
@@ -187,13 +187,13 @@ def is_locked(done: process.Done) -> bool:
 
 
 def git_env() -> dict[str, str]:
-    """Not that of a git hook which may have called us."""
+    """Without the variables of a git hook that may have started fleet."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(_PASSED)}
     return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def identity(root: Path) -> list[str]:
-    """Somebody to commit as, where the user has named nobody."""
+    """Options that give git an author, where the user has configured none."""
     known = run_git(root, "var", "GIT_COMMITTER_IDENT").status == 0
     return [] if known else ["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]
 
@@ -203,10 +203,10 @@ def digest(text: str) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """As a path of ours would spell it."""
+    """Decoded as Python decodes a path."""
     return os.fsdecode(raw)
 
 
 def names_of(raw: bytes) -> list[str]:
-    """Of a list that ends every name with a NUL."""
+    """The names in a list that ends each with a NUL."""
     return [text_of(name) for name in raw.split(b"\0") if name]

@@ -1,4 +1,4 @@
-"""Kept work, brought back: as a branch, or as a worktree with what was uncommitted uncommitted."""
+"""Restore kept work as a branch, or as a worktree with its changes uncommitted again."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Restored:
 
 
 def restore(repo: Repo, kept: Kept, *, branch: str = "", into: Path | None = None) -> Restored:
-    """On a new branch; its work stays kept.
+    """On a new branch; the work stays kept.
 
-    Without `into` what was not committed is one commit on top. With it a worktree is made there:
-    its files, its index and its conflicts are what they were.
+    Without `into`, one commit on top holds the uncommitted changes. With it, fleet makes a worktree
+    there, with the same files, index and conflicts as before.
     """
     name = branch or _free(repo, kept)
     repo.check_name(name)
@@ -49,11 +49,11 @@ def restore(repo: Repo, kept: Kept, *, branch: str = "", into: Path | None = Non
         raise Refused(f"{into} already exists.", fix="Choose a directory that does not exist yet.")
     with repo.alone():
         tree = _worktree(repo, kept, name, into)
-    return Restored(kept.id, name, kept.what.head, str(tree.root))
+    return Restored(kept.id, name, kept.snapshot.head, str(tree.root))
 
 
 def _free(repo: Repo, kept: Kept) -> str:
-    wanted = kept.what.branch or f"kept/{kept.task}"
+    wanted = kept.snapshot.branch or f"kept/{kept.task}"
     name, tries = wanted, 0
     while repo.has_branch(name):
         tries += 1
@@ -62,9 +62,9 @@ def _free(repo: Repo, kept: Kept) -> str:
 
 
 def _committed(repo: Repo, kept: Kept) -> str:
-    if not kept.what.uncommitted and kept.what.head:
-        return kept.what.head
-    parents = ["-p", kept.what.head] if kept.what.head else []
+    if not kept.snapshot.uncommitted and kept.snapshot.head:
+        return kept.snapshot.head
+    parents = ["-p", kept.snapshot.head] if kept.snapshot.head else []
     words = (
         "commit-tree",
         *parents,
@@ -79,7 +79,7 @@ def _committed(repo: Repo, kept: Kept) -> str:
 
 
 def _worktree(repo: Repo, kept: Kept, branch: str, into: Path) -> Tree:
-    head = kept.what.head
+    head = kept.snapshot.head
     how = ["-b", branch, "--no-track"] if head else ["--detach", "--no-checkout"]
     repo.git(*OURS, "worktree", "add", "--quiet", *how, str(into), head or kept.commit)
     try:
@@ -104,55 +104,55 @@ def _tree_at(root: Path) -> Tree:
 
 def _fill(tree: Tree, kept: Kept) -> None:
     """Byte for byte: no filter and no line ending of this checkout is applied."""
-    what = kept.what
-    raw = {e.path: e for e in changed_entries(tree, "", what.raw)} if what.raw else {}
-    entries = changed_entries(tree, what.head, kept.commit)
+    snapshot = kept.snapshot
+    raw = {e.path: e for e in changed_entries(tree, "", snapshot.raw)} if snapshot.raw else {}
+    entries = changed_entries(tree, snapshot.head, kept.commit)
     for entry in entries:
         if entry.mode == "000000":
             _remove(tree.root, entry.path)
-    there = [raw.get(e.path, e) for e in entries if e.mode != "000000"]
-    for entry in there:
+    present = [raw.get(e.path, e) for e in entries if e.mode != "000000"]
+    for entry in present:
         _write(tree, entry)
-    tree.git("read-tree", what.index)
-    if what.stages:
-        _conflict(tree, what.stages)
+    tree.git("read-tree", snapshot.index)
+    if snapshot.stages:
+        _conflict(tree, snapshot.stages)
     tree.git("update-index", "-q", "--refresh", check=False)
 
 
 def _conflict(tree: Tree, stages: str) -> None:
-    found = []
+    entries = []
     for entry in changed_entries(tree, "", stages):
         stage, _, path = entry.path.partition(b"/")
-        found.append((entry.mode, entry.sha, int(stage), path))
-    feed(tree, tree.gitdir / "index", found, clear=[path for *_, path in found])
+        entries.append((entry.mode, entry.sha, int(stage), path))
+    feed(tree, tree.gitdir / "index", entries, clear=[path for *_, path in entries])
 
 
 def _remove(root: Path, path: bytes) -> None:
-    where = root / os.fsdecode(path)
-    if where.is_dir() and not where.is_symlink():
-        shutil.rmtree(where, ignore_errors=True)
+    target = root / os.fsdecode(path)
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target, ignore_errors=True)
     else:
-        where.unlink(missing_ok=True)
-    for above in where.parents:
+        target.unlink(missing_ok=True)
+    for above in target.parents:
         if above == root or any(above.iterdir()):
             return
         above.rmdir()
 
 
 def _write(tree: Tree, entry: Entry) -> None:
-    where = tree.root / os.fsdecode(entry.path)
-    if os.path.lexists(where) and (where.is_symlink() or not where.is_dir()):
-        where.unlink()
-    elif where.is_dir() and entry.mode != GITLINK:
-        shutil.rmtree(where)
-    where.parent.mkdir(parents=True, exist_ok=True)
+    target = tree.root / os.fsdecode(entry.path)
+    if os.path.lexists(target) and (target.is_symlink() or not target.is_dir()):
+        target.unlink()
+    elif target.is_dir() and entry.mode != GITLINK:
+        shutil.rmtree(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     if entry.mode == GITLINK:
-        where.mkdir(exist_ok=True)
+        target.mkdir(exist_ok=True)
         return
     content = tree.git("cat-file", "blob", entry.sha, timeout=BIG_TREE_SECONDS).raw
     if entry.mode == LINK:
-        where.symlink_to(os.fsdecode(content))
+        target.symlink_to(os.fsdecode(content))
         return
-    where.write_bytes(content)
+    target.write_bytes(content)
     if entry.mode == EXECUTABLE:
-        where.chmod(where.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        target.chmod(target.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

@@ -25,32 +25,32 @@ TAIL = 10  # lines of a failed command's log, in its error
 
 
 def workspace_env(workspace: Workspace, ports: Path | None = None, size: int = 0) -> dict[str, str]:
-    """What its programs find in their environment; nothing in one that we did not make."""
+    """The variables for its programs; none for a workspace that fleet did not make."""
     if not workspace.made:
         return {}
-    found = {
+    env = {
         "FLEET_WORKSPACE": workspace.root,
         "FLEET_BRANCH": workspace.branch,
         "COMPOSE_PROJECT_NAME": compose_name(workspace),
     }
     if size > 0 and ports is not None:
         block = Ports(ports).claim(workspace.root, size)
-        found |= {"FLEET_PORT_BASE": str(block.base), "FLEET_PORT_COUNT": str(size)}
-    return found
+        env |= {"FLEET_PORT_BASE": str(block.base), "FLEET_PORT_COUNT": str(size)}
+    return env
 
 
 def compose_name(workspace: Workspace) -> str:
-    """As docker compose takes it, and no other workspace's."""
+    """A name that docker compose accepts, different for each workspace."""
     words = re.sub(r"[^a-z0-9_-]+", "-", workspace.branch.lower()).strip("-_")[:40]
     return f"fleet-{words}-{digest(workspace.root)}".replace("--", "-")
 
 
 def bring_files(repo: Repo, root: Path, names: Sequence[str], *, replace: bool) -> list[str]:
-    """Copy these files and those that `.worktreeinclude` names; the ones that came.
+    """Copy these files and those that `.worktreeinclude` names; return the copied ones.
 
-    `replace`: also over a file that is there, for an earlier task may have changed it.
+    `replace`: also over an existing file, for an earlier task may have changed it.
     """
-    came = []
+    copied = []
     for name in dict.fromkeys((*names, *_included(repo))):
         source, target = repo.top / name, root / name
         if not source.is_file() or (os.path.lexists(target) and not replace):
@@ -62,8 +62,8 @@ def bring_files(repo: Repo, root: Path, names: Sequence[str], *, replace: bool) 
         import shutil  # noqa: PLC0415  # start-up time
 
         shutil.copy2(source, target)
-        came.append(name)
-    return came
+        copied.append(name)
+    return copied
 
 
 def _within(folder: Path, root: Path) -> bool:
@@ -87,7 +87,7 @@ def _included(repo: Repo) -> list[str]:
 class Commands:
     """Shell commands run in a worktree, in order, each to its end or its deadline.
 
-    What they say is added to the log; a failure ends with the last lines of it.
+    Their output is added to the log; the error of a failed command ends with its last lines.
     """
 
     root: Path
@@ -112,8 +112,8 @@ class Commands:
             raise Refused(
                 f"{self.title} took more than {self.timeout:.0f} s: {command}", fix=self._fix()
             ) from error
-        said = done.out + done.err
-        self._note(said if said.endswith("\n") or not said else f"{said}\n")
+        output = done.out + done.err
+        self._note(output if output.endswith("\n") or not output else f"{output}\n")
         if done.status:
             self._note(f"(status {done.status})\n")
             raise Refused(
@@ -131,7 +131,7 @@ class Commands:
     def _note(self, text: str) -> None:
         if self.log is None:
             return
-        with suppress(OSError):  # a full disk is no reason to stop here
+        with suppress(OSError):  # a full disk must not stop the set-up
             self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:

@@ -1,9 +1,9 @@
-"""All that is in a working tree and only there, as commits: made without its index, HEAD or stash.
+"""All work that is only in one working tree, as commits; index, HEAD and stash do not change.
 
-A snapshot is one commit. Its tree is the files as they are, also those that git does not track but
-not those that it ignores. Its parents are the commit of HEAD, a commit of the index, one of the
-sides of conflicts, one of the files whose bytes git would have changed, and whatever else only this
-tree knows. Its message says which is which.
+A snapshot is one commit. Its tree is the files as they are, untracked ones included, ignored ones
+not. Its parents are the commit of HEAD, a commit of the index, one of the sides of conflicts, one
+of the files whose bytes git would have changed, and any other commit that only this tree has. Its
+message says which is which.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MARK = "Fleet-Kept: "
-EPOCH = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}  # the same again, alike
+EPOCH = {
+    "GIT_AUTHOR_DATE": "@0 +0000",
+    "GIT_COMMITTER_DATE": "@0 +0000",
+}  # the same content gives the same commit
 BATCH = 200  # names on one command line
 _UNREADABLE = re.compile(r"""^error: (?:open|read|unable to \w+|short read)\W*["'(]*(.+?)["')]*:""")
 
@@ -46,25 +49,25 @@ class Snapshot:
     missing: tuple[str, ...] = ()  # files that could not be read
 
     def message(self, title: str) -> str:
-        told = "".join(f"{note}\n" for note in self.notes)
-        return f"{title}\n\n{told}\n{MARK}{json.dumps(asdict(self))}\n"
+        notes = "".join(f"{note}\n" for note in self.notes)
+        return f"{title}\n\n{notes}\n{MARK}{json.dumps(asdict(self))}\n"
 
     @staticmethod
     def of(message: str) -> Snapshot | None:
         lines = reversed(message.splitlines())  # the last: a file's name may look like one
         line = next((x for x in lines if x.startswith(MARK)), "")
         try:
-            said: dict[str, Any] = json.loads(line.removeprefix(MARK))
-            said["nested"] = tuple((path, sha) for path, sha in said.get("nested", ()))
-            said["notes"] = tuple(said.get("notes", ()))
-            said["missing"] = tuple(said.get("missing", ()))
-            return Snapshot(**said)
+            fields: dict[str, Any] = json.loads(line.removeprefix(MARK))
+            fields["nested"] = tuple((path, sha) for path, sha in fields.get("nested", ()))
+            fields["notes"] = tuple(fields.get("notes", ()))
+            fields["missing"] = tuple(fields.get("missing", ()))
+            return Snapshot(**fields)
         except (ValueError, TypeError):
             return None
 
 
 class Taking:
-    """One snapshot while it is taken. `inner`: a tree within a tree, whose branches go with it."""
+    """Takes one snapshot. `inner`: of a tree within a tree, whose branches are saved too."""
 
     def __init__(
         self,
@@ -84,28 +87,28 @@ class Taking:
         self._who = identity(tree.root)
 
     def take(self) -> tuple[str, Snapshot, str] | None:
-        """(tree, what it is, its parents); None when there is nothing that is only here."""
+        """(tree, snapshot, parents); None when no work is only here."""
         tree = self._tree
-        head, doing = tree.commit("HEAD"), tree.in_progress()
+        head, operations = tree.commit("HEAD"), tree.in_progress()
         changed = tree.changes()
         nested = self._take_nested() if not changed else ()
         tips = self._tips(head)
-        if not (changed or doing or nested or self._unsaved(tips)):
+        if not (changed or operations or nested or self._unsaved(tips)):
             return None
-        if doing:
-            self._notes.append(f"There was {' and '.join(doing)} in progress.")
+        if operations:
+            self._notes.append(f"There was {' and '.join(operations)} in progress.")
         files, index, missing = self._files()
         nested = nested or self._take_nested(files)
         stages = self._stages()
         raw = self._raw(head, files)
-        found = Snapshot(
+        snapshot = Snapshot(
             branch=tree.head_branch() or self._branch, base=self._base, root=self._root,
             head=head, index=index, stages=stages, raw=raw, uncommitted=bool(changed),
             nested=nested, notes=tuple(self._notes), missing=missing,
         )  # fmt: skip
         inner = [sha for _, sha in nested]
         parents = [head, index, stages, raw, *tips, *tree.pending_commits(), *inner]
-        return files, found, "\n".join(dict.fromkeys(p for p in parents if p))
+        return files, snapshot, "\n".join(dict.fromkeys(p for p in parents if p))
 
     def _tips(self, head: str) -> list[str]:
         tree = self._tree
@@ -116,7 +119,7 @@ class Taking:
         return [tip for tip in dict.fromkeys((head, *refs.split())) if tip]
 
     def _unsaved(self, tips: Sequence[str]) -> bool:
-        """Whether a commit is in no other branch, tag or remote, nor in what it began at."""
+        """Whether a commit is in no other branch, tag or remote, nor in the base."""
         if not tips:
             return False
         saved = ["--remotes"]
@@ -127,7 +130,7 @@ class Taking:
         return bool(self._tree.git(*words).out.strip())
 
     def _files(self) -> tuple[str, str, tuple[str, ...]]:
-        """The tree of the files, the commit of the index, and what could not be read."""
+        """The tree of the files, the commit of the index, and the files that could not be read."""
         tree = self._tree
         with tree.private_index() as mine:
             index = self._commit(self._settled(mine), "The index")
@@ -145,7 +148,7 @@ class Taking:
             return tree.git("write-tree", index=mine).out.strip(), index, missing
 
     def _settled(self, mine: Path) -> str:
-        """The tree of the index; of a conflict our side, else theirs, else what they began at."""
+        """The tree of the index; of a conflict our side, else theirs, else the common ancestor."""
         tree = self._tree
         sides: dict[bytes, Entry] = {}
         for entry in tree.entries(mine, unmerged=True):
@@ -161,51 +164,51 @@ class Taking:
 
     def _stages(self) -> str:
         tree = self._tree
-        found = tree.entries(unmerged=True)
-        if not found:
+        unmerged = tree.entries(unmerged=True)
+        if not unmerged:
             return ""
         with tree.private_index(empty=True) as mine:
-            named = [(e.mode, e.sha, 0, b"%d/%s" % (e.stage, e.path)) for e in found]
-            feed(tree, mine, named)
+            entries = [(e.mode, e.sha, 0, b"%d/%s" % (e.stage, e.path)) for e in unmerged]
+            feed(tree, mine, entries)
             return self._commit(tree.git("write-tree", index=mine).out.strip(), "Conflicts")
 
     def _raw(self, head: str, files: str) -> str:
         """Of the changed files, those whose stored bytes are not the ones on the disk."""
         tree = self._tree
         stored = {e.path: e for e in changed_entries(tree, head, files) if e.mode in _REGULAR}
-        found = []
+        entries = []
         for path, sha in _hashes(tree, list(stored)):
             if sha != stored[path].sha:
-                found.append((stored[path].mode, sha, 0, path))
-        if not found:
+                entries.append((stored[path].mode, sha, 0, path))
+        if not entries:
             return ""
         with tree.private_index(empty=True) as mine:
-            feed(tree, mine, found)
+            feed(tree, mine, entries)
             return self._commit(tree.git("write-tree", index=mine).out.strip(), "Bytes")
 
     def _take_nested(self, files: str = "") -> tuple[tuple[str, str], ...]:
-        """Snapshots of submodules and clones within, brought into this repository."""
-        tree, found = self._tree, []
-        for place in _nested(tree, files):
-            inner = Tree.at(place)
+        """Snapshots of submodules and clones within, fetched into this repository."""
+        tree, snapshots = self._tree, []
+        for path in _nested(tree, files):
+            inner = Tree.at(path)
             taken = Taking(inner, inner=True).take() if inner is not None else None
             if inner is None or taken is None:
                 continue
-            name = os.fsdecode(os.path.relpath(place, tree.root))
+            name = os.fsdecode(os.path.relpath(path, tree.root))
             sha = Taking(inner, inner=True).write(taken, f"Kept of {name}")
             inner.git("update-ref", "refs/fleet/kept/inner", sha)
             bring = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
-            here = (str(inner.gitdir), "refs/fleet/kept/inner")
-            tree.git(*bring, "--recurse-submodules=no", *here, timeout=BIG_TREE_SECONDS)
+            source = (str(inner.gitdir), "refs/fleet/kept/inner")
+            tree.git(*bring, "--recurse-submodules=no", *source, timeout=BIG_TREE_SECONDS)
             state = "uncommitted changes" if taken[1].uncommitted else "commits of its own"
             self._notes.append(f"{name} is a repository with {state}: {sha}")
-            found.append((name, sha))
-        return tuple(found)
+            snapshots.append((name, sha))
+        return tuple(snapshots)
 
     def write(self, taken: tuple[str, Snapshot, str], title: str) -> str:
-        files, found, parents = taken
+        files, snapshot, parents = taken
         dates = EPOCH if self._inner else {}
-        return self._commit(files, found.message(title), parents.split(), dates)
+        return self._commit(files, snapshot.message(title), parents.split(), dates)
 
     def _commit(
         self,
@@ -214,8 +217,8 @@ class Taking:
         parents: Sequence[str] = (),
         dates: dict[str, str] = EPOCH,  # never changed
     ) -> str:
-        given = [word for parent in parents for word in ("-p", parent)]
-        words = (*self._who, "commit-tree", *given, files)
+        options = [word for parent in parents for word in ("-p", parent)]
+        words = (*self._who, "commit-tree", *options, files)
         return self._tree.git(*words, env=dates, stdin=os.fsencode(message)).out.strip()
 
 
@@ -235,32 +238,32 @@ def feed(
 
 
 def changed_entries(tree: Tree, old: str, new: str) -> list[Entry]:
-    """Of the newer tree, what differs; a path that it does not have has the mode 000000."""
+    """The entries of the newer tree that differ; a deleted path has the mode 000000."""
     old = old or tree.git("hash-object", "-t", "tree", "/dev/null").out.strip()
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", old, new)
     parts = tree.git(*words).raw.split(b"\0")
-    found = []
+    entries = []
     for facts, path in zip(parts[::2], parts[1::2], strict=False):
         _, mode, _, sha, _ = facts.decode("ascii").lstrip(":").split(" ")
-        found.append(Entry(mode, sha, 0, path))
-    return found
+        entries.append(Entry(mode, sha, 0, path))
+    return entries
 
 
 def _hashes(tree: Tree, paths: list[bytes]) -> list[tuple[bytes, str]]:
-    """The names of the bytes on the disk, which are stored with it."""
-    found: list[tuple[bytes, str]] = []
+    """Store the bytes on the disk as blobs; return the hash of each path."""
+    hashes: list[tuple[bytes, str]] = []
     for start in range(0, len(paths), BATCH):
-        some = paths[start : start + BATCH]
-        words = ("hash-object", "-w", "--no-filters", "--", *map(os.fsdecode, some))
+        batch = paths[start : start + BATCH]
+        words = ("hash-object", "-w", "--no-filters", "--", *map(os.fsdecode, batch))
         done = tree.git(*words, check=False, timeout=BIG_TREE_SECONDS)
         if done.status == 0:
-            found += zip(some, done.out.split(), strict=True)
+            hashes += zip(batch, done.out.split(), strict=True)
             continue
-        for path in some:  # one of them has gone, or cannot be read
+        for path in batch:  # one of them has gone, or cannot be read
             one = tree.git(*words[:4], os.fsdecode(path), check=False, timeout=BIG_TREE_SECONDS)
             if one.status == 0:
-                found.append((path, one.out.strip()))
-    return found
+                hashes.append((path, one.out.strip()))
+    return hashes
 
 
 def _nested(tree: Tree, files: str) -> list[Path]:
@@ -271,9 +274,9 @@ def _nested(tree: Tree, files: str) -> list[Path]:
     return [path for path in paths if os.path.lexists(path / ".git")]
 
 
-def _unread(said: str) -> tuple[str, ...]:
-    found = (_UNREADABLE.match(line) for line in said.splitlines())
-    return tuple(dict.fromkeys(m[1] for m in found if m))
+def _unread(errors: str) -> tuple[str, ...]:
+    matches = (_UNREADABLE.match(line) for line in errors.splitlines())
+    return tuple(dict.fromkeys(m[1] for m in matches if m))
 
 
 def _some(paths: dict[bytes, Entry]) -> str:
@@ -282,5 +285,5 @@ def _some(paths: dict[bytes, Entry]) -> str:
 
 
 def _plain(branch: str) -> str:
-    """As a pattern that matches this name alone."""
+    """A pattern that matches this name alone."""
     return re.sub(r"([*?\[\\])", r"\\\1", branch)

@@ -1,4 +1,4 @@
-"""One working tree, addressed by its files and its git directory: also where it has been moved."""
+"""One working tree, addressed by its files and its git directory: also after it was moved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fleet.adapters.processes import run as process
 
 BIG_TREE_SECONDS = 1800.0  # seconds: gigabytes of untracked files take their time to be read
-# The user's hooks are not run, and what is written is on the disk when git returns.
+# No hook of the user runs, and git returns only when its writes are on the disk.
 OURS = (
     *QUIET,
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
@@ -54,9 +54,9 @@ class Tree:
         """None when no working tree of git begins at this directory."""
         if not os.path.lexists(root / ".git"):
             return None
-        asked = run_git(root, "rev-parse", "--path-format=absolute", "--git-dir")
-        gitdir = text_of(asked.raw).removesuffix("\n")
-        return Tree(root, Path(gitdir)) if asked.status == 0 else None
+        done = run_git(root, "rev-parse", "--path-format=absolute", "--git-dir")
+        gitdir = text_of(done.raw).removesuffix("\n")
+        return Tree(root, Path(gitdir)) if done.status == 0 else None
 
     def git(
         self,
@@ -68,29 +68,31 @@ class Tree:
         timeout: float = GIT_SECONDS,
         mark: str = "",
     ) -> process.Done:
-        place = {"GIT_DIR": str(self.gitdir), "GIT_WORK_TREE": str(self.root), **(env or {})}
+        full_env = {"GIT_DIR": str(self.gitdir), "GIT_WORK_TREE": str(self.root), **(env or {})}
         if index is not None:
-            place["GIT_INDEX_FILE"] = str(index)
-        place["GIT_OPTIONAL_LOCKS"] = "0"
-        done = run_git(self.root, *OURS, *args, env=place, stdin=stdin, timeout=timeout, mark=mark)
+            full_env["GIT_INDEX_FILE"] = str(index)
+        full_env["GIT_OPTIONAL_LOCKS"] = "0"
+        done = run_git(
+            self.root, *OURS, *args, env=full_env, stdin=stdin, timeout=timeout, mark=mark
+        )
         if check and done.status:
             raise Refused(f"git {args[0]} failed in {self.root}: {done.words}")
         return done
 
     def commit(self, name: str) -> str:
         """Its full name, or the empty string."""
-        asked = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
-        return asked.out.strip() if asked.status == 0 else ""
+        done = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
+        return done.out.strip() if done.status == 0 else ""
 
     def head_branch(self) -> str:
         """Also one that has no commit yet; empty: detached."""
-        asked = self.git("symbolic-ref", "--quiet", "HEAD", check=False)
-        return text_of(asked.raw).strip().removeprefix("refs/heads/")
+        done = self.git("symbolic-ref", "--quiet", "HEAD", check=False)
+        return text_of(done.raw).strip().removeprefix("refs/heads/")
 
     def changes(self, *, all_files: bool = True) -> bytes:
-        """What git says is not committed; empty when all is. Ignored files do not count.
+        """The uncommitted changes, as git lists them; ignored files do not count.
 
-        `all_files`: also those that git was told not to look at, each by its name.
+        `all_files`: list also each untracked file, and those that the index tells git to skip.
         """
         how = "--untracked-files=all" if all_files else "--untracked-files=normal"
         words = ("status", "--porcelain", "-z", how, "--ignore-submodules=none")
@@ -101,28 +103,28 @@ class Tree:
             return self.git(*words, index=mine, timeout=BIG_TREE_SECONDS).raw
 
     def flagged(self) -> list[bytes]:
-        """Files that git was told not to look at, though they are there."""
+        """Existing files that the index tells git to skip."""
         listed = self.git("ls-files", "-z", "-v").raw.split(b"\0")
         paths = [x[2:] for x in listed if x and (x[:1] == b"S" or x[:1].islower())]
         return [path for path in paths if os.path.lexists(self.root / os.fsdecode(path))]
 
     def unflag(self, index: Path, paths: list[bytes]) -> None:
-        told = b"".join(path + b"\0" for path in paths)
+        names = b"".join(path + b"\0" for path in paths)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-            self.git("update-index", flag, "-z", "--stdin", index=index, stdin=told)
+            self.git("update-index", flag, "-z", "--stdin", index=index, stdin=names)
 
     def in_progress(self) -> list[str]:
         return list(dict.fromkeys(w for f, w in IN_PROGRESS.items() if (self.gitdir / f).exists()))
 
     def pending_commits(self) -> list[str]:
-        """Commits that only an operation in progress knows."""
+        """Commits that only an operation in progress refers to."""
         names = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
         rebases = [f"{d}/{f}" for d in ("rebase-merge", "rebase-apply") for f in ("orig-head",)]
-        found: list[str] = []
+        commits: list[str] = []
         for name in (*names, *rebases):
             with suppress(OSError):
-                found += _SHA.findall((self.gitdir / name).read_text("ascii", "replace"))
-        return [sha for sha in found if self.commit(sha)]
+                commits += _SHA.findall((self.gitdir / name).read_text("ascii", "replace"))
+        return [sha for sha in commits if self.commit(sha)]
 
     def entries(self, index: Path | None = None, *, unmerged: bool = False) -> list[Entry]:
         words = ("ls-files", "-z", "--unmerged" if unmerged else "--stage")
@@ -130,14 +132,14 @@ class Tree:
 
     def nested(self, index: Path | None = None) -> list[Path]:
         """Directories that are working trees of their own: submodules, clones."""
-        asked = self.git("ls-files", "-z", "--stage", index=index).raw
-        links = [_entry(x).path for x in asked.split(b"\0") if x.startswith(GITLINK.encode())]
-        found = [self.root / os.fsdecode(path) for path in links]
-        return [path for path in found if os.path.lexists(path / ".git")]
+        listing = self.git("ls-files", "-z", "--stage", index=index).raw
+        links = [_entry(x).path for x in listing.split(b"\0") if x.startswith(GITLINK.encode())]
+        paths = [self.root / os.fsdecode(path) for path in links]
+        return [path for path in paths if os.path.lexists(path / ".git")]
 
     @contextmanager
     def private_index(self, *, empty: bool = False) -> Iterator[Path]:
-        """A copy of the index, or an empty one; with its time, by which git knows what to reread."""
+        """A copy of the index with its time, which tells git what to reread; or an empty one."""
         import shutil  # noqa: PLC0415  # start-up time
         from tempfile import mkdtemp  # noqa: PLC0415
 

@@ -252,10 +252,10 @@ def _remove(
 
 
 def _row(kept: Kept) -> KeptWork:
-    what = kept.what
+    snapshot = kept.snapshot
     return KeptWork(
-        kept.id, kept.ref, kept.task, kept.at * 1_000_000, what.branch, what.base, what.head,
-        kept.commit, what.uncommitted, what.notes,
+        kept.id, kept.ref, kept.task, kept.at * 1_000_000, snapshot.branch, snapshot.base,
+        snapshot.head, kept.commit, snapshot.uncommitted, snapshot.notes,
     )  # fmt: skip
 
 

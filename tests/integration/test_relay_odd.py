@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from fleet.adapters.relay.plan import plan_of, relay_config
-from fleet.adapters.relay.wires import WIRES, Clock, Ear, Tokens, cost, timing, tokens
+from fleet.adapters.relay.wires import WIRES, Clock, ReplyReader, Tokens, cost, timing, tokens
 from fleet.domain.fleet import Model
 from fleet.domain.nodes.breaker import Result
 from tests.integration.loopback_relay import (
@@ -138,28 +138,28 @@ def test_what_a_node_is_at_work_on_counts_also_when_its_entry_is_changed(loopbac
     "number", ["1e999", "NaN", "-Infinity", '"9"', "null", "[]", "1" + "0" * 40]
 )
 def test_a_count_that_is_no_number_is_as_one_that_was_not_said(number):
-    ollama, openai = Ear(WIRES["/api/chat"]), Ear(WIRES["/v1/chat/completions"])
+    ollama, openai = ReplyReader(WIRES["/api/chat"]), ReplyReader(WIRES["/v1/chat/completions"])
     names = ("prompt_eval_count", "eval_count", "eval_duration", "load_duration")
-    ollama.whole(("{" + ", ".join(f'"{name}": {number}' for name in names) + "}").encode())
+    ollama.read_whole(("{" + ", ".join(f'"{name}": {number}' for name in names) + "}").encode())
     usage = f'"prompt_tokens": {number}, "prompt_tokens_details": {number}, "cost": {number}'
-    openai.whole(f'{{"usage": {{{usage}}}, "timings": {{"prompt_ms": {number}}}}}'.encode())
-    for ear in (ollama, openai):
-        assert tokens(ear.counts) == Tokens()
-        assert timing(ear, Clock(1.0, 1.0), Tokens()).reading == 0
+    openai.read_whole(f'{{"usage": {{{usage}}}, "timings": {{"prompt_ms": {number}}}}}'.encode())
+    for reader in (ollama, openai):
+        assert tokens(reader.counts) == Tokens()
+        assert timing(reader, Clock(1.0, 1.0), Tokens()).reading == 0
     assert not cost(openai.counts)
 
 
 def test_a_long_last_line_is_an_end_as_well():
-    ear = Ear(WIRES["/v1/responses"])
+    reader = ReplyReader(WIRES["/v1/responses"])
     said = {"type": "response.completed", "response": {"output": "x" * (3 << 20)}}
-    ear.hear(f"event: response.completed\r\ndata: {json.dumps(said)}\r\n\r\n".encode())
-    assert ear.done
+    reader.feed(f"event: response.completed\r\ndata: {json.dumps(said)}\r\n\r\n".encode())
+    assert reader.done
 
 
 def test_an_error_of_any_shape_is_one():
-    ear = Ear(WIRES["/v1/responses"])
-    ear.hear(b'data: {"type": "response.failed", "response": "no"}\n')
-    assert ear.failed == "it failed"
+    reader = ReplyReader(WIRES["/v1/responses"])
+    reader.feed(b'data: {"type": "response.failed", "response": "no"}\n')
+    assert reader.failed == "it failed"
 
 
 @pytest.mark.parametrize("size", ["1e999", '"many"', "[]", "null"])

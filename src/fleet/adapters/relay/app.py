@@ -1,4 +1,4 @@
-"""The relay's door: which requests come in, and what it says of itself."""
+"""The relay's HTTP application: the requests that it takes, and its status."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from fleet.adapters.relay.connections import Outside, Watch
+from fleet.adapters.relay.connections import Connections, Watch
 from fleet.adapters.relay.forward import Forward, begun_trace
 from fleet.adapters.relay.line import Line
 from fleet.adapters.relay.nodes import World
-from fleet.adapters.relay.reply import Left, Reply
-from fleet.adapters.relay.request import asked
-from fleet.adapters.relay.small_requests import Aside
+from fleet.adapters.relay.reply import ClientGone, Reply
+from fleet.adapters.relay.request import read_request
+from fleet.adapters.relay.small_requests import SmallRequests
 from fleet.adapters.relay.trace_log import TraceLog
-from fleet.adapters.relay.wires import ASIDE, WIRES, Wire
+from fleet.adapters.relay.wires import SMALL_REQUESTS, WIRES, Wire
 from fleet.domain.nodes.kinds import OPENAI
 
 if TYPE_CHECKING:
     from fleet.adapters.relay.plan import Plan
-    from fleet.adapters.relay.request import Asked
+    from fleet.adapters.relay.request import ModelRequest
 
-LARGEST = 256 << 20  # of a request; pictures are in them
+LARGEST = 256 << 20  # bytes of a request, which may contain pictures
 LOCAL = {"127.0.0.1", "localhost", "::1"}
 PLAIN = Wire("plain", OPENAI)
 
@@ -41,23 +41,23 @@ class Relay:
         self._served = 0
         self._closing = False
         self.traces = TraceLog(None)
-        self.outside: Outside
+        self.connections: Connections
         self._watch: asyncio.Task[None]
 
     async def open(self) -> None:
-        self.outside = Outside(self.plan.settings)
+        self.connections = Connections(self.plan.settings)
         self.adopt(self.plan)
-        self._watch = asyncio.create_task(Watch(self.world, self.line, self.outside).run())
+        self._watch = asyncio.create_task(Watch(self.world, self.line, self.connections).run())
 
     async def close(self) -> None:
         self._watch.cancel()
         self.traces.flush()
-        await self.outside.close()
+        await self.connections.close()
 
     def adopt(self, plan: Plan) -> None:
-        """Those who are being answered go on; those who wait are judged by the new plan."""
+        """Requests at a node go on; requests that wait follow the new plan."""
         self.plan = plan
-        self.outside.settings = plan.settings
+        self.connections.settings = plan.settings
         self.line.priorities = plan.settings.priorities
         path = Path(plan.settings.traces) if plan.settings.traces else None
         if path != self.traces.path:
@@ -67,22 +67,22 @@ class Relay:
         self.line.move()
 
     async def drain(self, grace: float) -> None:
-        """Let what is under way end, but not for ever."""
+        """Wait for the requests in progress, for at most `grace` seconds."""
         self._closing = True
         if self.active:
             await asyncio.wait(self.active, timeout=grace)
 
     def app(self) -> web.Application:
-        made = web.Application(client_max_size=LARGEST, middlewares=[self._guard])
-        made.router.add_get("/relay/health", self._health)
-        made.router.add_get("/relay/status", self._status)
-        made.router.add_route("*", "/m/{rest:.+}", self._model)
-        made.router.add_route("*", "/a/{agent}/m/{rest:.+}", self._model)
-        return made
+        app = web.Application(client_max_size=LARGEST, middlewares=[self._guard])
+        app.router.add_get("/relay/health", self._health)
+        app.router.add_get("/relay/status", self._status)
+        app.router.add_route("*", "/m/{rest:.+}", self._model)
+        app.router.add_route("*", "/a/{agent}/m/{rest:.+}", self._model)
+        return app
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        """A page in a browser must not reach the nodes through us."""
+        """A page in a browser must not reach the nodes through the relay."""
         host = request.host.rsplit(":", 1)[0].strip("[]")
         if host not in LOCAL | {self.plan.settings.host} or "origin" in request.headers:
             return _error(403, "The relay answers programs on this machine only.")
@@ -92,16 +92,16 @@ class Relay:
         return web.json_response({"ok": not self._closing})
 
     async def _status(self, _request: web.Request) -> web.Response:
-        models, nodes = self.line.shown()
-        shown = self.world.shown()
-        for name, node in shown.items():
-            node["waiting"] = nodes[name]
-        held = {"since": int(self._since * 1e6), "served": self._served, "nodes": shown}
-        return web.json_response(held | {"waiting": dict(models), "active": len(self.active)})
+        models, waiting_at = self.line.counts()
+        nodes = self.world.status()
+        for name, node in nodes.items():
+            node["waiting"] = waiting_at[name]
+        status = {"since": int(self._since * 1e6), "served": self._served, "nodes": nodes}
+        return web.json_response(status | {"waiting": dict(models), "active": len(self.active)})
 
     async def _model(self, request: web.Request) -> web.StreamResponse:
         agent, model, path = _address(request.raw_path)
-        wire = WIRES.get(path) or ASIDE.get(path)
+        wire = WIRES.get(path) or SMALL_REQUESTS.get(path)
         if wire is None:
             return _error(404, f"The relay does not know {path}.")
         if model not in self.world.models:
@@ -116,24 +116,28 @@ class Relay:
         assert task is not None
         self.active.add(task)
         try:
-            if path in ASIDE:
-                return await Aside(self.world, self.outside).answer(
+            if path in SMALL_REQUESTS:
+                return await SmallRequests(self.world, self.connections).answer(
                     model, path, wire, body, request
                 )
-            said = asked(model, path, wire, body, request.headers, agent)
-            return await self._forward(request, said)
+            model_request = read_request(model, path, wire, body, request.headers, agent)
+            return await self._forward(request, model_request)
         finally:
             self.active.discard(task)
 
-    async def _forward(self, request: web.Request, held: Asked) -> web.StreamResponse:
+    async def _forward(
+        self, request: web.Request, model_request: ModelRequest
+    ) -> web.StreamResponse:
         began = time.monotonic()
-        reply = Reply(request, held, self.plan.settings.heartbeat)
-        trace = begun_trace(held)
+        reply = Reply(request, model_request, self.plan.settings.heartbeat)
+        trace = begun_trace(model_request)
         self._served += 1
         try:
-            forward = Forward(self.world, self.line, self.outside, held, reply, trace, began)
+            forward = Forward(
+                self.world, self.line, self.connections, model_request, reply, trace, began
+            )
             return await forward.answer()
-        except (asyncio.CancelledError, Left):
+        except (asyncio.CancelledError, ClientGone):
             trace.outcome, trace.status = "cancelled", reply.status
             raise asyncio.CancelledError from None
         finally:
@@ -143,7 +147,7 @@ class Relay:
 
 
 def _address(raw: str) -> tuple[str, str, str]:
-    """Agent, model and the path at the node, of `[/a/AGENT]/m/MODEL/PATH`."""
+    """Agent, model and the node's path, from `[/a/AGENT]/m/MODEL/PATH`."""
     parts = raw.partition("?")[0].split("/")[1:]
     agent = ""
     if parts[0] == "a":
@@ -155,7 +159,7 @@ async def _body(request: web.Request) -> dict[str, Any] | None:
     raw = await request.read()
     try:
         body = json.loads(raw) if raw else {}
-    except (ValueError, RecursionError):  # the second: thousands of brackets, one in another
+    except (ValueError, RecursionError):  # the second: thousands of nested brackets
         return None
     return body if isinstance(body, dict) else None
 

@@ -1,4 +1,4 @@
-"""The relay's connections to nodes, and its looks at them, which never load a model."""
+"""The relay's connections to nodes, and its probes of them, which never load a model."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node
 
 ROUND = 0.2  # seconds between rounds of the watch
-STOCK = 15.0  # seconds between looks at what is loaded
-MISSES = 2  # looks in a row without an answer
+STOCK = 15.0  # seconds between looks at the loaded models
+MISSES = 2  # looks in a row without an answer after which the node is down
 HEADERS = {"accept-encoding": "identity", "user-agent": "fleet-relay"}
 IDLE = 30.0
 
 
 class NotANode(aiohttp.ClientError):
-    """Something else has its address."""
+    """Another program answers at the node's address."""
 
 
-class Outside:
-    """`kept` uses connections again, `fresh` never does."""
+class Connections:
+    """`kept` reuses connections, `fresh` never does."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -47,17 +47,17 @@ class Outside:
         await self.fresh.close()
 
     def patience(self, silence: float) -> aiohttp.ClientTimeout:
-        """A long reply may take its time, a silent node may not."""
+        """A long reply may take any time; a node may be silent for `silence` seconds."""
         return aiohttp.ClientTimeout(sock_connect=self.settings.connect, sock_read=silence)
 
     def headers(self, node: Node) -> dict[str, str]:
-        """Raise `Unavailable` when the key that the node needs is not there."""
+        """Raise `Unavailable` when the key that the node needs is missing."""
         key = key_of(node.api_key, os.environ, Path(self.settings.base or "."))
-        found = {"content-type": "application/json"}
-        return found | (kind_of(node.kind).headers(key) if key else {})
+        headers = {"content-type": "application/json"}
+        return headers | (kind_of(node.kind).headers(key) if key else {})
 
     async def get(self, node: Node, path: str) -> tuple[int, object]:
-        """Its status and its JSON, if it is that. Raise `NotANode` when it is none."""
+        """The status, and the JSON or None. Raise `NotANode` when another program answers."""
         url = node.endpoint.rstrip("/").removesuffix("/v1") + path
         limit = aiohttp.ClientTimeout(
             total=2 * self.settings.connect, sock_connect=self.settings.connect
@@ -77,10 +77,10 @@ class Outside:
 
 
 class Watch:
-    """Looks at nodes that are shut off, at those that work in silence, and at what is loaded."""
+    """Probes nodes that are down, nodes that are silent at work, and the loaded models."""
 
-    def __init__(self, world: World, line: Line, outside: Outside) -> None:
-        self._world, self._line, self._outside = world, line, outside
+    def __init__(self, world: World, line: Line, connections: Connections) -> None:
+        self._world, self._line, self._connections = world, line, connections
         self._looks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -99,7 +99,7 @@ class Watch:
             return breakers.probe_due(state.breaker, now)
         if not state.looked:
             return True
-        pause = self._outside.settings.look
+        pause = self._connections.settings.look
         silent = any(now - work.heard > pause for work in state.work)
         stock = kind_of(state.node.kind).is_ollama and now - state.looked > STOCK
         return stock or (silent and now - state.looked > pause)
@@ -119,15 +119,15 @@ class Watch:
         if why and (sure or state.misses >= MISSES):
             state.note(Result.UNREACHABLE, why)
             for work in list(state.work):
-                if now - work.heard > self._outside.settings.connect:
+                if now - work.heard > self._connections.settings.connect:
                     work.abort(now)
             self._line.move()
 
     async def _finding(self, state: NodeState) -> tuple[str, bool]:
-        """Why it is down, or nothing; and whether that is sure."""
+        """Why the node is down, or nothing; and whether that is certain."""
         node = state.node
         try:
-            status, _ = await self._outside.get(node, kind_of(node.kind).quick)
+            status, _ = await self._connections.get(node, kind_of(node.kind).quick)
             if status >= 500:
                 return f"it answers with status {status}", False
             if kind_of(node.kind).is_ollama:
@@ -145,11 +145,11 @@ class Watch:
         return "", True
 
     async def _stock(self, state: NodeState) -> None:
-        status, said = await self._outside.get(state.node, "/api/ps")
-        if status == 200 and isinstance(said, dict) and isinstance(said.get("models"), list):
+        status, reply = await self._connections.get(state.node, "/api/ps")
+        if status == 200 and isinstance(reply, dict) and isinstance(reply.get("models"), list):
             state.resident = {
                 str(each.get("model") or each.get("name")): _whole(each.get("context_length"))
-                for each in said["models"]
+                for each in reply["models"]
                 if isinstance(each, dict)
             }
 
@@ -163,7 +163,7 @@ def _whole(said: object) -> int:
 
 
 def elsewhere(answer: aiohttp.ClientResponse) -> str:
-    """In words, of an answer that is none: we go nowhere that the configuration does not name."""
+    """Why such an answer fails: the relay follows no redirect to an address outside the plan."""
     to = answer.headers.get("location", "")[:200]
     return f"it sends elsewhere, to {to}" if to else f"it answers with status {answer.status}"
 

@@ -1,4 +1,4 @@
-"""The line in front of the nodes: whoever waits is sent when there is room, or told that there is none."""
+"""The line in front of the nodes: a request waits for a free slot, unless no node is left."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fleet.domain.nodes.line import Ticket, turns
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.adapters.relay.request import Asked
+    from fleet.adapters.relay.request import ModelRequest
     from fleet.domain.fleet import Serving
     from fleet.domain.nodes.route import Route
 
-AGAIN = 0.25  # seconds after which those who wait for better are looked at again
-AT_ONCE = 64  # of the first in the line are looked at; nobody has more slots free
+AGAIN = 0.25  # seconds after which the line looks again at requests that wait for a better node
+AT_ONCE = 64  # requests at the front that are looked at; no fleet has more slots free
 
 
 class NoNode(Exception):
-    """No node is left that could answer; `after` seconds it is worth asking again."""
+    """No node is left that could answer; after `after` seconds it is worth trying again."""
 
     def __init__(self, why: str, after: float) -> None:
         super().__init__(why)
@@ -41,10 +41,10 @@ class Grant:
 class _Waiting:
     number: int
     priority: int
-    asked: Asked
+    request: ModelRequest
     tried: set[str]
     ready: asyncio.Future[Grant]
-    bound_for: str = ""  # the node, as it looks now
+    bound_for: str = ""  # the node that it will likely go to
     servings: list[Serving] = field(default_factory=list)
 
 
@@ -56,11 +56,11 @@ class Line:
         self._again: asyncio.TimerHandle | None = None
         self.priorities: Mapping[str, int] = {}
 
-    async def enter(self, asked: Asked, tried: set[str]) -> Grant:
-        """Wait for a slot; raise `NoNode` when there is nobody to wait for."""
+    async def enter(self, request: ModelRequest, tried: set[str]) -> Grant:
+        """Wait for a slot; raise `NoNode` when there is no node to wait for."""
         ready: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
-        priority = self.priorities.get(asked.agent, 0)
-        waiting = _Waiting(next(self._numbers), priority, asked, tried, ready)
+        priority = self.priorities.get(request.agent, 0)
+        waiting = _Waiting(next(self._numbers), priority, request, tried, ready)
         self._waiting.append(waiting)
         self.move()
         try:
@@ -74,13 +74,13 @@ class Line:
                 self._waiting.remove(waiting)
 
     def leave(self, work: Work) -> None:
-        """Its slot is free."""
+        """Free the slot."""
         work.serving.work.discard(work)
         work.serving.node.work.discard(work)
         self.move()
 
     def move(self) -> None:
-        """Send whoever can go; to be called when anything has changed."""
+        """Send the requests that can go; call it when anything has changed."""
         if not self._waiting:
             return
         rooms = Rooms()
@@ -88,7 +88,7 @@ class Line:
         by_number = {w.number: w for w in front}
         tickets: list[Ticket] = []
         for waiting in front:
-            waiting.servings = list(self._world.candidates(waiting.asked, waiting.tried))
+            waiting.servings = list(self._world.candidates(waiting.request, waiting.tried))
             if not waiting.servings:
                 self._refuse(waiting)
             elif len(tickets) < AT_ONCE:
@@ -101,9 +101,9 @@ class Line:
         if self._waiting and self._again is None:
             self._again = asyncio.get_running_loop().call_later(AGAIN, self._move_again)
 
-    def shown(self) -> tuple[Counter[str], Counter[str]]:
-        """How many wait: by model, and by the node they will likely go to."""
-        models = Counter(w.asked.model for w in self._waiting)
+    def counts(self) -> tuple[Counter[str], Counter[str]]:
+        """How many requests wait: by model, and by the node that they will likely go to."""
+        models = Counter(w.request.model for w in self._waiting)
         return models, Counter(w.bound_for for w in self._waiting if w.bound_for)
 
     def __len__(self) -> int:
@@ -114,15 +114,15 @@ class Line:
         self.move()
 
     def _ticket(self, waiting: _Waiting, rooms: Rooms) -> Ticket:
-        asked = waiting.asked
-        choices = self._world.options(asked, waiting.servings, rooms)
-        output = self._world.expected_output(asked)
-        return Ticket(waiting.number, waiting.priority, asked.prompt_tokens, output, choices)
+        request = waiting.request
+        choices = self._world.options(request, waiting.servings, rooms)
+        output = self._world.expected_output(request)
+        return Ticket(waiting.number, waiting.priority, request.prompt_tokens, output, choices)
 
     def _refuse(self, waiting: _Waiting) -> None:
         self._waiting.remove(waiting)
         if not waiting.ready.done():
-            waiting.ready.set_exception(NoNode(*self._world.why_not(waiting.asked)))
+            waiting.ready.set_exception(NoNode(*self._world.why_not(waiting.request)))
 
     def _send(self, waiting: _Waiting, route: Route) -> None:
         self._waiting.remove(waiting)

@@ -1,4 +1,4 @@
-"""What the relay knows of each node and serving, from what passed through it."""
+"""What the relay knows of each node and serving, from the requests that passed through it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fleet.adapters.relay.request import Asked
-    from fleet.adapters.relay.wires import Ear
+    from fleet.adapters.relay.request import ModelRequest
+    from fleet.adapters.relay.wires import ReplyReader
     from fleet.domain.fleet import Fleet, Model, Node, Serving
     from fleet.domain.nodes.prompt_cache import Step
 
@@ -30,19 +30,19 @@ SESSIONS = 4096  # whose last node is remembered
 
 
 class Work:
-    """A request that a node is at work on."""
+    """A request that a node is working on."""
 
     def __init__(self, serving: ServingState, expected: float, cached: int) -> None:
         self.serving = serving
         self.cached = cached
         self.expected = expected
         self.began = time.monotonic()
-        self.heard = self.began  # when the node last said something
-        self.lever: asyncio.Timeout | None = None  # ends the talk with the node
+        self.heard = self.began  # when the last byte came from the node
+        self.timeout: asyncio.Timeout | None = None  # aborts the request
 
     def abort(self, now: float) -> None:
-        if self.lever is not None:
-            self.lever.reschedule(now)
+        if self.timeout is not None:
+            self.timeout.reschedule(now)
 
 
 class NodeState:
@@ -84,19 +84,19 @@ class ServingState:
         self.slots = 1
         self.answered = 0
 
-    def learn(self, asked: Asked, ear: Ear, clock: Clock, work: Work) -> None:
-        guess = Tokens(asked.prompt_tokens, cached=work.cached)
-        self.pace = paces.after(self.pace, timing(ear, clock, guess))
+    def learn(self, request: ModelRequest, reader: ReplyReader, clock: Clock, work: Work) -> None:
+        guess = Tokens(request.prompt_tokens, cached=work.cached)
+        self.pace = paces.after(self.pace, timing(reader, clock, guess))
         self.answered += 1
         if self.node.resident is not None:
             self.node.resident.setdefault(self.upstream, 0)
-        if asked.prompt:
-            self.read = prefix.remember(self.read, asked.prompt, self.slots)
+        if request.prompt:
+            self.read = prefix.remember(self.read, request.prompt, self.slots)
 
     def room(self, slots: int, now: float) -> Room:
         return Room(slots, [remaining(w.expected, now - w.began) for w in self.work])
 
-    def outlook(self, asked: Asked, peers: Iterable[Pace], now: float) -> NodeOutlook:
+    def outlook(self, request: ModelRequest, peers: Iterable[Pace], now: float) -> NodeOutlook:
         node = self.node
         pace = paces.guessed(self.pace, peers)
         loaded = node.resident is None or self.upstream in node.resident
@@ -108,12 +108,12 @@ class ServingState:
             load=0.0 if loaded else pace.load,
             prefill=pace.prefill,
             decode=pace.decode,
-            cached=prefix.cached(self.read, asked.prompt),
+            cached=prefix.cached(self.read, request.prompt),
         )
 
 
 class World:
-    """The fleet as the relay sees it now. A new plan keeps what is known of nodes that stay."""
+    """The fleet as the relay sees it now. A new plan keeps the state of nodes that stay."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
@@ -125,7 +125,7 @@ class World:
 
     def adopt(self, fleet: Fleet, speeds: Mapping[str, Mapping[str, float]]) -> None:
         self._speeds = speeds
-        self.nodes = {name: self._stays(node) for name, node in fleet.nodes.items()}
+        self.nodes = {name: self._state_of(node) for name, node in fleet.nodes.items()}
         self.models = {}
         for model in fleet.models.values():
             for name in model.names:
@@ -134,13 +134,13 @@ class World:
         stays = {id(state) for state in self.nodes.values()}
         self._servings = {k: s for k, s in self._servings.items() if id(s.node) in stays}
 
-    def _stays(self, node: Node) -> NodeState:
-        """What it is at work on, and what is known of it, is of its address: whatever else changed."""
-        held = self.nodes.get(node.name)
-        if held is None or (held.node.endpoint, held.node.kind) != (node.endpoint, node.kind):
+    def _state_of(self, node: Node) -> NodeState:
+        """The state of a node belongs to its address and kind, and outlives any other change."""
+        state = self.nodes.get(node.name)
+        if state is None or (state.node.endpoint, state.node.kind) != (node.endpoint, node.kind):
             return NodeState(node)
-        held.node = node
-        return held
+        state.node = node
+        return state
 
     def state(self, serving: Serving) -> ServingState:
         key = (serving.node.name, serving.upstream)
@@ -152,21 +152,21 @@ class World:
         self._servings[key].slots = serving.slots
         return self._servings[key]
 
-    def candidates(self, asked: Asked, tried: set[str]) -> Iterator[Serving]:
-        for model in self.chain(asked.model):
-            found = [
+    def candidates(self, request: ModelRequest, tried: set[str]) -> Iterator[Serving]:
+        for model in self.chain(request.model):
+            servings = [
                 s
                 for s in model.servings
                 if s.node.name not in tried
-                and asked.wire.speaks(s.node.kind)
+                and request.wire.speaks(s.node.kind)
                 and self.nodes[s.node.name].up
             ]
-            if found:
-                yield from found
+            if servings:
+                yield from servings
                 return
 
     def chain(self, name: str) -> Iterator[Model]:
-        """The model, then those that answer in its place."""
+        """The model, then its fallbacks."""
         seen: set[str] = set()
         waiting = [self.models[name]] if name in self.models else []
         while waiting:
@@ -176,52 +176,58 @@ class World:
                 yield model
                 waiting += model.fallbacks
 
-    def why_not(self, asked: Asked) -> tuple[str, float]:
-        """In a sentence, and after how many seconds it is worth asking again."""
+    def why_not(self, request: ModelRequest) -> tuple[str, float]:
+        """The reason in words, and after how many seconds it is worth trying again."""
         reasons, soonest, now = [], breakers.LAST_PROBE, time.monotonic()
-        for model in self.chain(asked.model):
+        for model in self.chain(request.model):
             for serving in model.servings:
-                held = self.nodes[serving.node.name].breaker
-                if not asked.wire.speaks(serving.node.kind):
-                    reasons.append(f"{serving.node.name} does not speak {asked.wire.family}")
-                elif held.state is State.OPEN:
-                    soonest = min(soonest, max(0.0, held.next_probe - now))
-                    reasons.append(f"{serving.node.name} is down ({held.why})")
+                breaker = self.nodes[serving.node.name].breaker
+                if not request.wire.speaks(serving.node.kind):
+                    reasons.append(f"{serving.node.name} does not speak {request.wire.family}")
+                elif breaker.state is State.OPEN:
+                    soonest = min(soonest, max(0.0, breaker.next_probe - now))
+                    reasons.append(f"{serving.node.name} is down ({breaker.why})")
                 else:
                     reasons.append(f"{serving.node.name} could not answer it")
         return "; ".join(dict.fromkeys(reasons)) or "no node serves it", soonest
 
-    def options(self, asked: Asked, servings: list[Serving], rooms: Rooms) -> tuple[Choice, ...]:
+    def options(
+        self, request: ModelRequest, servings: list[Serving], rooms: Rooms
+    ) -> tuple[Choice, ...]:
         states = [self.state(serving) for serving in servings]
         peers = [state.pace for state in states]
-        found = [
-            Choice(state.outlook(asked, peers, rooms.now), rooms.place(state, serving.slots))
+        choices = [
+            Choice(state.outlook(request, peers, rooms.now), rooms.place(state, serving.slots))
             for state, serving in zip(states, servings, strict=True)
         ]
-        return with_first(found, self._last.get((asked.model, asked.session, asked.agent), ""))
+        return with_first(
+            choices, self._last.get((request.model, request.session, request.agent), "")
+        )
 
-    def expected_output(self, asked: Asked) -> int:
-        usual = self._outputs.get((asked.model, asked.agent), paces.OUTPUT)
-        return int(min(usual, asked.most) if asked.most > 0 else usual)
+    def expected_output(self, request: ModelRequest) -> int:
+        usual = self._outputs.get((request.model, request.agent), paces.OUTPUT)
+        return int(min(usual, request.most) if request.most > 0 else usual)
 
-    def answered(self, asked: Asked, node: str, ear: Ear) -> None:
-        key = (asked.model, asked.session, asked.agent)
+    def answered(self, request: ModelRequest, node: str, reader: ReplyReader) -> None:
+        key = (request.model, request.session, request.agent)
         self._last[key] = node
         self._last.move_to_end(key)
         if len(self._last) > SESSIONS:
             self._last.popitem(last=False)
-        written = tokens(ear.counts).output or ear.pieces
-        if written and asked.stream:
-            role = (asked.model, asked.agent)
+        written = tokens(reader.counts).output or reader.pieces
+        if written and request.stream:
+            role = (request.model, request.agent)
             self._outputs[role] = paces.mean(self._outputs.get(role, 0.0), written)
 
-    def shown(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         now = time.monotonic()
-        return {name: _shown(state, self._servings, now) for name, state in self.nodes.items()}
+        return {
+            name: _node_status(state, self._servings, now) for name, state in self.nodes.items()
+        }
 
 
 class Rooms:
-    """Rooms as they are at one moment, shared by all who wait."""
+    """The rooms at one moment, shared by all requests that wait."""
 
     def __init__(self) -> None:
         self.now = time.monotonic()
@@ -238,18 +244,18 @@ class Rooms:
         return self._servings[id(state)]
 
 
-def _shown(
+def _node_status(
     state: NodeState, servings: dict[tuple[str, str], ServingState], now: float
 ) -> dict[str, Any]:
-    held = state.breaker
+    breaker = state.breaker
     return {
         "kind": state.node.kind,
         "endpoint": state.node.endpoint,
-        "breaker": str(held.state),
-        "why": held.why if held.state is not State.CLOSED else "",
-        "next_probe": max(0.0, round(held.next_probe - now, 2)) if not state.up else None,
+        "breaker": str(breaker.state),
+        "why": breaker.why if breaker.state is not State.CLOSED else "",
+        "next_probe": max(0.0, round(breaker.next_probe - now, 2)) if not state.up else None,
         "busy": len(state.work),
-        "resting": max(0.0, round(held.busy_until - now, 2)),
+        "resting": max(0.0, round(breaker.busy_until - now, 2)),
         "resident": state.resident,
         "servings": {
             upstream: {

@@ -1,4 +1,4 @@
-"""What the relay is told of the fleet: a JSON document, made of it and read back."""
+"""The relay's configuration: a JSON document, made from the fleet and read by the relay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Seconds. `base`: what the file of a key is relative to; `traces`: empty for none."""
+    """Times in seconds. `base`: the directory of key files; `traces`: empty for none."""
 
     host: str = "127.0.0.1"
     port: int = 4001
@@ -35,7 +35,7 @@ class Settings:
 
 
 def speed_key(endpoint: str, upstream: str) -> str:
-    """By which a serving's measured pace is found, before the relay has one of its own."""
+    """The key of a serving's benchmark result, used until the relay has measured its own."""
     return f"{endpoint} {upstream}"
 
 
@@ -46,11 +46,11 @@ class Plan:
 
 
 def relay_config(fleet: Fleet, **settings: Any) -> dict[str, Any]:
-    """`settings` are fields of `Settings`; by default the relay is the gateway's next port.
+    """`settings` are fields of `Settings`; by default the relay has the port after the gateway's.
 
-    A node without an address is a hosted API that the gateway itself asks.
+    A node without an address is a hosted API, which the gateway calls itself.
     """
-    told = Settings(**({"port": fleet.gateway.port + 1} | settings))
+    values = Settings(**({"port": fleet.gateway.port + 1} | settings))
     nodes = {
         name: node._asdict() | {"tags": list(node.tags)}
         for name, node in fleet.nodes.items()
@@ -60,18 +60,20 @@ def relay_config(fleet: Fleet, **settings: Any) -> dict[str, Any]:
         model.name: {
             "alias": model.alias,
             "also": list(model.also),
-            "servings": [_told(serving) for serving in model.servings if serving.node.endpoint],
+            "servings": [
+                _serving_fields(serving) for serving in model.servings if serving.node.endpoint
+            ],
             "fallbacks": [other.name for other in model.fallbacks],
         }
         for model in fleet.models.values()
     }
     gateway = fleet.gateway._asdict()
-    held = {"version": VERSION, "name": fleet.name, "gateway": gateway, "nodes": nodes}
-    return held | {"models": models, "settings": asdict(told)}
+    config = {"version": VERSION, "name": fleet.name, "gateway": gateway, "nodes": nodes}
+    return config | {"models": models, "settings": asdict(values)}
 
 
 def read_plan(path: Path) -> Plan:
-    """Raise `BadConfig` when it is not one of ours."""
+    """Raise `BadConfig` when the file is not a configuration of the relay."""
     try:
         return plan_of(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -83,36 +85,36 @@ def read_plan(path: Path) -> Plan:
         ) from None
 
 
-def plan_of(held: Mapping[str, Any]) -> Plan:
-    if held["version"] != VERSION:
-        raise ValueError(f"its version is {held['version']}")
-    nodes = {name: _node(told) for name, told in held["nodes"].items()}
-    models = {name: _model(name, held["models"], nodes, ()) for name in held["models"]}
+def plan_of(config: Mapping[str, Any]) -> Plan:
+    if config["version"] != VERSION:
+        raise ValueError(f"its version is {config['version']}")
+    nodes = {name: _node(values) for name, values in config["nodes"].items()}
+    models = {name: _model(name, config["models"], nodes, ()) for name in config["models"]}
     known = {item.name for item in fields(Settings)}
-    settings = Settings(**{k: v for k, v in held["settings"].items() if k in known})
+    settings = Settings(**{k: v for k, v in config["settings"].items() if k in known})
     fleet = Fleet(
-        name=held["name"],
-        gateway=Gateway(**held["gateway"]),
+        name=config["name"],
+        gateway=Gateway(**config["gateway"]),
         nodes=MappingProxyType(nodes),
         models=MappingProxyType(models),
     )
     return Plan(fleet, settings)
 
 
-def _told(serving: Serving) -> dict[str, Any]:
+def _serving_fields(serving: Serving) -> dict[str, Any]:
     return serving._asdict() | {"node": serving.node.name}
 
 
-def _node(told: Mapping[str, Any]) -> Node:
-    return Node(**{**told, "tags": tuple(told["tags"])})
+def _node(values: Mapping[str, Any]) -> Node:
+    return Node(**{**values, "tags": tuple(values["tags"])})
 
 
 def _model(
-    name: str, held: Mapping[str, Any], nodes: Mapping[str, Node], above: tuple[str, ...]
+    name: str, models: Mapping[str, Any], nodes: Mapping[str, Node], above: tuple[str, ...]
 ) -> Model:
-    """A fallback that leads back to where it came from is left out."""
-    told = held[name]
-    servings = tuple(Serving(**{**s, "node": nodes[s["node"]]}) for s in told["servings"])
+    """A fallback that is already on the path, which would make a loop, is left out."""
+    values = models[name]
+    servings = tuple(Serving(**{**s, "node": nodes[s["node"]]}) for s in values["servings"])
     path = (*above, name)
-    others = tuple(_model(n, held, nodes, path) for n in told["fallbacks"] if n not in path)
-    return Model(name, told["alias"], servings, others, tuple(told["also"]))
+    others = tuple(_model(n, models, nodes, path) for n in values["fallbacks"] if n not in path)
+    return Model(name, values["alias"], servings, others, tuple(values["also"]))

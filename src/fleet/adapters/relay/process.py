@@ -1,6 +1,6 @@
 """The relay as a process of its own: `python -m fleet.adapters.relay.process CONFIG.json`.
 
-SIGHUP, or a change of the file, reads it again; SIGTERM lets what is under way end.
+SIGHUP, or a change of the file, makes it read the file again; on SIGTERM it finishes its requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger("fleet.relay")
 
 @asynccontextmanager
 async def open_relay(relay: Relay) -> AsyncIterator[tuple[web.TCPSite, int]]:
-    """Listening; the port is the one that was taken when the settings leave it open."""
+    """A relay that listens, and its port, which the system chooses when the settings say 0."""
     await relay.open()
     runner = web.AppRunner(
         relay.app(),
@@ -83,7 +83,7 @@ class Process:
                 self._read()
 
     def _read(self) -> None:
-        """A file that is not whole or not right leaves everything as it was."""
+        """After an incomplete or wrong file the old plan stays in force."""
         self._stamp = _stamp(self._path)
         try:
             self._relay.adopt(read_plan(self._path))
@@ -95,18 +95,18 @@ class Process:
 
 def _stamp(path: Path) -> tuple[int, int, int]:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return (0, 0, 0)
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+    return (stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
 def main() -> None:
-    told = argparse.ArgumentParser(description="The relay between the gateway and the nodes.")
-    told.add_argument("config", type=Path)
+    parser = argparse.ArgumentParser(description="The relay between the gateway and the nodes.")
+    parser.add_argument("config", type=Path)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     try:
-        asyncio.run(_main(told.parse_args().config))
+        asyncio.run(_main(parser.parse_args().config))
     except (FleetError, OSError) as error:
         log.error("%s", error)  # noqa: TRY400  # a sentence, not a traceback
         sys.exit(3 if isinstance(error, OSError) else error.exit_status)

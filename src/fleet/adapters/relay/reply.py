@@ -1,4 +1,4 @@
-"""The client's side of a request: heartbeats until the first byte, and an end that is never silent."""
+"""The reply to the client: heartbeats until the first byte, and an error when it breaks off."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import aiohttp
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from fleet.adapters.relay.request import Asked
+    from fleet.adapters.relay.request import ModelRequest
 
 GONE = (aiohttp.ClientConnectionResetError, ConnectionResetError)
 EVENTS, LINES = "text/event-stream", "application/x-ndjson"
 
 
-class Left(Exception):
-    """The client is gone."""
+class ClientGone(Exception):
+    """The client closed the connection."""
 
 
 class Reply:
-    """`begun`: the status is sent, and an error can only be said within the reply."""
+    """`begun`: the status is sent, so an error can only be part of the reply."""
 
-    def __init__(self, request: web.Request, asked: Asked, heartbeat: float) -> None:
+    def __init__(self, request: web.Request, model_request: ModelRequest, heartbeat: float) -> None:
         self._request = request
-        self._asked = asked
+        self._model_request = model_request
         self._pause = heartbeat
         self._stream: web.StreamResponse | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._beating: asyncio.Task[None] | None = None
         self.status = 0
-        if heartbeat > 0 and asked.stream:
+        if heartbeat > 0 and model_request.stream:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(heartbeat, self._beat)
 
@@ -48,23 +48,23 @@ class Reply:
         return self._stream
 
     async def write(self, data: bytes) -> None:
-        """Raise `Left` when nobody reads it any more."""
+        """Raise `ClientGone` when the client closed the connection."""
         assert self._stream is not None
         try:
             await self._stream.write(data)
         except GONE as error:
-            raise Left from error
+            raise ClientGone from error
 
     async def end(self) -> web.StreamResponse:
         assert self._stream is not None
         try:
             await self._stream.write_eof()
         except GONE as error:
-            raise Left from error
+            raise ClientGone from error
         return self._stream
 
     async def quiet(self) -> None:
-        """No heartbeat from now on."""
+        """Stop the heartbeat."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -88,16 +88,16 @@ class Reply:
     async def refuse(
         self, status: int, message: str, headers: dict[str, str], after: float = 0.0
     ) -> web.StreamResponse:
-        """In the shape in which this wire says errors."""
+        """With an error in this wire's format."""
         if after > 0:
             headers = headers | {"retry-after": str(max(1, math.ceil(after)))}
-        body = json.dumps(self._asked.wire.error(message, status)).encode()
+        body = json.dumps(self._model_request.wire.error(message, status)).encode()
         return await self.whole(status, body, "application/json", headers)
 
     async def broken(self, message: str) -> web.StreamResponse:
-        """Say so, and leave the reply without its proper end, so that every client notices."""
+        """Send the error, and no end marker, so that every client notices."""
         stream = await self.begin({})
-        await self.write(self._asked.wire.broken(message, self._asked.model))
+        await self.write(self._model_request.wire.broken(message, self._model_request.model))
         if self._request.transport is not None:
             self._request.transport.close()
         return stream
@@ -113,7 +113,7 @@ class Reply:
         return await self.broken(text[:2000])
 
     async def _prepared(self, headers: dict[str, str]) -> web.StreamResponse:
-        kind = LINES if self._asked.wire.lines else EVENTS
+        kind = LINES if self._model_request.wire.lines else EVENTS
         more = {"content-type": kind, "cache-control": "no-cache"}
         stream = web.StreamResponse(status=200, headers=headers | more)
         self.status = 200
@@ -125,7 +125,7 @@ class Reply:
         self._beating = asyncio.create_task(self._beats())
 
     async def _beats(self) -> None:
-        ping = self._asked.wire.ping(self._asked.model)
+        ping = self._model_request.wire.ping(self._model_request.model)
         self._stream = await self._prepared({})
         while True:
             await self._stream.write(ping)

@@ -1,4 +1,4 @@
-"""What a request asks, and how it is said to one node."""
+"""A request for a model, and its body for one node."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 SESSIONS = ("x-fleet-session", "x-claude-code-session-id", "x-litellm-session-id")
 SENT_ON = ("anthropic-version", "anthropic-beta", "accept")
-LONGEST = 120  # of a name from outside, in a trace
+LONGEST = 120  # characters of the name of an agent or session
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that waits for an answer."""
+class ModelRequest:
+    """A request that a client sent for a model."""
 
     model: str
     path: str  # after /m/MODEL
@@ -34,25 +34,25 @@ class Asked:
     session: str
     stream: bool
     prompt: tuple[Step, ...]
-    most: int  # tokens that the reply may have; 0: not said
+    most: int  # tokens that the reply may have; 0: no limit given
 
     @property
     def prompt_tokens(self) -> int:
         return self.prompt[-1].tokens if self.prompt else 0
 
 
-def asked(
+def read_request(
     model: str,
     path: str,
     wire: Wire,
     body: dict[str, Any],
     headers: Mapping[str, str],
     agent: str = "",
-) -> Asked:
-    """`agent` is the one that its address names; else a header may."""
+) -> ModelRequest:
+    """`agent` comes from the address; without it, from a header."""
     parts = _parts(body)
     agent = agent or headers.get("x-fleet-agent") or headers.get("x-claude-code-agent-id") or ""
-    return Asked(
+    return ModelRequest(
         model, path, wire, body,
         {name: headers[name] for name in SENT_ON if name in headers},
         _readable(agent),
@@ -63,11 +63,11 @@ def asked(
     )  # fmt: skip
 
 
-def said_to(serving: Serving, asked: Asked) -> bytes:
-    """The same for every request: a context of another size would load the model anew."""
-    body = {**asked.body, "model": serving.upstream}
+def body_for(serving: Serving, request: ModelRequest) -> bytes:
+    """With the same context size for every request: Ollama loads the model anew for another."""
+    body = {**request.body, "model": serving.upstream}
     options = body.get("options") or {}
-    if asked.path in {"/api/chat", "/api/generate", "/api/embed"} and isinstance(options, dict):
+    if request.path in {"/api/chat", "/api/generate", "/api/embed"} and isinstance(options, dict):
         body["options"] = {**options, "num_ctx": serving.context}
         body.setdefault("keep_alive", -1)
     return _bytes(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
@@ -78,21 +78,21 @@ def address(serving: Serving, path: str) -> str:
 
 
 def _parts(body: dict[str, Any]) -> list[bytes]:
-    """In the order in which a model reads them."""
-    found = [body[key] for key in ("tools", "system", "instructions") if body.get(key)]
+    """The parts of the prompt, in the order in which a model reads them."""
+    parts = [body[key] for key in ("tools", "system", "instructions") if body.get(key)]
     for key in ("messages", "input", "prompt"):
-        held = body.get(key) or []
-        found += held if isinstance(held, list) else [held]
-    return [_bytes(part) if isinstance(part, str) else marshal.dumps(part, 2) for part in found]
+        value = body.get(key) or []
+        parts += value if isinstance(value, list) else [value]
+    return [_bytes(part) if isinstance(part, str) else marshal.dumps(part, 2) for part in parts]
 
 
 def _bytes(text: str) -> bytes:
-    """A program that cuts its text in the middle of a sign sends half of it, which no node reads."""
+    """Without the half characters that a client sends when it cuts text, and that no node reads."""
     return text.encode("utf-8", "replace")
 
 
 def _readable(name: str) -> str:
-    """Of a header, whatever bytes it had, or of a body."""
+    """As valid UTF-8: a header may contain any bytes."""
     name = name[:LONGEST]
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -114,6 +114,6 @@ def _session(body: dict[str, Any], headers: Mapping[str, str], parts: list[bytes
 def _most(body: dict[str, Any]) -> int:
     options = body.get("options")
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    found = [options.get("num_predict")] if isinstance(options, dict) else []
-    found += [body.get(name) for name in names]
-    return max((value for value in found if isinstance(value, int)), default=0)
+    values = [options.get("num_predict")] if isinstance(options, dict) else []
+    values += [body.get(name) for name in names]
+    return max((value for value in values if isinstance(value, int)), default=0)

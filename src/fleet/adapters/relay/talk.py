@@ -1,4 +1,4 @@
-"""One talk with one node about one request."""
+"""One try of one request at one node."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from fleet.adapters.relay.connections import elsewhere, why_of
-from fleet.adapters.relay.request import address, said_to
-from fleet.adapters.relay.wires import Clock, Ear
+from fleet.adapters.relay.request import address, body_for
+from fleet.adapters.relay.wires import Clock, ReplyReader
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.breaker import Result
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from fleet.adapters.relay.connections import Outside
+    from fleet.adapters.relay.connections import Connections
     from fleet.adapters.relay.line import Grant
     from fleet.adapters.relay.reply import Reply
-    from fleet.adapters.relay.request import Asked
+    from fleet.adapters.relay.request import ModelRequest
 
 BUSY_WORDS = ("busy", "pending requests", "overloaded", "queue", "loading model", "capacity")
-UNFIT = {401, 403, 404}  # this node cannot, another may
+UNFIT = {401, 403, 404}  # this node cannot answer, another may
 MOST_WHOLE = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer of a node, to be passed on if there will be no better."""
+class FailedAnswer:
+    """A node's error, passed on to the client when no other node answers better."""
 
     status: int
     body: bytes
@@ -42,27 +42,32 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`response` None: nothing was passed on. `result` None: the node is not to blame."""
+    """`response` None: the client got nothing yet. `result` None: the node is not to blame."""
 
     response: web.StreamResponse | None
     result: Result | None
     why: str = ""
-    kept: Kept | None = None
+    answer: FailedAnswer | None = None
     rest: float = 0.0
 
 
 class _Lost(Exception):
-    """The node went away before its first byte."""
+    """The node closed the connection before its first byte."""
 
 
 class Talk:
     def __init__(
-        self, outside: Outside, asked: Asked, grant: Grant, reply: Reply, headers: dict[str, str]
+        self,
+        connections: Connections,
+        request: ModelRequest,
+        grant: Grant,
+        reply: Reply,
+        headers: dict[str, str],
     ) -> None:
-        self._outside, self._asked, self._grant = outside, asked, grant
+        self._connections, self._request, self._grant = connections, request, grant
         self._reply, self._headers = reply, headers
         self._name = grant.serving.node.name
-        self.ear = Ear(asked.wire)
+        self.reader = ReplyReader(request.wire)
         self.began = time.monotonic()
         self.first = 0.0  # when its first byte came
         self.last = 0.0
@@ -71,24 +76,24 @@ class Talk:
     def clock(self) -> Clock:
         return Clock(self.first - self.began, self.last - self.first)
 
-    async def have(self) -> Ended:
+    async def run(self) -> Ended:
         try:
-            return await self._once(fresh=False)
+            return await self._try(fresh=False)
         except _Lost as lost:
-            # A kept connection may have been closed at the other end meanwhile.
+            # The node may have closed a connection that was kept open for reuse.
             if not isinstance(
                 lost.__cause__, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError
             ):
                 return Ended(None, Result.FAILED, str(lost))
         try:
-            return await self._once(fresh=True)
+            return await self._try(fresh=True)
         except _Lost as lost:
             return Ended(None, Result.FAILED, str(lost))
 
-    async def _once(self, *, fresh: bool) -> Ended:
+    async def _try(self, *, fresh: bool) -> Ended:
         try:
-            async with self._asking(fresh=fresh) as answer:
-                return await self._heard(answer)
+            async with self._post(fresh=fresh) as answer:
+                return await self._read(answer)
         except Unavailable as error:
             return Ended(None, None, str(error))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
@@ -100,84 +105,84 @@ class Talk:
             raise _Lost(why_of(error)) from error
 
     @asynccontextmanager
-    async def _asking(self, *, fresh: bool) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _post(self, *, fresh: bool) -> AsyncIterator[aiohttp.ClientResponse]:
         serving, work = self._grant.serving, self._grant.work
-        session = self._outside.fresh if fresh else self._outside.kept
+        session = self._connections.fresh if fresh else self._connections.kept
         self.began = time.monotonic()
-        async with asyncio.timeout(None) as work.lever, session.post(
-            address(serving, self._asked.path),
-            data=said_to(serving, self._asked),
-            headers=self._asked.headers | self._outside.headers(serving.node),
-            timeout=self._outside.patience(serving.timeout),
+        async with asyncio.timeout(None) as work.timeout, session.post(
+            address(serving, self._request.path),
+            data=body_for(serving, self._request),
+            headers=self._request.headers | self._connections.headers(serving.node),
+            timeout=self._connections.patience(serving.timeout),
             allow_redirects=False,  # a prompt and a key are for this node and for no other
         ) as answer:  # fmt: skip
             yield answer
 
-    async def _heard(self, answer: aiohttp.ClientResponse) -> Ended:
+    async def _read(self, answer: aiohttp.ClientResponse) -> Ended:
         if answer.status != 200:
-            return await self._bad(answer)
+            return await self._read_error(answer)
         if answer.content_type == "text/html":
             return Ended(None, Result.FAILED, "it answered with a page of HTML")
-        if self._asked.stream and self._asked.wire.ends:
+        if self._request.stream and self._request.wire.ends:
             return await self._stream(answer)
         body = await answer.content.read(MOST_WHOLE)
         body += await answer.read()
-        self._saw()
-        self.ear.whole(body)
-        if self.ear.failed:
-            return Ended(None, Result.FAILED, self.ear.failed)
+        self._note_time()
+        self.reader.read_whole(body)
+        if self.reader.failed:
+            return Ended(None, Result.FAILED, self.reader.failed)
         response = await self._reply.whole(200, body, _type(answer), self._headers)
         return Ended(response, Result.GOOD)
 
-    async def _bad(self, answer: aiohttp.ClientResponse) -> Ended:
+    async def _read_error(self, answer: aiohttp.ClientResponse) -> Ended:
         if answer.status < 400:
             return Ended(None, Result.FAILED, elsewhere(answer))
         body = await answer.read()
-        kept = Kept(answer.status, body, _type(answer))
+        failed = FailedAnswer(answer.status, body, _type(answer))
         text = body[:400].decode("utf-8", "replace")
         why = f"it answered with status {answer.status}: {text[:200]}"
         rest = answer.headers.get("retry-after", "")
         if answer.status in {429, 529} or (answer.status == 503 and (rest or _is_busy(text))):
             seconds = float(rest) if rest.replace(".", "", 1).isdigit() else 0.0
-            return Ended(None, Result.BUSY, why, kept, seconds)
+            return Ended(None, Result.BUSY, why, failed, seconds)
         if answer.status >= 500:
-            return Ended(None, Result.FAILED, why, kept)
+            return Ended(None, Result.FAILED, why, failed)
         if answer.status in UNFIT:
-            return Ended(None, None, why, kept)
-        response = await self._reply.whole(answer.status, body, kept.content_type, self._headers)
+            return Ended(None, None, why, failed)
+        response = await self._reply.whole(answer.status, body, failed.content_type, self._headers)
         return Ended(response, Result.GOOD, why)  # the node is well, the request is not
 
     async def _stream(self, answer: aiohttp.ClientResponse) -> Ended:
-        """From the first byte on there is no other node."""
+        """After the first byte no other node is tried."""
         chunk = await answer.content.readany()
-        self._saw()
-        self.ear.hear(chunk)
+        self._note_time()
+        self.reader.feed(chunk)
         if not chunk:
             raise _Lost("it closed the connection without a reply")
-        if self.ear.failed:
-            return Ended(None, Result.FAILED, self.ear.failed)
+        if self.reader.failed:
+            return Ended(None, Result.FAILED, self.reader.failed)
         await self._reply.begin(self._headers)
         why = "it ended its reply before the end"
         try:
             while chunk:
                 await self._reply.write(chunk)
                 chunk = await answer.content.readany()
-                self._saw()
-                self.ear.hear(chunk)
+                self._note_time()
+                self.reader.feed(chunk)
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             why = why_of(error)
-        self.ear.over()
-        return await self._over(why)
+        self.reader.finish()
+        return await self._finish(why)
 
-    async def _over(self, why: str) -> Ended:
-        if self.ear.done:
+    async def _finish(self, why: str) -> Ended:
+        if self.reader.done:
             return Ended(await self._reply.end(), Result.GOOD)
-        if self.ear.failed:
-            return Ended(await self._reply.end(), Result.FAILED, self.ear.failed)
+        if self.reader.failed:
+            return Ended(await self._reply.end(), Result.FAILED, self.reader.failed)
         message = f"The node '{self._name}' broke off in the middle of its reply: {why}."
         return Ended(await self._reply.broken(message), Result.FAILED, why)
 
-    def _saw(self) -> None:
+    def _note_time(self) -> None:
         self.last = self._grant.work.heard = time.monotonic()
         self.first = self.first or self.last
 

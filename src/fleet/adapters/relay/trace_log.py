@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.trace import Trace
 
 MAX_LOG_BYTES = 20_000_000  # bytes, and as many in the older file
-WAITING = 5_000  # lines, while the disk is full
-GATHER_SECONDS = 0.1  # seconds in which lines are gathered
+WAITING = 5_000  # lines kept in memory while the disk is full
+GATHER_SECONDS = 0.1  # lines of this time are written together
 
 
 class TraceLog:
-    """None as its path writes nothing."""
+    """With None as its path it writes nothing."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path

@@ -1,7 +1,7 @@
-"""The wire formats that pass through the relay: what a request holds, when a reply is whole.
+"""The wire formats that pass through the relay: what a request holds, when a reply is complete.
 
-A reply is whole only at its end marker. `Ear` listens to a reply as it passes, line by line, and reads
-as JSON only what can be the end, a count or an error.
+A reply is complete only at its end marker. `ReplyReader` reads a reply line by line as it passes,
+and parses as JSON only the lines that can hold the end, a count or an error.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from fleet.domain.nodes.speed import Timing
 from fleet.domain.nodes.trace import Tokens
 
 PING = b": ping\n\n"
-MOST_COUNTED = 1e15  # of tokens or nanoseconds: eleven days
+MOST_COUNTED = 1e15  # tokens or nanoseconds (eleven days); a larger count is a bug of the node
 
 
 class Wire(NamedTuple):
     name: str
     family: str
     streams: bool = False  # also when the request does not say so
-    ends: tuple[bytes, ...] = ()  # what only a line with an end marker holds
+    ends: tuple[bytes, ...] = ()  # bytes that only a line with an end marker contains
 
     @property
     def lines(self) -> bool:
-        """Lines of JSON, and not events."""
+        """Whether a stream is lines of JSON, not server-sent events."""
         return self.family == OLLAMA
 
     def speaks(self, kind: str) -> bool:
@@ -37,13 +37,13 @@ class Wire(NamedTuple):
         return bool(body.get("stream", self.streams))
 
     def ping(self, model: str) -> bytes:
-        """Every Ollama client reads each line as JSON, so theirs is an empty piece of a reply."""
+        """Ollama's clients parse each line as JSON, so their ping is an empty piece of a reply."""
         return json.dumps(self._empty(model)).encode() + b"\n" if self.lines else PING
 
     def _empty(self, model: str) -> dict[str, Any]:
         message = {"role": "assistant", "content": ""}
-        said = {"response": ""} if self.name == "generate" else {"message": message}
-        return {"model": model, "created_at": "1970-01-01T00:00:00Z", **said, "done": False}
+        content = {"response": ""} if self.name == "generate" else {"message": message}
+        return {"model": model, "created_at": "1970-01-01T00:00:00Z", **content, "done": False}
 
     def error(self, message: str, status: int) -> dict[str, Any]:
         if self.family == OLLAMA:
@@ -64,8 +64,8 @@ class Wire(NamedTuple):
             return json.dumps(self._empty(model) | error).encode() + b"\n"
         kind = "event: error\n" if self.family == ANTHROPIC else ""
         if self.name == "responses":
-            said = {"code": "server_error", "message": message}
-            error = {"type": "response.failed", "response": {"status": "failed", "error": said}}
+            details = {"code": "server_error", "message": message}
+            error = {"type": "response.failed", "response": {"status": "failed", "error": details}}
             kind = "event: response.failed\n"
         return f"\n\n{kind}data: {json.dumps(error)}\n\n".encode()
 
@@ -87,7 +87,7 @@ WIRES = {
     "/v1/messages": Wire("messages", ANTHROPIC, ends=(b'"message_stop"',)),
 }
 COUNT = "/v1/messages/count_tokens"
-ASIDE = {  # what needs no slot
+SMALL_REQUESTS = {  # they need no slot
     "/api/show": Wire("show", OLLAMA),
     "/api/tags": Wire("tags", OLLAMA),
     "/api/ps": Wire("ps", OLLAMA),
@@ -100,15 +100,15 @@ WORTH_READING = (b'"error"', b'"usage"', b'"timings"')
 
 
 @dataclass(slots=True)
-class Ear:
+class ReplyReader:
     wire: Wire
     done: bool = False
-    failed: str = ""  # the node said so within the reply
+    failed: str = ""  # the error that the node sent within the reply
     counts: dict[str, Any] = field(default_factory=dict)
     pieces: int = 0
     _rest: bytes = b""
 
-    def hear(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
@@ -116,21 +116,21 @@ class Ear:
                 self.pieces += 1
             self._line(line)
 
-    def over(self) -> None:
-        """The last line may have no end."""
+    def finish(self) -> None:
+        """Read the last line, which may have no line break."""
         if self._rest.strip():
             self._line(self._rest)
             self._rest = b""
 
-    def whole(self, data: bytes) -> None:
+    def read_whole(self, data: bytes) -> None:
         """A reply in one piece."""
         try:
-            said = json.loads(data)
+            reply = json.loads(data)
         except (ValueError, RecursionError):
             self.failed = "it answered with what is not JSON"
             return
-        if isinstance(said, dict):
-            self._count(said)
+        if isinstance(reply, dict):
+            self._count(reply)
             self.done = True
 
     def _line(self, line: bytes) -> None:
@@ -141,88 +141,88 @@ class Ear:
             self.done = True
             return
         try:
-            said = json.loads(text)
+            event = json.loads(text)
         except (ValueError, RecursionError):
             return
-        if isinstance(said, dict):
-            self._count(said)
-            self._judge(said)
+        if isinstance(event, dict):
+            self._count(event)
+            self._judge(event)
 
-    def _judge(self, said: dict[str, Any]) -> None:
-        kind = said.get("type")
-        if kind in ENDS or said.get("done") is True:
+    def _judge(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind in ENDS or event.get("done") is True:
             self.done = True
-        elif said.get("error") or kind in {"error", "response.failed"}:
-            held = said.get("response")
-            error = said.get("error") or (isinstance(held, dict) and held.get("error"))
+        elif event.get("error") or kind in {"error", "response.failed"}:
+            response = event.get("response")
+            error = event.get("error") or (isinstance(response, dict) and response.get("error"))
             error = error or "it failed"
             text = error.get("message") if isinstance(error, dict) else error
             self.failed = str(text)[:300]
 
-    def _count(self, said: dict[str, Any]) -> None:
-        held = said.get("response") if isinstance(said.get("response"), dict) else said
-        message = said.get("message")
-        for part in (held, message if isinstance(message, dict) else {}):
+    def _count(self, event: dict[str, Any]) -> None:
+        response = event.get("response") if isinstance(event.get("response"), dict) else event
+        message = event.get("message")
+        for part in (response, message if isinstance(message, dict) else {}):
             for key in ("usage", "timings"):
                 if isinstance(part, dict) and isinstance(part.get(key), dict):
                     self.counts.setdefault(key, {}).update(part[key])
-        if "eval_count" in said or "prompt_eval_count" in said:
-            self.counts["ollama"] = said
+        if "eval_count" in event or "prompt_eval_count" in event:
+            self.counts["ollama"] = event
 
 
 def tokens(counts: dict[str, Any]) -> Tokens:
-    """As the node counted them; zero where it did not."""
-    if said := counts.get("ollama"):
-        return Tokens(_whole(said, "prompt_eval_count"), _whole(said, "eval_count"))
+    """The node's own counts; zero where it sent none."""
+    if ollama := counts.get("ollama"):
+        return Tokens(_whole(ollama, "prompt_eval_count"), _whole(ollama, "eval_count"))
     usage = counts.get("usage") or {}
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
     cached = _whole(details, "cached_tokens") or _whole(usage, "cache_read_input_tokens")
     prompt = _whole(usage, "prompt_tokens") or _whole(usage, "input_tokens")
     if "cache_read_input_tokens" in usage:
-        prompt += cached  # Anthropic counts what was cached apart
+        prompt += cached  # Anthropic counts cached tokens separately
     output = _whole(usage, "completion_tokens") or _whole(usage, "output_tokens")
     return Tokens(prompt, output, cached)
 
 
 class Clock(NamedTuple):
-    """Our own: seconds from sending to the first byte, and from there to the end."""
+    """The relay's own measure: seconds to the first byte, and from there to the end."""
 
     first: float
     rest: float
 
 
 def cost(counts: dict[str, Any]) -> float | None:
-    """In dollars, where a hosted API says it."""
+    """In dollars, where a hosted API states it."""
     usage = counts.get("usage") or {}
     known = isinstance(usage.get("cost"), int | float)
     return _number(usage, "cost") if known else None
 
 
-def timing(ear: Ear, clock: Clock, guess: Tokens) -> Timing:
-    """From the node's own words if it has them, else by our clock and our `guess` of the prompt."""
-    counts = ear.counts
+def timing(reader: ReplyReader, clock: Clock, guess: Tokens) -> Timing:
+    """The node's own figures if it sent any, else our clock and our `guess` of the prompt."""
+    counts = reader.counts
     count = tokens(counts)
-    if said := counts.get("ollama"):
+    if figures := counts.get("ollama"):
         ns = 1e9
         return Timing(
             max(0, count.prompt - guess.cached),
-            _whole(said, "prompt_eval_duration") / ns,
+            _whole(figures, "prompt_eval_duration") / ns,
             count.output,
-            _whole(said, "eval_duration") / ns,
-            _whole(said, "load_duration") / ns,
+            _whole(figures, "eval_duration") / ns,
+            _whole(figures, "load_duration") / ns,
         )
-    if said := counts.get("timings"):
+    if figures := counts.get("timings"):
         ms = 1e3
         return Timing(
-            _whole(said, "prompt_n"),
-            _number(said, "prompt_ms") / ms,
-            _whole(said, "predicted_n"),
-            _number(said, "predicted_ms") / ms,
+            _whole(figures, "prompt_n"),
+            _number(figures, "prompt_ms") / ms,
+            _whole(figures, "predicted_n"),
+            _number(figures, "predicted_ms") / ms,
         )
-    if not clock.rest:  # in one piece: nobody can tell reading from writing
+    if not clock.rest:  # in one piece, which does not tell reading from writing
         return Timing()
     read = (count.prompt or guess.prompt) - (count.cached or guess.cached)
-    written = (count.output or ear.pieces) - 1
+    written = (count.output or reader.pieces) - 1
     return Timing(max(0, read), clock.first, max(0, written), clock.rest)
 
 

@@ -228,7 +228,7 @@ class Simulation:
             checkout=lambda _: checkout,
             task_dir=lambda task: Path("/tasks") / task,
             env=lambda task, run: {"FLEET_TASK_ID": task, "FLEET_RUN_ID": run},
-            place_env=lambda _project, _place: {},
+            workspace_env=lambda _project, _workspace: {},
             gateway_key=lambda _gateway: "",
             jitter=lambda: 0.0,
             files=NoFiles(),

@@ -379,7 +379,7 @@ class App:
             checkout=self.checkout,
             task_dir=self.home.task_dir,
             env=self.coder_env,
-            place_env=self.workspace_env,
+            workspace_env=self.workspace_env,
             gateway_key=self.gateway_key,
             jitter=random.random,
             files=self.files,

@@ -1,4 +1,4 @@
-"""A shared store: what a host's lease is while nobody there renews it.
+"""The lease of a host in a shared store while no supervisor there renews it.
 
 A keeper must end its coder before another host may start the task. So the host's row is written
 first when the lease grows, and the keepers' files first when it shrinks.
@@ -20,19 +20,19 @@ AWAY = 24 * 3600 * SECOND  # how long agents may go on after `fleet run stop`
 
 
 def extend(store: Store, launcher: Launcher, clock: Clock, host: str) -> None:
-    """When a supervisor leaves and agents go on. The row then has no holder."""
+    """Call it when the supervisor ends and agents go on. The host's row then has no holder."""
     row = store.hosts().get(host)
     if row is None or not store.live_runs(host=host):
         return
     until = clock.since_boot() + (AWAY - MARGIN) / SECOND
     store.commit([Put(replace(row, holder="", lease_until=store.now() + AWAY))], [])
-    going = store.live_runs(host=host)  # read now: nobody else can end them any more
-    launcher.renew([run.id for run in going], until=until)
+    runs = store.live_runs(host=host)  # read after the commit: now no other host can end them
+    launcher.renew([run.id for run in runs], until=until)
 
 
 def shorten(store: Store, launcher: Launcher, clock: Clock, host: str) -> None:
-    """Before a supervisor starts that renews the lease itself."""
-    going = store.live_runs(host=host)
-    if going:
+    """Call it before a supervisor starts, which renews the lease itself."""
+    runs = store.live_runs(host=host)
+    if runs:
         until = clock.since_boot() + (LEASE - MARGIN) / SECOND
-        launcher.renew([run.id for run in going], until=until)
+        launcher.renew([run.id for run in runs], until=until)

@@ -1,4 +1,4 @@
-"""The supervisor's loop around `step`: until told to stop, or until there is nothing to do."""
+"""The supervisor's loop: call `step` until `stopping`, or with `once` until all is done."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from fleet.ports import Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
 
-BUSY, IDLE = 0.1, 1.0  # seconds between looks at transcripts; whoever commits wakes us at once
+BUSY, IDLE = 0.1, 1.0  # seconds between looks at transcripts; a commit wakes us at once
 SOON = 0.005  # likewise, for a keeper that is about to start
 BATCH = 1000
-BUGS = 5  # in a row, from which on a fresh process is the better one
+BUGS = 5  # in a row, after which the process ends, so that a fresh one can be started
 
 
 @dataclass(slots=True)
 class Hooks:
-    """What goes on around the loop. One that fails is reported, and holds up none of the others.
+    """What the loop calls besides `step`. A hook that fails is reported and holds up no other.
 
-    `also` is done in every round, `complaints` are by project. `over`: what was warned of is no more.
+    `also` is called after every step. `complaints` are by project. `over` gets the text of a
+    warning that no longer holds.
     """
 
     tell: Callable[[Event], None]
@@ -37,63 +38,63 @@ class Hooks:
     files: TaskFiles | None = None
     complaints: Callable[[], Mapping[str, str]] = dict
     also: Sequence[Callable[[], None]] = ()
-    idle: Callable[[], bool] = lambda: True  # whether none of those has something under way
-    _said: dict[str, str] = field(default_factory=dict)
+    idle: Callable[[], bool] = lambda: True  # whether nothing in `also` is under way
+    _warned: dict[str, str] = field(default_factory=dict)
 
     def heard(self, event: Event) -> None:
         self.safely("tell", self.tell, event)
         if self.files is not None:
             self.safely("files", self.files.note, event)
 
-    def safely(self, name: str, act: Callable[..., None], *given: Any) -> None:
+    def safely(self, name: str, act: Callable[..., None], *arguments: Any) -> None:
         try:
-            act(*given)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the queue must go on
-            self.say(name, f"{name}: {_shown(error)}")
+            act(*arguments)
+        except Exception as error:  # noqa: BLE001  # whatever a hook does, the queue must go on
+            self.say(name, f"{name}: {_message_of(error)}")
         else:
             self.forget(name)
 
     def say(self, about: str, text: str) -> None:
-        """Once, until it is something else."""
-        if self._said.get(about) == text:
+        """Report the text once, until it changes. An empty text ends the warning."""
+        if self._warned.get(about) == text:
             return
         self.forget(about)
         if text:
-            self._said[about] = text
+            self._warned[about] = text
             self.report(text)
 
     def report(self, text: str) -> None:
-        """To whoever looks now, and into the dated log."""
+        """Warn the person who watches, and write to the dated log."""
         self.warn(text)
         if self.files is not None:
-            now = time.time_ns() // 1000
-            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, now, data={"text": text})
+            at = time.time_ns() // 1000
+            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, at, data={"text": text})
             try:
                 self.files.note(fact)
             except Exception as error:  # noqa: BLE001  # likely what the warning is about
-                self.warn(f"files: {_shown(error)}")
+                self.warn(f"files: {_message_of(error)}")
 
     def forget(self, about: str) -> bool:
-        said = self._said.pop(about, "")
-        if said:
-            self.over(said)
-        return bool(said)
+        text = self._warned.pop(about, "")
+        if text:
+            self.over(text)
+        return bool(text)
 
     def settings(self) -> None:
-        """That a settings file has become wrong, or is right again."""
+        """Report that a settings file has become wrong, or is right again."""
         wrong = distinct(self.complaints())
         for project, text in wrong.items():
             self.say(f"settings {project}", f"Still with the settings from before: {text}")
-        known = [about for about in self._said if about.startswith("settings ")]
+        known = [about for about in self._warned if about.startswith("settings ")]
         for project in (about.removeprefix("settings ") for about in known):
             if project not in wrong and self.forget(f"settings {project}"):
                 news = f"The settings of {project or 'the home'} are read again."
                 self.report(news)
-                self.over(news)  # it is none to worry about
+                self.over(news)  # good news is not a warning that stays
 
 
 def distinct(complaints: Mapping[str, str]) -> dict[str, str]:
-    """Without a project's that is about the home's own file, there by its whole path."""
+    """Leave out a project's complaint that repeats the home's, under the whole path of its file."""
     home = complaints.get("", "\n")
     return {p: text for p, text in complaints.items() if not p or not text.endswith(home)}
 
@@ -106,7 +107,7 @@ def run(
     stopping: Callable[[], bool],
     hooks: Hooks,
 ) -> None:
-    """A store that cannot be reached now may be later: agents go on meanwhile, and so do we."""
+    """Go on when the store cannot be reached: it may come back, and the agents work meanwhile."""
     seen = last_number(store)
     supervisor.start()
     hooks.safely("began", hooks.began)
@@ -114,8 +115,8 @@ def run(
     while not stopping():
         try:
             moved = supervisor.step()
-            seen = _tell(store, seen, hooks)
-            _round(supervisor, hooks)
+            seen = _tell_events(store, seen, hooks)
+            _after_step(supervisor, hooks)
             hooks.forget("loop")
             bugs = 0
             if once and supervisor.idle and hooks.idle():
@@ -133,7 +134,7 @@ def run(
 
 
 def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
-    """Until there may be something to do; how long to wait the next time, if nobody wakes us."""
+    """Wait for a commit, or for a while. Return how long to wait the next time."""
     starting = any(a.run.state is RunState.CLAIMED for a in supervisor.attempts.values())
     if not starting:
         store.wait(BUSY if supervisor.attempts else IDLE)
@@ -143,7 +144,7 @@ def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
     return SOON if time.monotonic() - began < pause else min(BUSY, pause * 1.5)
 
 
-def _tell(store: Store, seen: int, hooks: Hooks) -> int:
+def _tell_events(store: Store, seen: int, hooks: Hooks) -> int:
     while True:
         events = store.events(after=seen, limit=BATCH)
         for event in events:
@@ -153,7 +154,7 @@ def _tell(store: Store, seen: int, hooks: Hooks) -> int:
             return seen
 
 
-def _round(supervisor: Supervisor, hooks: Hooks) -> None:
+def _after_step(supervisor: Supervisor, hooks: Hooks) -> None:
     hooks.say("runs", _joined(supervisor.trouble.items()))
     hooks.say("tasks", _joined(supervisor.stuck.items()))
     hooks.say("files", hooks.files.trouble if hooks.files is not None else "")
@@ -171,7 +172,7 @@ def last_number(store: Store) -> int:
     return newest[0].number if newest else 0
 
 
-def _shown(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     return error.message if isinstance(error, FleetError) else f"{type(error).__name__}: {error}"
 
 

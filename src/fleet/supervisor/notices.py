@@ -1,7 +1,7 @@
-"""A person is told when a task asks, fails or ends. Only the log of events is read for it.
+"""Notify a person when a task asks, fails or ends. It reads only the log of events.
 
-Several hosts on one store: an event is told by the host of its run, or when that one is silent (or
-there was no run) by the first host that is not.
+Where several hosts share a store, the host of the run sends the notice. When that host is down, or
+there was no run, the first host that is up sends it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fleet.ports import Mark, Notifier, Store
 
 MAX_TRIES = 3
-TRY_AGAIN_SECONDS = 1.0  # seconds before the second try; twice as long before the third
+TRY_AGAIN_SECONDS = 1.0  # before the second try; twice as long before the third
 BATCH = 200
-MAX_UNMARKED_EVENTS = 500  # events without a notice, after which the number is written all the same
-MAX_CHARACTERS = 500  # characters of what was asked, or of why it failed
+MAX_UNMARKED_EVENTS = 500  # events without a notice after which the mark is written all the same
+MAX_CHARACTERS = 500  # of the question, or of why the task failed
 
 
 class Notice(NamedTuple):
@@ -47,7 +47,7 @@ class Notice(NamedTuple):
 
 
 def notice_of(event: Event, task: Task, message: Message | None) -> Notice | None:
-    """None when it is nothing to tell a person. `message` is the one that the event names."""
+    """None when a person need not know. `message` is the one that the event names."""
     if event.type == Kind.MESSAGE_ASKED and message is not None:
         options = "".join(f"\n{n}. {o}" for n, o in enumerate(message.options, 1))
         text = f"{_cut(message.text)}{options}\nfleet answer {task.id} TEXT"
@@ -72,14 +72,14 @@ def _cut(text: str) -> str:
     return clean if len(clean) <= MAX_CHARACTERS else clean[: MAX_CHARACTERS - 1] + "…"
 
 
-def teller(hosts: Mapping[str, Host], run_host: str, *, here: str, now: int) -> str:
-    """The id of the host that tells it, as seen from one that is awake."""
+def notifying_host(hosts: Mapping[str, Host], run_host: str, *, here: str, now: int) -> str:
+    """The id of the host that sends the notice, as seen from `here`."""
     awake = {here} | {h.id for h in hosts.values() if h.lease_until > now and h.holder}
     return run_host if run_host in awake else min(awake)
 
 
 class Notices:
-    """`step` is done in every round of the loop; what is slow is done beside it."""
+    """The loop calls `step` in every round; a thread does the slow sending."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Notices:
         self._clean = clean
         self._last: int | None = None
         self._marked = 0
-        self._voice: Voice | None = None
+        self._sender: Sender | None = None
 
     def step(self) -> None:
         self._report()
@@ -115,25 +115,25 @@ class Notices:
         for event in self._store.events(after=self._last, limit=BATCH):
             notice = self._notice(event)
             if notice is not None and notice.event in wanted.about:
-                self._speak(event.number, notice)
+                self._send(event.number, notice)
             self._last = event.number
         if self._last - self._marked > MAX_UNMARKED_EVENTS:
-            self._remember()
+            self._write_mark()
 
     def close(self, seconds: float) -> None:
-        """Wait so long for what is under way; what is not told then, the next one tells."""
-        if self._voice is not None:
-            self._voice.rest(seconds)
+        """Wait for the notices under way; the next supervisor sends those that are left."""
+        if self._sender is not None:
+            self._sender.close(seconds)
         self._report()
         if self._last is not None:
-            self._remember()
+            self._write_mark()
 
     def _begin(self) -> None:
-        """Where the last supervisor left off; the first time, or in another store, from now."""
+        """Go on where the last supervisor stopped; at first, or in another store, from now."""
         newest = self._store.events(limit=1, newest=True)
-        now = newest[0].number if newest else 0
-        held = self._mark.read()
-        self._last = self._marked = now if held is None or held > now else held
+        last = newest[0].number if newest else 0
+        marked = self._mark.read()
+        self._last = self._marked = last if marked is None or marked > last else marked
         self._mark.write(self._marked)
 
     def _forget(self) -> None:
@@ -146,36 +146,36 @@ class Notices:
             return None
         try:
             task = self._store.task(event.task)
-            named = str(event.data.get("message", ""))
-            message = self._store.message(named) if named else None
-            by = event.run or task.run_id
-            run_host = self._store.run(by).host if by else ""
+            message_id = str(event.data.get("message", ""))
+            message = self._store.message(message_id) if message_id else None
+            run_id = event.run or task.run_id
+            run_host = self._store.run(run_id).host if run_id else ""
         except NotFound:  # pruned since
             return None
         store, here = self._store, self._host
-        if teller(store.hosts(), run_host, here=here, now=store.now()) != here:
+        if notifying_host(store.hosts(), run_host, here=here, now=store.now()) != here:
             return None
         return notice_of(event, task, message)
 
-    def _speak(self, number: int, notice: Notice) -> None:
-        if self._voice is None:
-            self._voice = Voice(self._mark)
+    def _send(self, number: int, notice: Notice) -> None:
+        if self._sender is None:
+            self._sender = Sender(self._mark)
         safe = notice._replace(title=self._clean(notice.title), text=self._clean(notice.text))
-        self._voice.say(number, safe.body(), self._notifiers())
+        self._sender.put(number, safe.body(), self._notifiers())
 
-    def _remember(self) -> None:
-        """Past events that are nobody's news, once all before them is told."""
-        if (self._voice is None or self._voice.idle) and self._last is not None:
+    def _write_mark(self) -> None:
+        """Move the mark past events without a notice, once all earlier notices are sent."""
+        if (self._sender is None or self._sender.idle) and self._last is not None:
             self._marked = self._last
             self._mark.write(self._marked)
 
     def _report(self) -> None:
-        while self._voice is not None and self._voice.failures:
-            self._warn(self._voice.failures.pop(0))
+        while self._sender is not None and self._sender.failures:
+            self._warn(self._sender.failures.pop(0))
 
 
-class Voice:
-    """Tells one after the other, in a thread of its own."""
+class Sender:
+    """Sends one notice after the other, in a thread of its own."""
 
     def __init__(self, mark: Mark) -> None:
         self._mark = mark
@@ -189,10 +189,10 @@ class Voice:
     def idle(self) -> bool:
         return not self._todo.unfinished_tasks
 
-    def say(self, number: int, body: dict[str, Any], by: Sequence[Notifier]) -> None:
-        self._todo.put((number, body, by))
+    def put(self, number: int, body: dict[str, Any], notifiers: Sequence[Notifier]) -> None:
+        self._todo.put((number, body, notifiers))
 
-    def rest(self, seconds: float) -> None:
+    def close(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self.idle and time.monotonic() < until:
             time.sleep(0.01)
@@ -200,25 +200,25 @@ class Voice:
 
     def _work(self) -> None:
         while not self._closing.is_set():
-            number, body, by = self._todo.get()
-            for notifier in by:
-                self._tell(notifier, body)
-            if not self._closing.is_set():  # else it is told once more, rather than not at all
+            number, body, notifiers = self._todo.get()
+            for notifier in notifiers:
+                self._notify(notifier, body)
+            if not self._closing.is_set():  # else the next supervisor sends it again
                 try:
                     self._mark.write(number)
                 except OSError as error:
                     self.failures.append(f"notified: {error}")
             self._todo.task_done()
 
-    def _tell(self, notifier: Notifier, body: dict[str, Any]) -> None:
-        """One that failed the last time gets one try, so that the others do not wait for it."""
+    def _notify(self, notifier: Notifier, body: dict[str, Any]) -> None:
+        """A notifier that failed last time gets one try, so that the others do not wait for it."""
         tries = 1 if notifier.name in self._broken else MAX_TRIES
         for number in range(tries):
             try:
                 notifier.send(body)
             except Unavailable as error:
                 why = error.message
-            except Exception as error:  # noqa: BLE001  # a bug in it ends no supervisor
+            except Exception as error:  # noqa: BLE001  # a bug in it must not end the supervisor
                 why = f"{type(error).__name__}: {error}"
             else:
                 self._broken.pop(notifier.name, None)

@@ -1,4 +1,4 @@
-"""What a supervisor is made of. `app` chooses the real ones, a test the fakes."""
+"""The ports a supervisor works with. `app` passes the real ones, a test passes fakes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,18 @@ class Parts:
     transcripts: Transcripts
     clock: Clock
     jobs: Jobs
-    quick: Jobs  # for those that must not wait behind a set-up
+    quick: Jobs  # for jobs that must not wait behind the set-up of a workspace
     coder: Callable[
         [str, str], Coder
-    ]  # of (name, project); raise `Refused` when it is not one we can drive
+    ]  # of (name, project); raise `Refused` when fleet cannot drive it
     world: Callable[[str], World[Settings]]  # of a project; raise `BadConfig`
     checkout: Callable[[str], Checkout]  # of a project
     task_dir: Callable[[str], Path]
-    env: Callable[[str, str], Mapping[str, str]]  # of (task, run): all a coder starts with
-    place_env: Callable[[str, Workspace], Mapping[str, str]]  # what its workspace adds to that
-    gateway_key: Callable[[Gateway], str]  # empty when there is none yet
+    env: Callable[[str, str], Mapping[str, str]]  # of (task, run): the environment of its coder
+    workspace_env: Callable[
+        [str, Workspace], Mapping[str, str]
+    ]  # of (project, workspace): what the workspace adds
+    gateway_key: Callable[[Gateway], str]  # empty when the gateway has no key yet
     jitter: Callable[[], float]
     files: TaskFiles
     nodes: Nodes
@@ -53,7 +55,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """This host, and this incarnation of its supervisor."""
+    """This host, this process of its supervisor, and how `fleet run` was called."""
 
     host: str
     name: str

@@ -1,4 +1,4 @@
-"""The supervisor: reconcile what is, decide what starts, act. One `step` never waits."""
+"""The supervisor: watch this host's runs and start ready tasks. `step` never waits."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Here, Parts
 
 LEASE = 90 * SECOND
-MARGIN = 15 * SECOND  # a keeper ends its coder so much before anyone else may start it
-NEVER = 1 << 62
+MARGIN = 15 * SECOND  # a keeper ends its coder this long before another host may start the task
+FAR_FUTURE = 1 << 62
 MOST_WORDS = 10_000
 MOST_CANDIDATES = 5_000
-FAR = 1.0  # seconds between two looks at all of those
-LOOK_AHEAD = 64  # candidates beyond the free slots: some need what others hold
+LOOK_FAR_SECONDS = 1.0  # between two reads of MOST_CANDIDATES tasks
+LOOK_AHEAD = 64  # candidates beyond the free slots: some wait for slots that are taken
 
 
 class Supervisor:
@@ -50,23 +50,23 @@ class Supervisor:
         self._leftovers: set[str] = set()
         self.attempts: dict[str, Attempt] = {}
         self.waits: tuple[Wait, ...] = ()
-        self.trouble: dict[str, str] = {}  # by run: what keeps it from going on
+        self.trouble: dict[str, str] = {}  # by run: the error of its last step
         self.claiming = True
-        self.only: frozenset[str] = frozenset()  # the tasks to start; empty: all
+        self.only: frozenset[str] = frozenset()  # ids of the tasks to start; empty: all
         self._keeper_lease = 0.0
         self._looked_far = 0.0
-        self._stuck: dict[str, str] = {}  # tasks that wait for a person to set something right
-        self._down: dict[str, str] = {}  # by their addresses, why nodes cannot be used
-        self._felt: set[str] = set()  # the addresses whose nodes were asked in this pass
+        self._stuck: dict[str, str] = {}  # by task: what a person must fix before it can start
+        self._down: dict[str, str] = {}  # by endpoint: why the node cannot be used
+        self._checked: set[str] = set()  # endpoints whose nodes were asked in this pass
 
     def start(self) -> None:
         """Register as this host's supervisor."""
-        held = self._parts.store.hosts().get(self._here.host)
-        self._host = replace(self._host, version=held.version if held else 0)
+        row = self._parts.store.hosts().get(self._here.host)
+        self._host = replace(self._host, version=row.version if row else 0)
         self._renew()
 
     def step(self) -> bool:
-        """Whether runs began or ended: then there may be more to do at once."""
+        """Return whether runs began or ended: then there may be more to do at once."""
         before = set(self.attempts)
         self._renew()
         if self._here.shared:
@@ -79,36 +79,39 @@ class Supervisor:
 
     @property
     def typing(self) -> bool:
-        """Something is half-way into a prompt box."""
+        """Whether a message is being pasted into an agent's prompt box."""
         return any(attempt.typing for attempt in self.attempts.values())
 
     @property
     def stuck(self) -> dict[str, str]:
-        """By task, what a person has to set right before it can start."""
+        """By task: what a person must fix before it can start."""
         return self._stuck
 
     @property
     def idle(self) -> bool:
-        """Nothing runs here, and nothing could start now or by itself later."""
+        """Whether nothing runs here and no task could start, now or later, without a person."""
         if self.attempts:
             return False
-        left = self._parts.store.candidates(now=NEVER, limit=len(self._stuck) + 1)
+        left = self._parts.store.candidates(now=FAR_FUTURE, limit=len(self._stuck) + 1)
         return all(task.id in self._stuck for task in left)
 
     def _renew(self) -> None:
-        """One row for all our runs. Asleep past the lease and not taken over: we carry on."""
+        """Renew the one lease of all our runs.
+
+        When this machine slept past the lease and no other host took a run over, we carry on.
+        """
         now = self._parts.store.now()
         down = tuple(f"{address} {why}" for address, why in sorted(self._down.items()))
-        news = down != self._host.down
-        if self._host.version and self._host.lease_until - now > LEASE // 2 and not news:
+        changed = down != self._host.down
+        if self._host.version and self._host.lease_until - now > LEASE // 2 and not changed:
             return
-        mine = replace(self._host, lease_until=now + LEASE, down=down, room=self._room())
-        until = self._parts.clock.since_boot() + (LEASE - MARGIN) / SECOND  # from before the commit
+        renewed = replace(self._host, lease_until=now + LEASE, down=down, room=self._room())
+        until = self._parts.clock.since_boot() + (LEASE - MARGIN) / SECOND  # read before the commit
         try:
-            (self._host,) = self._parts.store.commit([Put(mine)], [])  # type: ignore[assignment]
+            (self._host,) = self._parts.store.commit([Put(renewed)], [])  # type: ignore[assignment]
         except Conflict:
-            held = self._parts.store.hosts()[self._here.host]
-            self._host = replace(mine, version=held.version)
+            row = self._parts.store.hosts()[self._here.host]
+            self._host = replace(renewed, version=row.version)
             return
         self._keeper_lease = until
         if self._here.shared:
@@ -118,7 +121,7 @@ class Supervisor:
         try:
             names = [name for run in runs for name in (run.id, gate_name(run.id))]
             self._parts.launcher.renew(names, until=self._keeper_lease)
-        except OSError as error:  # a full disk: their keepers will end them in time
+        except OSError as error:  # a full disk: the keepers will end their coders in time
             self.trouble["leases"] = str(error)
         else:
             self.trouble.pop("leases", None)
@@ -127,8 +130,8 @@ class Supervisor:
         live = {r.id: r for r in self._parts.store.live_runs(host=self._here.host)}
         for run_id in [i for i in self.attempts if i not in live]:
             del self.attempts[run_id]
-            self._leftovers |= {run_id, gate_name(run_id)}  # ended by somebody else: no more of it
-        words = self._words() if live else {}
+            self._leftovers |= {run_id, gate_name(run_id)}  # another process ended it
+        words = self._unheard_words() if live else {}
         for run in live.values():
             if self._here.shared and run.state is RunState.CLAIMED:
                 self._renew_keepers([run])
@@ -140,31 +143,31 @@ class Supervisor:
             if run.holder == self._here.holder or self._adopt(attempt):
                 self._advance(attempt)
 
-    def _words(self) -> dict[str, list[Message]]:
-        """What was sent and not heard yet, by task."""
-        found: dict[str, list[Message]] = {}
+    def _unheard_words(self) -> dict[str, list[Message]]:
+        """By task: the messages that its agent has not heard yet."""
+        words: dict[str, list[Message]] = {}
         for message in self._parts.store.open_messages(MessageKind.WORDS, limit=MOST_WORDS):
-            found.setdefault(message.task, []).append(message)
-        return found
+            words.setdefault(message.task, []).append(message)
+        return words
 
     def _adopt(self, attempt: Attempt) -> bool:
-        """Take over a run of the incarnation before us as it is: its epoch stays."""
-        mine = replace(attempt.run, holder=self._here.holder)
+        """Take over a run of the supervisor before us as it is: its epoch stays."""
+        ours = replace(attempt.run, holder=self._here.holder)
         try:
-            (adopted,) = self._parts.store.commit([Put(mine)], [])
+            (adopted,) = self._parts.store.commit([Put(ours)], [])
         except Conflict:
-            return False  # it has just changed: the next step reads it again
+            return False  # the run has just changed: the next step reads it again
         assert isinstance(adopted, Run)
         attempt.run = adopted
         return True
 
     def _advance(self, attempt: Attempt) -> None:
-        """One run that cannot go on now holds up none of the others."""
+        """Step one run; its error does not hold up the others."""
         try:
             attempt.step()
         except (FleetError, OSError) as error:
             self.trouble[attempt.run.id] = str(error)
-        except Exception as error:  # noqa: BLE001  # a bug, perhaps in one coder's adapter
+        except Exception as error:  # noqa: BLE001  # a bug, perhaps in the adapter of one coder
             self.trouble[attempt.run.id] = f"{type(error).__name__}: {error}"
         else:
             self.trouble.pop(attempt.run.id, None)
@@ -173,14 +176,14 @@ class Supervisor:
 
     def _clean_up(self) -> None:
         for run_id in sorted(self._leftovers):
-            with suppress(FleetError, OSError):  # tried again in the next step
+            with suppress(FleetError, OSError):  # the next step tries again
                 if self._parts.launcher.end(run_id):
                     self._leftovers.discard(run_id)
 
     def _reclaim(self) -> None:
-        """End runs whose host has let its lease run out; their keepers have ended them there."""
+        """End the runs of hosts whose lease has expired: their keepers have ended the coders."""
         for run in self._parts.store.live_runs():
-            if run.host != self._here.host and self._silent(run.host) is not None:
+            if run.host != self._here.host and self._expired_lease(run.host) is not None:
                 outcome = Outcome(Ending.LOST, f"Its host {run.host} went silent.", gone=False)
                 end_run(
                     self._parts.store,
@@ -188,11 +191,11 @@ class Supervisor:
                     partial(_as_it_is, outcome),
                     Retry(),
                     jitter=0.0,
-                    provided=partial(self._silent, run.host),
+                    provided=partial(self._expired_lease, run.host),
                 )
 
-    def _silent(self, host_id: str) -> list[Change] | None:
-        """That the host's lease has run out, as something to insist on; None: it has not."""
+    def _expired_lease(self, host_id: str) -> list[Change] | None:
+        """What a commit must check to rely on an expired lease; None: it has not expired."""
         host = self._parts.store.hosts().get(host_id)
         if host is None:
             return []
@@ -207,33 +210,33 @@ class Supervisor:
             asks, waits = self._asks(candidates)
             rows = store.slots(sorted({name for ask in asks for name in ask.names})) if asks else {}
             plan = schedule(asks, rows, now=store.now())
-            found = len(plan.starts) >= room or len(candidates) < limit
-            if found or limit >= MOST_CANDIDATES or not self._may_look_far():
+            enough = len(plan.starts) >= room or len(candidates) < limit
+            if enough or limit >= MOST_CANDIDATES or not self._may_look_far():
                 break
-            limit = MOST_CANDIDATES  # all of the first ones wait for something that others do not
+            limit = MOST_CANDIDATES  # the first ones all wait; later ones may not
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
         for run in self._claim_all(plan.starts, rows):
             self.attempts[run.id] = Attempt(self._parts, self._here, run)
 
     def _may_look_far(self) -> bool:
-        """Now and then: thousands of tasks that wait for a node are not gone through all the time."""
+        """Whether to read MOST_CANDIDATES tasks. Rarely: thousands may wait for a node."""
         now = self._parts.clock.since_boot()
-        if now - self._looked_far < FAR:
+        if now - self._looked_far < LOOK_FAR_SECONDS:
             return False
         self._looked_far = now
         return True
 
     def _candidates(self, limit: int) -> list[Task]:
-        """What could start; of a supervisor that is there for some tasks only, those."""
+        """The tasks that could start; only those of `only` when it names some."""
         store = self._parts.store
         now = store.now()
         if not self.only:
             return store.candidates(now=now, limit=limit)
-        asked = store.tasks_by_id(sorted(self.only)).values()
-        return [t for t in asked if t.state is TaskState.OPEN and not self._held(t, now)]
+        tasks = store.tasks_by_id(sorted(self.only)).values()
+        return [t for t in tasks if t.state is TaskState.OPEN and not self._must_wait(t, now)]
 
-    def _held(self, task: Task, now: int) -> bool:
+    def _must_wait(self, task: Task, now: int) -> bool:
         needs = self._parts.store.tasks_by_id(task.after)
         messages = self._parts.store.messages(task.id)
         return bool(reasons(task, list(needs.values()), messages, now=now))
@@ -244,11 +247,11 @@ class Supervisor:
     def _asks(self, tasks: Iterable[Task]) -> tuple[list[Ask], list[Wait]]:
         asks: list[Ask] = []
         waits: list[Wait] = []
-        self._felt.clear()
+        self._checked.clear()
         for task in tasks:
             try:
                 asks.append(self._ask(task))
-            except FleetError as error:  # its project's settings are wrong: it waits, others do not
+            except FleetError as error:  # its project's settings are wrong: only this task waits
                 waits.append(Wait(task.id, error.code, error.message, error.fix))
         return asks, waits
 
@@ -256,7 +259,7 @@ class Supervisor:
         task = replace(task, spec=self._parts.files.edited(task))
         world = self._parts.world(task.project)
         if "run.gate" in world.withheld and not task.spec.gate:
-            raise Refused(  # without it the task would be done unchecked
+            raise Refused(  # without the gate, nothing would check the task
                 "The gate of its project is not trusted, so the task could not be checked.",
                 fix=f"In {task.project}: fleet trust",
                 code="untrusted",
@@ -266,24 +269,25 @@ class Supervisor:
         needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
         if task.spec.mode == Mode.QUEUED or task.spawned:
             needs.append((Slot(f"host {self._here.host}", self._room()),))
-        if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it holds no other capacity
+        if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it takes no other slot
             return Ask(task, choice, tuple(needs), credential(choice))
-        servings = model_slots(choice, world.fleet, self._pulses(choice, world.fleet))
+        servings = model_slots(choice, world.fleet, self._nodes_down(choice, world.fleet))
         if servings:
             needs.append(servings)
         if task.spec.in_place:
             needs.append((Slot(f"directory {task.spec.cwd}", 1),))
         return Ask(task, choice, tuple(needs), "" if servings else credential(choice))
 
-    def _pulses(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
-        """Why nodes that serve its model cannot be used; one that never answered cannot, either.
+    def _nodes_down(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
+        """By endpoint: why a node cannot be used. Asks the nodes that serve the chosen model.
 
-        Each is asked once for all tasks: one that comes up meanwhile lets none overtake another.
+        Each is asked once in a pass, so that a node which comes up during it lets no task overtake
+        another. A node that never answered cannot be used either.
         """
         model = fleet.model(choice.model) if choice.model else None
         servings = model.servings if model else ()
-        for node in {s.node for s in servings if s.node.endpoint not in {"", *self._felt}}:
-            self._felt.add(node.endpoint)
+        for node in {s.node for s in servings if s.node.endpoint not in {"", *self._checked}}:
+            self._checked.add(node.endpoint)
             pulse = self._parts.nodes.pulse(node)
             if pulse.up:
                 self._down.pop(node.endpoint, None)
@@ -292,7 +296,7 @@ class Supervisor:
         return self._down
 
     def _claim_all(self, starts: Sequence[Start], rows: dict[str, Slots]) -> list[Run]:
-        """In one commit; where other hosts claim, too, each in its own, as soon as it is planned."""
+        """Claim all in one commit; where other hosts claim too, each as soon as it is planned."""
         planned: Iterable[tuple[Task, Run]] = map(self._planned, starts)
         alone = len(starts) > 1 and not self._here.shared
         planned = list(planned) if alone else planned
@@ -301,21 +305,21 @@ class Supervisor:
         return [run for run in claimed if run is not None]
 
     def _planned(self, start: Start) -> tuple[Task, Run]:
-        """The task and its run, which will work where is written down before anything is made."""
+        """The claimed task and its run, which names its workspace before that is made."""
         store = self._parts.store
-        said = store.messages(start.task.id)  # which it has heard of, wherever the clock was then
-        now = max([store.now(), *(message.at for message in said)])
+        messages = store.messages(start.task.id)  # the run hears them all, whatever the clock says
+        at = max([store.now(), *(message.at for message in messages)])
         here = self._here
         task, run = claim(
-            start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=now
+            start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=at
         )
-        with suppress(Exception):  # whatever is wrong there, the run itself will say
+        with suppress(Exception):  # the run itself reports what is wrong there
             site = site_of(store, task, run, last_started(store, run))
             run = replace(run, workspace=self._parts.checkout(task.project).plan(site))
         return task, run
 
     def _claim(self, task: Task, run: Run, rows: dict[str, Slots]) -> Run | None:
-        """The task, its run, the capacity: all or nothing. None: it was taken by another."""
+        """Write the task, its run and its slots in one commit. None: another host took the task."""
         changes: list[Change] = [Put(task), Put(run)]
         for name in run.slots:
             row = rows.get(name) or Slots(name, 0)
@@ -323,10 +327,10 @@ class Supervisor:
         data = {"coder": run.choice.coder}
         event = Event(Kind.RUN_CLAIMED, task.id, SUPERVISOR, run.claimed_at, run.id, data)
         try:
-            done = self._parts.store.commit(changes, [event])
+            written = self._parts.store.commit(changes, [event])
         except Conflict:
-            return None  # no rows are read anew: a limit is judged on the very row that is written
-        rows |= {r.id: r for r in done if isinstance(r, Slots)}
+            return None  # rows are not read again: the row judged must be the row written
+        rows |= {r.id: r for r in written if isinstance(r, Slots)}
         return replace(run, version=1)
 
 

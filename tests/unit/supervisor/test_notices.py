@@ -18,7 +18,7 @@ from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Host, Run, RunState
 from fleet.domain.task import Tally, Task, TaskState
 from fleet.ports import Put
-from fleet.supervisor.notices import Notices, notice_of, teller
+from fleet.supervisor.notices import Notices, notice_of, notifying_host
 from fleet.testing.memory_store import MemoryStore
 from tests.wait import LIMIT, until
 
@@ -79,13 +79,13 @@ def host(name: str, until: int = 100, holder: str = "h") -> Host:
 
 def test_the_host_of_the_run_tells_and_when_it_is_silent_the_first_that_is_not():
     hosts = {name: host(name) for name in ("a", "b", "c")}
-    assert teller(hosts, "b", here="c", now=50) == "b"
-    assert teller(hosts, "", here="c", now=50) == "a"
+    assert notifying_host(hosts, "b", here="c", now=50) == "b"
+    assert notifying_host(hosts, "", here="c", now=50) == "a"
     silent = hosts | {"b": host("b", until=10)}
-    assert [teller(silent, "b", here=h, now=50) for h in ("a", "c")] == ["a", "a"]
-    assert teller(silent, "b", here="b", now=50) == "b"  # it is awake: it asks
+    assert [notifying_host(silent, "b", here=h, now=50) for h in ("a", "c")] == ["a", "a"]
+    assert notifying_host(silent, "b", here="b", now=50) == "b"  # it is awake: it asks
     stopped = hosts | {"b": host("b", until=10_000, holder="")}
-    assert teller(stopped, "b", here="c", now=50) == "a"
+    assert notifying_host(stopped, "b", here="c", now=50) == "a"
 
 
 class Ear:

@@ -1,6 +1,6 @@
 """One run, from claimed to ended: prepare, launch, watch, settle.
 
-Any step may be the last one before a crash. Whoever comes next finds the run in the store and in
+Any step may be the last one before a crash. The next supervisor finds the run in the store and in
 its folder, and goes on.
 """
 
@@ -21,16 +21,16 @@ from fleet.ports import Look, Presence, Put
 from fleet.supervisor.attempt.gate import Gate, gate_name
 from fleet.supervisor.attempt.limits import (
     Silence,
-    Steady,
+    SteadyClock,
     is_full,
     out_of_time,
-    spent_up,
+    over_budget,
     window_of,
 )
 from fleet.supervisor.attempt.pipe import PipeChannel
-from fleet.supervisor.attempt.progress import Reporting
+from fleet.supervisor.attempt.progress import ProgressWriter
 from fleet.supervisor.attempt.prompt import has_asked, news_for, session_of
-from fleet.supervisor.attempt.settle import blame, end_run, is_recorded, wished
+from fleet.supervisor.attempt.settle import blame, end_run, is_recorded, wanted_ending
 from fleet.supervisor.attempt.site import last_started, site_of
 from fleet.supervisor.attempt.start import Starting
 from fleet.supervisor.attempt.terminal import TerminalChannel
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Listener, World
     from fleet.supervisor.parts import Here, Parts
 
-BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up nobody
+BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up no other run
 PROOF = 30 * SECOND  # how long we look for proof that a vanished keeper's processes are gone
 
 
 class Attempt:
-    """How its coder is listened and spoken to is the channel's: a pipe, or a terminal.
+    """A channel, a pipe or a terminal, listens and speaks to the coder.
 
-    A channel has `listen` (to what the coder says), `confirm` (the words that it has heard),
-    `converse` (say what is next; once for each step), `typing`, `attended` (a person may be there,
-    so nothing is hurried) and `end`. What it needs of the attempt is public here.
+    It has `listen` (to the coder's output), `confirm` (record the messages that the coder has
+    heard), `converse` (send the next message; called once in each step), `typing`, `attended` (a
+    person may sit there, so the run is not hurried) and `end`. The attributes it needs are public.
     """
 
     def __init__(self, parts: Parts, here: Here, run: Run) -> None:
@@ -64,52 +64,52 @@ class Attempt:
         self.run = run
         self.over = False
         self._listener: Listener | None = None
-        self.replies: dict[str, str] = {}  # to what its protocol asked, by key
-        self.heard = Conversation()
+        self.replies: dict[str, str] = {}  # by key: our replies to requests of the coder's protocol
+        self.conversation = Conversation()
         self._offset = 0
         self._cut: Cut | None = None
         self._told_to_stop = False
         self._given_up: Outcome | None = None
         self._delivered = False
-        self.let_go = False  # it has said all, and need not be there any longer
+        self.let_go = False  # the coder has finished its work and may be stopped
         self._lost_at = 0
-        self._traceless = False  # its folder vanished, and with it all proof
-        self._reporting = Reporting(parts.store, run.id)
+        self._proof_lost = False  # the folder that could prove its processes gone has vanished
+        self._progress = ProgressWriter(parts.store, run.id)
         self.task = parts.store.task(run.task)  # as it was when the run was claimed
-        self._project = self._known = self.task.project
+        self._project = self._settings_of = self.task.project
         self._starting = Starting(parts, here, self._project)
         self._world: World[Settings]
-        self.waiting: Sequence[Message] = ()  # words for it that it has not heard
+        self.waiting: Sequence[Message] = ()  # messages that the coder has not heard
         self._channel = (
             TerminalChannel(self) if self.task.spec.mode == Mode.TERMINAL else PipeChannel(self)
         )
-        self._steady: Steady | None = None
+        self._steady_clock: SteadyClock | None = None
         self._silence = Silence(parts.clock.since_boot())
         self._gate: Gate | None = None
-        self._tip: str | None = None  # the commit that its branch was at when its coder had ended
+        self._tip: str | None = None  # the commit of its branch when the coder ended
 
     @property
     def typing(self) -> bool:
-        """Whether words are being pasted just now."""
+        """Whether a message is being pasted just now."""
         return self._channel.typing
 
     def step(self) -> None:
         """Do what can be done now, without waiting."""
-        self._look_around()
+        self._read_settings()
         try:
             if self.run.state is RunState.CLAIMED:
                 self._start()
             elif self.run.state is RunState.RUNNING:
                 self._watch()
         except Conflict:
-            pass  # somebody changed the run: it is read again before the next step
+            pass  # another process changed the run: the next step reads it again
 
-    def _look_around(self) -> None:
-        """Once a step: its project, or the home when the project's settings have become wrong."""
+    def _read_settings(self) -> None:
+        """Once a step: the project's, or the home's when the project's have become wrong."""
         try:
-            self._world, self._known = self.parts.world(self._project), self._project
+            self._world, self._settings_of = self.parts.world(self._project), self._project
         except BadConfig:
-            self._world, self._known = self.parts.world(""), ""
+            self._world, self._settings_of = self.parts.world(""), ""
 
     @property
     def settings(self) -> Settings:
@@ -133,68 +133,68 @@ class Attempt:
                 self._started()
 
     def _make_ready(self) -> None:
-        """A store that does not answer is asked again in the next step; the rest ends the run."""
+        """Any error but that of a store that does not answer ends the run."""
         store = self.parts.store
         last = last_started(store, self.run)
         site = site_of(store, store.task(self.run.task), self.run, last)
         with self._or_give_up():
-            place = self._starting.plan(site)
+            workspace = self._starting.plan(site)
         if self._given_up:
             return
         if self.run.workspace is None:
-            self._record(place)
+            self._record(workspace)
         if self._starting.prepared:
             self.parts.files.begin(site.task, self.run)
         with self._or_give_up():
-            self._starting.go_on(site._replace(run=self.run), last, place)
+            self._starting.go_on(site._replace(run=self.run), last, workspace)
 
     @contextmanager
     def _or_give_up(self) -> Iterator[None]:
-        """What is wrong with its workspace, settings or coder is how this run ends."""
+        """End the run with what is wrong with its workspace, settings or coder."""
         try:
             yield
         except (FleetError, OSError) as error:
             fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
             taken = isinstance(error, FleetError) and error.code == "branch_taken"
-            ending = Ending.YIELDED if taken else Ending.FAILED  # the next run takes another name
+            ending = Ending.YIELDED if taken else Ending.FAILED  # the next run takes another branch
             self._given_up = Outcome(ending, f"{error}{fix}")
             self._give_up(self._given_up)
 
     def _record(self, planned: Workspace) -> None:
-        """Before it is made, so that whatever is made has an owner."""
-        (now,) = self.parts.store.commit([Put(replace(self.run, workspace=planned))], [])
-        assert isinstance(now, Run)
-        self.run = now
+        """Write the workspace down before it is made, so that all that is made has an owner."""
+        (written,) = self.parts.store.commit([Put(replace(self.run, workspace=planned))], [])
+        assert isinstance(written, Run)
+        self.run = written
 
     def _started(self) -> None:
         store = self.parts.store
         now = store.now()
-        self._steady = Steady(now, self.parts.clock)
+        self._steady_clock = SteadyClock(now, self.parts.clock)
         running = replace(self.run, state=RunState.RUNNING, started_at=now)
         event = self.event(Kind.RUN_STARTED, now)
         self.run = store.commit([Put(running)], [event])[0]  # type: ignore[assignment]
 
     def _deliver(self) -> None:
-        """What it was told when it started has been taken."""
+        """Record that the coder has taken its prompt, and the messages in it."""
         if not self._delivered:
             store = self.parts.store
-            now, said = store.now(), store.messages(self.run.task)
-            told = news_for(said, self.run.claimed_at)
-            facts = [self.event(Kind.MESSAGE_HEARD, now, message=m.id) for m in told]
+            now, messages = store.now(), store.messages(self.run.task)
+            news = news_for(messages, self.run.claimed_at)
+            facts = [self.event(Kind.MESSAGE_HEARD, now, message=m.id) for m in news]
             if not is_recorded(store, self.run, Kind.RUN_PROMPTED):
                 facts.append(self.event(Kind.RUN_PROMPTED, now))
             if facts:
-                heard = [c for m in told for c in changes_of(store, self.run, m, now=now)]
-                store.commit(heard, facts)
+                changes = [c for m in news for c in changes_of(store, self.run, m, now=now)]
+                store.commit(changes, facts)
             self._delivered = True
 
     def event(self, kind: Kind, at: int, **data: str) -> Event:
         return Event(kind, self.run.task, SUPERVISOR, at, self.run.id, data)
 
     def _give_up(self, outcome: Outcome) -> None:
-        """It never started, and never will."""
+        """End a run whose coder never started."""
         if self.parts.launcher.end(self.run.id):
-            self._end(lambda run: replace(outcome, ending=wished(run, outcome.ending)))
+            self._end(lambda run: replace(outcome, ending=wanted_ending(run, outcome.ending)))
 
     def _watch(self) -> None:
         self._listen(final=False)
@@ -202,13 +202,13 @@ class Attempt:
         match look.presence:
             case Presence.ALIVE:
                 self._channel.converse()
-                self._mind()
-                self._reporting.report(self.heard)
+                self._stop_if_due()
+                self._progress.report(self.conversation)
             case Presence.EXITED:
                 self._listen(final=True)
                 if look.code == 0:
                     self._deliver()
-                elif self._is_full():  # whoever stopped it for that may not have lived to say so
+                elif self._is_full():  # an earlier supervisor may have stopped it for that
                     self._cut = self._cut or Cut(Ending.CONTEXT_FULL)
                 self._finish(look, gone=True)
             case Presence.GONE | Presence.NEVER:
@@ -224,24 +224,24 @@ class Attempt:
                 return
             self._offset = chunk.offset
             self._hear(listener, chunk.lines)
-            if self.heard.turns:
+            if self.conversation.turns:
                 self._deliver()
             self._channel.confirm()
             if not final:
                 return
 
     def _hear(self, listener: Listener, lines: Sequence[str]) -> None:
-        heard, first = self.heard, self.heard.lines + 1
-        told: list[tuple[int, Said]] = []
+        conversation, first = self.conversation, self.conversation.lines + 1
+        transcript: list[tuple[int, Said]] = []
         for number, line in enumerate(lines, first):
             for said in listener.hear(line):
-                heard = hear(heard, said)
+                conversation = hear(conversation, said)
                 if said.kind is SaidKind.REPLY:
                     self.replies[said.name] = said.text
                 else:
-                    told.append((number, said))
-        self.heard = replace(heard, lines=first + len(lines) - 1)
-        self.parts.files.said(self.run, told)
+                    transcript.append((number, said))
+        self.conversation = replace(conversation, lines=first + len(lines) - 1)
+        self.parts.files.said(self.run, transcript)
 
     def listener(self) -> Listener:
         if self._listener is None:
@@ -250,22 +250,22 @@ class Attempt:
 
     @cached_property
     def _coder(self) -> Coder:
-        return self.parts.coder(self.run.choice.coder, self._known)
+        return self.parts.coder(self.run.choice.coder, self._settings_of)
 
     @cached_property
     def _opening(self) -> str:
-        """As it was launched; a coder that speaks in turns has one."""
+        """The first input of a coder that speaks in turns, as it was launched; else empty."""
         return self.parts.launcher.opening(self.run.id)
 
     def now(self) -> int:
-        """While it runs: for durations, which a wall clock that is set must not change."""
-        if self._steady is None:
+        """The time for measuring durations: setting the wall clock does not change it."""
+        if self._steady_clock is None:
             at = max(self.run.started_at, self.parts.store.now())
-            self._steady = Steady(at, self.parts.clock)
-        return self._steady.now()
+            self._steady_clock = SteadyClock(at, self.parts.clock)
+        return self._steady_clock.now()
 
-    def _mind(self) -> None:
-        """Stop it when somebody wants that, when its time is up, or its context full."""
+    def _stop_if_due(self) -> None:
+        """Stop the coder when a person wants that, a limit is reached, or it has finished."""
         self._cut = self._cut or self._reason_to_cut()
         if (self._cut or self.run.wanted or self.let_go) and not self._told_to_stop:
             self.parts.launcher.stop(self.run.id, grace=self.settings.run.grace)
@@ -277,27 +277,27 @@ class Attempt:
             return over
         if not self._channel.attended and self._is_full():
             return Cut(Ending.CONTEXT_FULL)
-        if over := spent_up(self.run, self.task, self.heard, settings, now):
+        if over := over_budget(self.run, self.task, self.conversation, settings, now):
             return over
         if self._channel.attended:
-            return None  # nobody hurries a person: only its own time and budget count
+            return None  # a person is not hurried: only the time limit and the budget count
         return self._silence.stalled(
-            self.heard,
+            self.conversation,
             settings.run.stall_limit if self._coder.stalls else 0,
             now=self.parts.clock.since_boot(),
             in_turns=bool(self._opening),
         )
 
     def _is_full(self) -> bool:
-        window = window_of(self.run, self._world.fleet, self._coder, self.heard)
-        return is_full(self.heard, window, self.settings)
+        window = window_of(self.run, self._world.fleet, self._coder, self.conversation)
+        return is_full(self.conversation, window, self.settings)
 
     def _lost(self, look: Look) -> None:
-        """The keeper is dead. Its processes are ended before anyone else starts, if they can be."""
+        """The keeper is dead. End its processes, if we can, before another run starts."""
         now = self.now()
         self._lost_at = self._lost_at or now
-        self._traceless = self._traceless or look.presence is Presence.NEVER
-        gone = self.parts.launcher.end(self.run.id) and not self._traceless
+        self._proof_lost = self._proof_lost or look.presence is Presence.NEVER
+        gone = self.parts.launcher.end(self.run.id) and not self._proof_lost
         if not gone and now - self._lost_at < PROOF:
             return
         self._listen(final=True)
@@ -306,15 +306,17 @@ class Attempt:
 
     def _finish(self, look: Look, *, gone: bool) -> None:
         if self._tip is None:
-            place = self.run.workspace
-            self._tip = self.parts.checkout(self._known).commit(place) if place else ""
+            workspace = self.run.workspace
+            self._tip = (
+                self.parts.checkout(self._settings_of).commit(workspace) if workspace else ""
+            )
         commit = self._tip
-        heard = replace(self.heard, session=self._session())
+        conversation = replace(self.conversation, session=self._session())
 
         def judged(run: Run) -> Outcome:
             outcome = judge(
-                heard,
-                Exit(0 if self.let_go and heard.at_rest else look.code, look.stderr),
+                conversation,
+                Exit(0 if self.let_go and conversation.at_rest else look.code, look.stderr),
                 in_turns=bool(self._opening),
                 asked=has_asked(self.parts.store.messages(run.task), run),
                 wanted=run.wanted,
@@ -326,43 +328,43 @@ class Attempt:
 
         outcome = self._gated(judged(self.run))
         if outcome is not None:
-            self._reporting.report(self.heard, last_time=True)
+            self._progress.report(self.conversation, last_time=True)
             self._end(lambda run: judged(run) if run.wanted else replace(outcome, gone=gone))
 
     def _gated(self, outcome: Outcome) -> Outcome | None:
-        """What it comes to behind the gate; None while that is at work."""
+        """The outcome after the gate; None while the gate runs."""
         settings = self.settings.run
         command = self.task.spec.gate or settings.gate
-        place = self.run.workspace
+        workspace = self.run.workspace
         if self._gate is None:
             due = command and outcome.ending is Ending.SUCCEEDED
-            if place is None or not (due or self._gate_began()):
+            if workspace is None or not (due or self._gate_began()):
                 return outcome
             self._gate = Gate(self.parts, self.run.id, command, limit=settings.gate_limit)
-        assert place is not None
+        assert workspace is not None
         return self._gate.pass_through(
             outcome,
-            place.path,
+            workspace.path,
             {
                 **self.parts.env(self.run.task, self.run.id),
-                **self.parts.place_env(self._known, place),
+                **self.parts.workspace_env(self._settings_of, workspace),
             },
             stop=outcome.ending is not Ending.SUCCEEDED,
             grace=settings.grace,
         )
 
     def _gate_began(self) -> bool:
-        """Under an earlier supervisor: whatever this run comes to, its gate must not go on."""
+        """Whether an earlier supervisor started the gate: then we must end it."""
         look = self.parts.launcher.look(gate_name(self.run.id))
         return look.presence is not Presence.NEVER
 
     def _session(self) -> str:
-        """Its conversation, once it has taken what it was told; else the one it was to go on with.
+        """The coder's session once a turn has begun; else the one that this run was to resume.
 
-        One that was named but never begun knows nothing of the task.
+        A session that was named but never begun knows nothing of the task.
         """
-        if self.heard.turns and self.heard.session:
-            return self.heard.session
+        if self.conversation.turns and self.conversation.session:
+            return self.conversation.session
         store = self.parts.store
         last = last_started(store, self.run)
         return session_of(store.task(self.run.task), last, self.run) if last else ""

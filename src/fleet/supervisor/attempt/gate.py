@@ -1,6 +1,6 @@
 """The gate: a command that a run's work must pass before its task is done.
 
-It runs under a keeper of its own, so that it outlives the supervisor as the coder did.
+It runs under a keeper of its own, so that it outlives the supervisor, as a coder does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fleet.domain.run import Outcome
     from fleet.supervisor.parts import Parts
 
-MAX_OUTPUT_CHARACTERS = 2000  # of what it printed, for whoever reads how the run ended
+MAX_OUTPUT_CHARACTERS = 2000  # of its output, in the detail of how the run ended
 
 
 def gate_name(run_id: str) -> str:
-    """What its keeper goes by."""
+    """The name of its keeper."""
     return f"{run_id}.gate"
 
 
@@ -39,7 +39,7 @@ class Gate:
     def pass_through(
         self, outcome: Outcome, cwd: str, env: Mapping[str, str], *, stop: bool, grace: float
     ) -> Outcome | None:
-        """The outcome once the gate has been passed or not; None while it is at work."""
+        """The outcome once the gate has ended; None while it runs."""
         launcher = self._parts.launcher
         look = launcher.look(self._name)
         match look.presence:
@@ -48,7 +48,7 @@ class Gate:
                     return outcome
                 return self._begin(outcome, self._launch(cwd, env))
             case Presence.ALIVE:
-                self._mind(look.began, stop=stop, grace=grace)
+                self._stop_if_due(look.began, stop=stop, grace=grace)
             case Presence.EXITED:
                 passed = look.code == 0 or stop
                 return outcome if passed else self._refused(outcome, look.code)
@@ -57,7 +57,7 @@ class Gate:
         return None
 
     def _begin(self, outcome: Outcome, launch: Launch) -> Outcome | None:
-        """A keeper that died before it had taken the gate never comes: the run is done again."""
+        """A keeper that dies before it has claimed the gate makes the run lost: it is repeated."""
         launcher = self._parts.launcher
         try:
             launcher.launch(self._name, launch)
@@ -69,8 +69,8 @@ class Gate:
     def _launch(self, cwd: str, env: Mapping[str, str]) -> Launch:
         return Launch(("sh", "-c", 'exec 2>&1; eval "$1"', "sh", self._command), cwd, env)
 
-    def _mind(self, began: float | None, *, stop: bool, grace: float) -> None:
-        """Its time counts from its launch, whichever supervisor that was under."""
+    def _stop_if_due(self, began: float | None, *, stop: bool, grace: float) -> None:
+        """Stop the gate on `stop`, or at its limit: counted from its launch, by any supervisor."""
         now = self._parts.clock.since_boot()
         if self._began is None:
             self._began = now if began is None else began
@@ -81,11 +81,11 @@ class Gate:
 
     def _refused(self, outcome: Outcome, code: int | None) -> Outcome:
         how = f"took more than {self._limit:g} s" if self._late else f"exit status {code}"
-        said = self._said()
-        why = f"The gate did not pass ({self._command}): {how}.\n{said}".strip()
+        output = self._output()
+        why = f"The gate did not pass ({self._command}): {how}.\n{output}".strip()
         return replace(outcome, ending=Ending.FAILED, detail=why, exit_code=code)
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         offset, tail = 0, ""
         while True:
             chunk = self._parts.transcripts.read(self._name, offset, final=True)
@@ -96,5 +96,5 @@ class Gate:
 
 
 def _lost(outcome: Outcome, why: str) -> Outcome:
-    """What the coder has done stays a point to go on from."""
+    """The outcome keeps its checkpoint, so the next run goes on from the coder's work."""
     return replace(outcome, ending=Ending.LOST, detail=why, exit_code=None)

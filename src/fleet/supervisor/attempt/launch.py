@@ -1,4 +1,4 @@
-"""How a run's coder is started: who plays the role, what it is told, what it may use."""
+"""How a run's coder is started: its agent, prompt, model, environment and tools."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Launch
     from fleet.supervisor.parts import Here, Parts
 
-PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides those of ours
-CONFIGURED = frozenset({"acp"})  # the program's own settings say by which names it has models
+PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides our own FLEET_*
+CONFIGURED = frozenset({"acp"})  # the program's own settings name its models
 
 
 def launch_of(
     parts: Parts, here: Here, run: Run, task: Task, last: Run | None, workspace: Workspace
 ) -> Launch:
-    there = parts.world(task.project)
-    agent, _ = choose_in(there, task.spec, coder=here.coder)
+    world = parts.world(task.project)
+    agent, _ = choose_in(world, task.spec, coder=here.coder)
     coder = parts.coder(run.choice.coder, task.project)
     session = session_of(task, last, run) if coder.resumes else ""
-    said = parts.store.messages(task.id)
-    options = options_of(agent, there.fleet, run.choice)
-    options["budget_usd"] = _dollars(task, coder, there.settings)
-    env = _env(parts, run, task, workspace, gateway=_gateway(there.fleet, run.choice))
-    options["mcp"] = tools_of(env) if there.settings.run.mcp else None
-    prompt = compose(task, last, said, run.claimed_at, resuming=bool(session))
+    messages = parts.store.messages(task.id)
+    options = options_of(agent, world.fleet, run.choice)
+    options["budget_usd"] = _dollars(task, coder, world.settings)
+    env = _env(parts, run, task, workspace, gateway=_gateway(world.fleet, run.choice))
+    options["mcp"] = tools_of(env) if world.settings.run.mcp else None
+    prompt = compose(task, last, messages, run.claimed_at, resuming=bool(session))
     if task.spec.mode == Mode.TERMINAL and not (
-        task.prompt or last or news_for(said, run.claimed_at)
+        task.prompt or last or news_for(messages, run.claimed_at)
     ):
-        prompt = ""  # a person will say what is wanted
-    if prompt and not session and (known := known_to(parts.store, task, said)):
+        prompt = ""  # a person will type the first prompt
+    if prompt and not session and (known := known_to(parts.store, task, messages)):
         prompt = f"{prompt}\n\n{known}"
     brief = Brief(
         run_id=run.id,
         prompt=prompt,
         cwd=workspace.path,
         task_dir=str(parts.task_dir(task.id)),
-        model=asked_for(agent, there.fleet, run.choice),
+        model=asked_for(agent, world.fleet, run.choice),
         instructions=instructions(agent),
         session=session,
         env=env,
@@ -70,30 +70,30 @@ def launch_of(
 
 
 def asked_for(agent: Agent, fleet: Fleet, choice: Choice) -> str:
-    """The name that the coder asks for: the agent's own, where traces then know who asked."""
+    """The model name that the coder asks for: an alias of the agent, so that traces name it."""
     if agent.name not in fleet.agents or agent.model is None or choice.coder in CONFIGURED:
         return choice.model
     return alias_of(agent) if fleet.model(choice.model) == agent.model else choice.model
 
 
 def _gateway(fleet: Fleet, choice: Choice) -> Gateway | None:
-    """That the model is asked for at; None when the coder finds its own."""
+    """The gateway that serves the model; None when the coder reaches its own provider."""
     return fleet.gateway if choice.model and fleet.model(choice.model) else None
 
 
 def _env(
     parts: Parts, run: Run, task: Task, workspace: Workspace, *, gateway: Gateway | None
 ) -> dict[str, str]:
-    env = {**parts.env(task.id, run.id), **parts.place_env(task.project, workspace)}
+    env = {**parts.env(task.id, run.id), **parts.workspace_env(task.project, workspace)}
     if gateway is not None and (key := parts.gateway_key(gateway)):
         env[gateway.master_key_env] = key
     return env
 
 
 def tools_of(env: Mapping[str, str]) -> dict[str, object]:
-    """Our MCP server: over HTTP where one runs, else a program of its own over the store.
+    """Our MCP server: over HTTP where one runs, else a program that opens the store itself.
 
-    `-P`: the directory that it starts in may have a `fleet` of its own.
+    `-P`: its working directory may contain another `fleet` package.
     """
     passes = sorted(name for name in env if name.startswith("FLEET_") or name in PASSED)
     return {
@@ -105,7 +105,7 @@ def tools_of(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
-    """What it may still cost, for a program that keeps count itself; 0: any amount."""
+    """What the run may still cost, for a coder that counts itself; 0: no limit."""
     budget = budget_of(task, settings)
     if budget.cost and not coder.costs:
         raise Refused(
@@ -116,7 +116,7 @@ def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
 
 
 def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
-    """What the agent's declaration says to its coder; the gateway, when a node of ours serves it."""
+    """The agent's declared options, and the gateway when one of our nodes serves the model."""
     options: dict[str, object] = {
         "command": agent.command,
         "extra_args": agent.extra_args,

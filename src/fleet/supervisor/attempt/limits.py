@@ -1,4 +1,4 @@
-"""When the supervisor itself ends a run: its time, its context, its budget, its silence."""
+"""When the supervisor itself ends a run: time limit, full context, budget, silence."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Clock, Coder
 
-FIRST_LINE = 90.0  # every program that speaks in turns says something at once, or never does
-ASLEEP = 30.0  # a gap between two looks in which nobody could have heard anything
+FIRST_LINE = 90.0  # seconds; a program that speaks in turns prints something at once, or never
+ASLEEP = 30.0  # seconds between two looks from which on we assume that the machine slept
 
 
 def budget_of(task: Task, settings: Settings) -> Budget:
-    said = settings.budget
-    default = Budget(round(said.usd * DOLLAR), said.tokens, round(said.minutes * 60))
+    declared = settings.budget
+    default = Budget(round(declared.usd * DOLLAR), declared.tokens, round(declared.minutes * 60))
     return granted(task.spec.limits.budget, default, task.tally.grants)
 
 
-def window_of(run: Run, fleet: Fleet, coder: Coder, heard: Conversation) -> int:
-    """Tokens that fit: as our own nodes serve the model, else the program's word."""
+def window_of(run: Run, fleet: Fleet, coder: Coder, conversation: Conversation) -> int:
+    """The context window in tokens: of the model on our nodes, else as the program reports it."""
     model = fleet.model(run.choice.model) if run.choice.model else None
-    return model.context if model is not None else heard.window or coder.window
+    return model.context if model is not None else conversation.window or coder.window
 
 
-def is_full(heard: Conversation, window: int, settings: Settings) -> bool:
+def is_full(conversation: Conversation, window: int, settings: Settings) -> bool:
     most = window * settings.context_pressure_threshold_pct / 100
-    return 0 < most <= heard.usage.context
+    return 0 < most <= conversation.usage.context
 
 
-def spent_up(run: Run, task: Task, heard: Conversation, settings: Settings, now: int) -> Cut | None:
-    """At every word of usage, so that it is at most one reply over."""
+def over_budget(
+    run: Run, task: Task, conversation: Conversation, settings: Settings, now: int
+) -> Cut | None:
+    """Judged at every report of usage, so that a run overdraws by one reply at most."""
     worked = task.tally.worked + (now - run.started_at if run.started_at else 0)
-    why = overdrawn(budget_of(task, settings), task.tally.spent + heard.usage, worked)
+    why = overdrawn(budget_of(task, settings), task.tally.spent + conversation.usage, worked)
     return Cut(Ending.OVER_BUDGET, why) if why else None
 
 
@@ -50,8 +52,8 @@ def out_of_time(run: Run, task: Task, settings: Settings, now: int) -> Cut | Non
     return Cut(Ending.TIMED_OUT) if over else None
 
 
-class Steady:
-    """The store's time as it was once, and what has passed since: nobody can set that."""
+class SteadyClock:
+    """The store's time at the start plus the time since boot, which no one can set."""
 
     def __init__(self, at: int, clock: Clock) -> None:
         self._clock = clock
@@ -62,22 +64,27 @@ class Steady:
 
 
 class Silence:
-    """How long a run has said nothing that it should have said. Time asleep does not count."""
+    """How long a run has printed nothing while it should. Time asleep does not count."""
 
     def __init__(self, now: float) -> None:
         self._since = self._looked = now
         self._lines = 0
 
     def stalled(
-        self, heard: Conversation, limit: float, *, now: float, in_turns: bool
+        self, conversation: Conversation, limit: float, *, now: float, in_turns: bool
     ) -> Cut | None:
-        """Never while a tool runs: whatever it does, it may take its time."""
+        """Never while a tool runs: a tool may take as long as it needs."""
         awake = now - self._looked < ASLEEP
-        if heard.lines != self._lines or heard.open_tools or heard.at_rest or not awake:
+        if (
+            conversation.lines != self._lines
+            or conversation.open_tools
+            or conversation.at_rest
+            or not awake
+        ):
             self._since = now
-        self._looked, self._lines = now, heard.lines
+        self._looked, self._lines = now, conversation.lines
         quiet = now - self._since
-        if in_turns and not heard.lines and limit and quiet > FIRST_LINE:
+        if in_turns and not conversation.lines and limit and quiet > FIRST_LINE:
             return Cut(Ending.STALLED, f"It said nothing at all in {FIRST_LINE:.0f} s.")
         if limit and quiet > limit:
             why = f"It said nothing for {quiet:.0f} s, with no tool running."

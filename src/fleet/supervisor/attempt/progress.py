@@ -1,4 +1,4 @@
-"""How far a run is: one row, written at most once a second, and only when there is news."""
+"""How far a run is: one row, written at most once a second, and only when it changed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 UNREAD = -1
 
 
-class Reporting:
+class ProgressWriter:
     def __init__(self, store: Store, run_id: str) -> None:
         self._store = store
         self._written = Progress(run_id, UNREAD, 0)
 
-    def report(self, heard: Conversation, *, last_time: bool = False) -> None:
-        now, last = self._store.now(), self._written
-        if heard.lines == last.lines or (0 <= now - last.at < SECOND and not last_time):
+    def report(self, conversation: Conversation, *, last_time: bool = False) -> None:
+        at, last = self._store.now(), self._written
+        if conversation.lines == last.lines or (0 <= at - last.at < SECOND and not last_time):
             return
         if last.version == UNREAD:
-            held = self._store.progress([last.id])
-            last = replace(last, version=held[last.id].version if held else 0)
+            rows = self._store.progress([last.id])
+            last = replace(last, version=rows[last.id].version if rows else 0)
         try:
-            (written,) = self._store.commit([Put(_come_to(last, heard, now))], [])
+            (written,) = self._store.commit([Put(_progress_of(last, conversation, at))], [])
         except Conflict:
             self._written = replace(last, version=UNREAD)
             return
@@ -38,13 +38,13 @@ class Reporting:
         self._written = written
 
 
-def _come_to(last: Progress, heard: Conversation, now: int) -> Progress:
+def _progress_of(last: Progress, conversation: Conversation, at: int) -> Progress:
     return replace(
         last,
-        at=now,
-        lines=heard.lines,
-        usage=heard.usage,
-        peak_context=heard.peak_context,
-        session=heard.session,
-        last=heard.last[:500],
+        at=at,
+        lines=conversation.lines,
+        usage=conversation.usage,
+        peak_context=conversation.peak_context,
+        session=conversation.session,
+        last=conversation.last[:500],
     )

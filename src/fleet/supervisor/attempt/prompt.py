@@ -1,4 +1,4 @@
-"""What a coder is told when a run starts: the task, what happened before, and answers."""
+"""The prompt of a run: the task, how the last run ended, and new messages and answers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ and end your turn. If you end without that, what you said last is taken as the r
 
 
 def session_of(task: Task, last: Run | None, run: Run) -> str:
-    """A conversation goes on where it is kept (that coder, that host), unless it was full."""
+    """The session to resume: on the same host and with the same coder, unless it was full."""
     if last is None or (last.host, last.choice.coder) != (run.host, run.choice.coder):
         return ""
     if last.outcome is not None and last.outcome.ending is Ending.CONTEXT_FULL:
@@ -63,44 +63,44 @@ def session_of(task: Task, last: Run | None, run: Run) -> str:
     return task.tally.checkpoint.session if task.tally.checkpoint else ""
 
 
-def news_for(said: Sequence[Message], claimed_at: int) -> list[Message]:
-    """Answers and words for a run that was claimed then; what came later is told to it, or waits."""
+def news_for(messages: Sequence[Message], claimed_at: int) -> list[Message]:
+    """Open answers and words from before the claim; the run hears later ones as it works."""
     return [
         m
-        for m in said
+        for m in messages
         if m.kind in {MessageKind.ANSWER, MessageKind.WORDS}
         and m.state is MessageState.OPEN
         and m.at <= claimed_at
     ]
 
 
-def has_asked(said: Sequence[Message], run: Run) -> bool:
-    """It parked on a question, or gave up waiting for an answer that is still to come.
+def has_asked(messages: Sequence[Message], run: Run) -> bool:
+    """Whether the run parked on a question, or ended while its question is still unanswered.
 
-    Also when the answer to the first came before it had ended.
+    A parked question counts even when its answer came before the run ended.
     """
     return any(
         m.kind is MessageKind.QUESTION
         and m.author == run.id
         and (m.parked or (m.state is MessageState.OPEN and not run.closed))
-        for m in said
+        for m in messages
     )
 
 
 def instructions(agent: Agent) -> str:
-    """The role's own, and how every agent works here."""
+    """The agent's own instructions, and the protocol of all agents."""
     return "\n\n".join(part for part in (agent.prompt, PROTOCOL) if part)
 
 
 def compose(
-    task: Task, last: Run | None, said: Sequence[Message], claimed_at: int, *, resuming: bool
+    task: Task, last: Run | None, messages: Sequence[Message], claimed_at: int, *, resuming: bool
 ) -> str:
-    """`resuming`: the coder has the task in its conversation, and needs only what is new."""
-    heard = news_for(said, claimed_at)
-    if resuming and len(heard) == 1:
-        return heard[0].text
-    asked = {m.id: m.text for m in said if m.author != SUPERVISOR}
-    news = [_said(message, asked.get(message.reply_to, "")) for message in heard]
+    """`resuming`: the coder's session has the task already, so the prompt has only what is new."""
+    unheard = news_for(messages, claimed_at)
+    if resuming and len(unheard) == 1:
+        return unheard[0].text
+    questions = {m.id: m.text for m in messages if m.author != SUPERVISOR}
+    news = [_as_text(message, questions.get(message.reply_to, "")) for message in unheard]
     if last is not None and not news:
         news = [_ended(last)]
     if resuming:
@@ -109,7 +109,7 @@ def compose(
     return "\n\n".join([task.prompt or task.title, *news, *go_on])
 
 
-def _said(message: Message, question: str) -> str:
+def _as_text(message: Message, question: str) -> str:
     if question:
         return f"You asked: {question}\nAnswer: {message.text}"
     return message.text if is_aside(message) else f"A message for you: {message.text}"

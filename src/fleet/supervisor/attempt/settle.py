@@ -1,6 +1,6 @@
 """The one commit that ends a run: the run, its task, its slots, its parents, the events.
 
-And whose doing the ending is: the run's own, a person's, or that of the node it needed.
+It also decides whether the run itself, a person or a node that went down caused the ending.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def end_run(
     jitter: float,
     provided: Callable[[], Sequence[Change] | None] = lambda: (),
 ) -> None:
-    """End it once, whoever else is at it; what somebody wants of it meanwhile is heard.
+    """End the run once, even when other processes try too; a stop that comes meanwhile counts.
 
-    `provided` gives what must still be so when it is written, or None: then it is not ended.
+    `provided` gives the conditions of the commit, or None: then the run is not ended.
     """
     for _ in range(MAX_TRIES):
         run = store.run(run_id)
@@ -62,7 +62,7 @@ def end_run(
                 retry=retry,
                 now=now,
                 jitter=jitter,
-                waiting=_waits(store, task),
+                waiting=_has_unheard_words(store, task),
                 took=now - run.started_at if run.started_at else 0,
             )
             changes += [Put(settled), *parent_changes(store, settled, now=now)]
@@ -80,13 +80,13 @@ def end_run(
 
 
 def is_recorded(store: Store, run: Run, kind: Kind) -> bool:
-    """Whether such a fact about the run is known, perhaps by an earlier supervisor."""
+    """Whether this event of the run was written, perhaps by an earlier supervisor."""
     facts = store.events(task=run.task, limit=200, newest=True)
     return any(e.type == kind and e.run == run.id for e in facts)
 
 
-def _waits(store: Store, task: Task) -> bool:
-    """Whether words were sent to it, and it alone, that no run has heard."""
+def _has_unheard_words(store: Store, task: Task) -> bool:
+    """Whether words sent to this task alone wait that no run has heard."""
     return any(
         m.kind is MessageKind.WORDS and m.state is MessageState.OPEN and not is_aside(m)
         for m in store.messages(task.id)
@@ -96,7 +96,7 @@ def _waits(store: Store, task: Task) -> bool:
 def _follow_up(
     store: Store, run: Run, outcome: Outcome, now: int
 ) -> tuple[list[Change], list[Event]]:
-    """What an ending means beyond its task: a credential is parked, a person is asked."""
+    """A rate limit also parks the credential; a spent budget also asks a person."""
     if outcome.ending is Ending.RATE_LIMITED and not run.choice.node:
         name = credential(run.choice)
         row = store.slots([name]).get(name) or Slots(name, 0)
@@ -123,7 +123,7 @@ def _event(kind: Kind, run: Run, at: int, **data: object) -> Event:
 
 
 def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes) -> Outcome:
-    """A run whose node went down did not fail: it costs no attempt."""
+    """A run whose node went down is lost, not failed, and costs no attempt."""
     node = fleet.nodes.get(run.choice.node)
     if node is None or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
         return outcome
@@ -134,8 +134,8 @@ def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes) -> Outcome:
     return replace(outcome, ending=Ending.LOST, detail=why)
 
 
-def wished(run: Run, otherwise: Ending) -> Ending:
-    """What somebody wanted of a run that never started counts, not why it could not."""
+def wanted_ending(run: Run, otherwise: Ending) -> Ending:
+    """How a run that never started ends: as a person wanted, else `otherwise`."""
     match run.wanted:
         case Wanted.CANCEL:
             return Ending.CANCELLED

@@ -1,4 +1,4 @@
-"""Where a run is to work: what is there already, and what must be brought in."""
+"""Where a run works: the workspace it reuses, and the branches to merge into it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def last_started(store: Store, run: Run) -> Run | None:
-    """The newest earlier run of its task that a coder has worked in."""
+    """The newest earlier run of the same task whose coder started."""
     earlier = (r for r in reversed(store.runs(run.task)) if r.id != run.id)
     return next((r for r in earlier if r.started_at), None)
 
 
 def site_of(store: Store, task: Task, run: Run, last: Run | None) -> Site:
-    """The last run's workspace, once its processes are gone; else a new one from its checkpoint."""
+    """Reuse the last run's workspace once its processes are gone, else its checkpoint."""
     reusable = (
         last is not None
         and last.host == run.host
@@ -37,12 +37,12 @@ def site_of(store: Store, task: Task, run: Run, last: Run | None) -> Site:
 
 
 def _merges(store: Store, task: Task) -> tuple[Merge, ...]:
-    """The work of the tasks it waited for, where that is in the same repository."""
+    """The branches of the tasks it waited for, if they are in the same project."""
     needs = store.tasks_by_id(task.after) if task.after else {}
-    found = []
+    merges = []
     for need in (needs[i] for i in task.after if needs[i].project == task.project):
-        place = next((r.workspace for r in store.runs(need.id)[::-1] if r.workspace), None)
+        workspace = next((r.workspace for r in store.runs(need.id)[::-1] if r.workspace), None)
         commit = need.tally.checkpoint.commit if need.tally.checkpoint else ""
-        if place and place.branch:
-            found.append(Merge(place.branch, commit))
-    return tuple(found)
+        if workspace and workspace.branch:
+            merges.append(Merge(workspace.branch, commit))
+    return tuple(merges)

@@ -1,4 +1,4 @@
-"""A run before its keeper has been seen: its workspace is made, and its coder launched there."""
+"""Start a run: make its workspace, then launch its coder there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Starting:
-    """Each part takes its time, so it is done beside the loop; any of them may fail."""
+    """Both parts are slow and may fail, so jobs beside the loop do them."""
 
     def __init__(self, parts: Parts, here: Here, project: str) -> None:
         self._parts = parts
@@ -29,27 +29,27 @@ class Starting:
 
     @property
     def prepared(self) -> bool:
-        """Its workspace was made, or could not be; it is about to be launched."""
+        """Whether the workspace was made, or could not be; the launch is next."""
         return self._job is not None and self._job.done() and self._order is None
 
     def plan(self, site: Site) -> Workspace:
-        """Where it is to work; nothing is made yet."""
+        """Choose the workspace without making it."""
         return site.run.workspace or self._parts.checkout(self._project).plan(site)
 
-    def go_on(self, site: Site, last: Run | None, place: Workspace) -> None:
-        """Up to the launch, which may be repeated: it counts once its keeper has been seen."""
+    def go_on(self, site: Site, last: Run | None, workspace: Workspace) -> None:
+        """Do the next part. The launch may be repeated: it counts once the keeper has been seen."""
         if self._job is None:
             checkout = self._parts.checkout(self._project)
-            self._job = self._parts.jobs.begin(partial(checkout.prepare, place, site))
+            self._job = self._parts.jobs.begin(partial(checkout.prepare, workspace, site))
         elif not self.busy:
-            self._launch(self._job, site, last, place)
+            self._launch(self._job, site, last, workspace)
 
-    def _launch(self, job: Job, site: Site, last: Run | None, place: Workspace) -> None:
+    def _launch(self, job: Job, site: Site, last: Run | None, workspace: Workspace) -> None:
         run = site.run
         job.result()
         if self._order is not None:
             self._parts.launcher.launch(run.id, self._order)
             return
-        order = launch_of(self._parts, self._here, run, site.task, last, place)
+        order = launch_of(self._parts, self._here, run, site.task, last, workspace)
         self._job = self._parts.quick.begin(partial(self._parts.launcher.launch, run.id, order))
         self._order = order

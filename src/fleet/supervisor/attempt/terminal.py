@@ -1,6 +1,7 @@
-"""A run in a terminal that people can attach to: what it was not started with is pasted there.
+"""A run in a terminal that people can attach to: we paste later messages there.
 
-It ends when its program does, or when somebody settles it; between turns it just waits.
+The run ends when its program does, or when a person or the agent closes its task; between turns it
+waits.
 """
 
 from __future__ import annotations
@@ -21,18 +22,16 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Job, Listener
     from fleet.supervisor.attempt.attempt import Attempt
 
-PASTE_AGAIN = 15 * SECOND  # after which what was pasted and not taken is pasted once more
+PASTE_AGAIN = 15 * SECOND  # after which a message that the program did not take is pasted again
 MAX_PASTES = 3
-LOOK_TRUST_SECONDS = 0.5  # seconds for which a look tells what is to be seen
+LOOK_TRUST_SECONDS = 0.5  # how long the result of a look at the screen holds
 SHORTEST_PAUSE = SECOND // 64
-LONGEST_PAUSE = (
-    SECOND // 8
-)  # between two looks at a screen on which nothing is known to have happened
-PROMPT = "prompt"  # what is typed, if it is no message
+LONGEST_PAUSE = SECOND // 8  # between two looks at an unchanged screen
+PROMPT = "prompt"  # the key of the prompt, which is not a message
 
 
 class Typed(NamedTuple):
-    """Words that were pasted: when last, how often, and how many it had heard before."""
+    """A pasted message: when last, how often, and how many the program had heard before."""
 
     at: int
     times: int
@@ -40,48 +39,48 @@ class Typed(NamedTuple):
 
 
 class TerminalChannel:
-    """A program in a terminal, which people may attend."""
+    """A program in a terminal, at which a person may sit."""
 
     attended = True
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._parts = attempt.parts
-        self._silence_from = (-1, 0)  # with so many lines heard, since then
+        self._silence_from = (-1, 0)  # (lines heard, since when)
         self._typing: Job | None = None
         self._look: Job | None = None  # at its screen
-        self._looked = (0, attempt.run.claimed_at)  # with so many lines heard, then
-        self._pause = 2 * LONGEST_PAUSE  # no program is up sooner
-        self._found = (False, 0.0)  # whether it is ready, by a look at that time since boot
-        self._boxed_at = 0  # when its prompt box was first seen, empty
+        self._looked = (0, attempt.run.claimed_at)  # (lines heard, when)
+        self._pause = 2 * LONGEST_PAUSE  # no program starts faster
+        self._ready_seen = (False, 0.0)  # (ready, seconds since boot of that look)
+        self._box_seen_at = 0  # when its empty prompt box was first seen
 
     def listen(self, coder: Coder, opening: str) -> Listener:
         assert isinstance(coder, InTerminal)
         return coder.watch(opening)
 
     def confirm(self) -> None:
-        """Only what was pasted is to be confirmed, and `converse` does that."""
+        """`converse` confirms pasted messages; no others need it."""
 
     @cached_property
     def _typed(self) -> dict[str, Typed]:
-        """Also by an earlier supervisor, which may not have lived to see that they were heard."""
-        found: dict[str, Typed] = {}
+        """By message; an earlier supervisor may have pasted it and crashed before it was heard."""
+        typed: dict[str, Typed] = {}
         for fact in self._parts.store.events(task=self._attempt.run.task, limit=200, newest=True):
             if fact.type == Kind.MESSAGE_TYPED and fact.run == self._attempt.run.id:
                 key, times = fact.data["message"], int(fact.data["times"])
-                found[key] = Typed(fact.at, times, int(fact.data["before"]))
-        return found
+                typed[key] = Typed(fact.at, times, int(fact.data["before"]))
+        return typed
 
     def converse(self) -> None:
-        """Between turns, and with no dialog on its screen, what waits is pasted."""
+        """Paste the next message, between turns and while the screen shows no dialog."""
         attempt = self._attempt
         self._confirm()
         if self._is_typing():
             return
-        if attempt.run.closed and attempt.heard.at_rest:
+        if attempt.run.closed and attempt.conversation.at_rest:
             attempt.let_go = True
             return
-        first = "" if attempt.heard.turns else self._parts.launcher.first(attempt.run.id)
+        first = "" if attempt.conversation.turns else self._parts.launcher.first(attempt.run.id)
         fresh = [m for m in attempt.waiting if m.at > attempt.run.claimed_at]
         if not first and not self._typed.keys() & {m.id for m in fresh}:
             fresh = unread(self._parts.store, attempt.run, fresh)
@@ -96,89 +95,88 @@ class TerminalChannel:
         return self._typing is not None and not self._typing.done()
 
     def _is_typing(self) -> bool:
-        """Beside the loop: a program may take its time to show what was pasted."""
+        """A job beside the loop pastes: a program may take long to show the text."""
         if self._typing is not None and self._typing.done():
             done, self._typing = self._typing, None
             done.result()
         return self._typing is not None
 
     def _is_free(self) -> bool:
-        """By its words; or, when those have stopped without an end, by its screen.
+        """Whether it waits for input: by its transcript or, if that stopped mid-turn, its screen.
 
-        A turn that failed is told by no hook of some programs, nor that a dialog was answered.
+        Some programs have no hook that reports a failed turn or an answered dialog.
         """
-        heard = self._attempt.heard
-        if not heard.wants and (heard.at_rest or not heard.turns):
+        conversation = self._attempt.conversation
+        if not conversation.wants and (conversation.at_rest or not conversation.turns):
             return True
         lines, since = self._silence_from
-        if heard.lines != lines:
-            self._silence_from = (heard.lines, self._attempt.now())
+        if conversation.lines != lines:
+            self._silence_from = (conversation.lines, self._attempt.now())
             return False
         if self._attempt.now() - since < SILENT * SECOND:
             return False
         return self._parts.terminal.screen(self._attempt.run.id).state is ScreenState.READY
 
     def _paste(self, key: str, text: str) -> None:
-        """Written down before it is done: it may be done twice, but not unknown."""
-        now, heard = self._attempt.now(), self._attempt.heard.heard_words
-        at, times, before = self._typed.get(key, Typed(-PASTE_AGAIN, 0, heard))
+        """Write the event before pasting: a crash may make us paste twice, but never unrecorded."""
+        now, heard_words = self._attempt.now(), self._attempt.conversation.heard_words
+        at, times, before = self._typed.get(key, Typed(-PASTE_AGAIN, 0, heard_words))
         words = self._attempt.listener().words(text)
-        tries = (
-            1 if text.startswith("/") else MAX_PASTES
-        )  # a command of its own is not always heard
+        tries = 1 if text.startswith("/") else MAX_PASTES  # some commands are never reported
         if words is None or now - at < PASTE_AGAIN or times >= tries:
             return
         if self._is_ready(now) and not self._begins_by_itself(key, now):
             self._typed[key] = Typed(now, times + 1, before)
-            told = {"message": key, "times": str(times + 1), "before": str(before)}
-            self._parts.store.commit([], [self._attempt.event(Kind.MESSAGE_TYPED, now, **told)])
+            data = {"message": key, "times": str(times + 1), "before": str(before)}
+            self._parts.store.commit([], [self._attempt.event(Kind.MESSAGE_TYPED, now, **data)])
             self._typing = self._parts.quick.begin(
                 partial(self._parts.terminal.paste, self._attempt.run.id, words)
             )
 
     def _begins_by_itself(self, key: str, now: int) -> bool:
-        """It was started with its prompt, so what it hears next is that, and no message.
+        """Whether it is about to begin a turn with the prompt it was started with.
 
-        One that is a command of its own begins no turn, and is not waited for for ever.
+        Until then the next thing it hears is that prompt, not our message. A prompt that is one of
+        the program's own commands begins no turn, so we wait only for a while.
         """
-        if key == PROMPT or self._attempt.heard.turns or not self._attempt.task.prompt:
+        if key == PROMPT or self._attempt.conversation.turns or not self._attempt.task.prompt:
             return False
-        self._boxed_at = self._boxed_at or now
-        return now - self._boxed_at < PASTE_AGAIN
+        self._box_seen_at = self._box_seen_at or now
+        return now - self._box_seen_at < PASTE_AGAIN
 
     def _is_ready(self, now: int) -> bool:
-        """As its screen shows; looked at again when it has said something, or after a while.
+        """Whether the screen shows an empty prompt box; look again after output, or a pause.
 
-        What it has said may be a moment before what it draws, so the first pauses are short.
+        A program may write its transcript just before it draws, so the first pauses are short.
         """
         if self._look is None:
             lines, at = self._looked
-            if self._attempt.heard.lines == lines and 0 <= now - at < self._pause:
+            if self._attempt.conversation.lines == lines and 0 <= now - at < self._pause:
                 return False
-            said = self._attempt.heard.lines != lines
-            self._pause = SHORTEST_PAUSE if said else min(2 * self._pause, LONGEST_PAUSE)
-            self._looked = (self._attempt.heard.lines, now)
-            self._look = self._parts.quick.begin(self._find_ready)
+            printed = self._attempt.conversation.lines != lines
+            self._pause = SHORTEST_PAUSE if printed else min(2 * self._pause, LONGEST_PAUSE)
+            self._looked = (self._attempt.conversation.lines, now)
+            self._look = self._parts.quick.begin(self._look_if_ready)
         if not self._look.done():
             return False
         done, self._look = self._look, None
         done.result()
-        ready, seen_at = self._found
+        ready, seen_at = self._ready_seen
         return ready and self._parts.clock.since_boot() - seen_at < LOOK_TRUST_SECONDS
 
-    def _find_ready(self) -> None:
+    def _look_if_ready(self) -> None:
         ready = self._parts.terminal.is_ready(self._attempt.run.id)
-        self._found = (ready, self._parts.clock.since_boot())
+        self._ready_seen = (ready, self._parts.clock.since_boot())
 
     def _confirm(self) -> None:
-        """What it heard next is what was pasted: nobody else's words were in its prompt box."""
+        """The next words it heard are those we pasted: nothing else was in its prompt box."""
         for message in self._attempt.waiting:
             typed = self._typed.get(message.id)
-            if typed and self._attempt.heard.heard_words > typed.before:
+            if typed and self._attempt.conversation.heard_words > typed.before:
                 note_heard(self._parts.store, self._attempt.run, message)
 
     def end(self) -> None:
         """Close its terminal, unless a person is attached; the text of its screen is kept."""
-        with suppress(FleetError):  # it has none any more
+        with suppress(FleetError):  # its terminal is gone already
             if not self._parts.terminal.screen(self._attempt.run.id).watchers:
                 self._parts.launcher.end(self._attempt.run.id)

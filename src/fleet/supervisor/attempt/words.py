@@ -1,4 +1,4 @@
-"""Words that a run has heard: they are delivered, and what they tell of is read, in one commit."""
+"""Record messages that a run has heard: one commit marks them delivered and their sources read."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def note_heard(store: Store, run: Run, message: Message) -> None:
 
 
 def unread(store: Store, run: Run, waiting: Sequence[Message]) -> list[Message]:
-    """Without those that tell of what it has found and read by itself: it hears nothing twice."""
-    left = []
+    """Leave out copies of messages that the agent has read by itself, so it hears nothing twice."""
+    messages = []
     for message in waiting:
         if is_read(store, message, run.id):
             note_heard(store, run, message)
         else:
-            left.append(message)
-    return left
+            messages.append(message)
+    return messages

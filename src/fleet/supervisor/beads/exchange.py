@@ -1,7 +1,7 @@
-"""`queue: beads`: ready issues of a beads database become tasks, and what becomes of them is told.
+"""`queue: beads`: ready issues of a beads database become tasks; `bd` is told how those end.
 
-An issue is claimed there before it is a task here, and it is a task once. `bd` is only ever called
-beside the loop; the store only within it.
+We claim an issue there before we make it a task here, and we make it a task once. Jobs beside the
+loop call `bd`; only the loop itself uses the store.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fleet.domain.errors import FleetError, NotFound, Unavailable
 from fleet.domain.task import SECOND, Spec, TaskState
 from fleet.operations.tasks.change import MOST_TITLE, AddTask, RetryTask
 from fleet.ports import TaskQuery
-from fleet.supervisor.beads.plan import LABEL, Back, bead_of, what_to_take, what_to_tell
+from fleet.supervisor.beads.plan import LABEL, Update, bead_of, updates_for, what_to_take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 POLL = 5 * SECOND
 SOON = SECOND  # after something has happened here
-LONGEST = 300 * SECOND  # between two tries of a bd that fails
-TRIES = 5  # to tell it one thing while everything else works
+LONGEST = 300 * SECOND  # between two tries when bd fails
+TRIES = 5  # to send one update while bd answers otherwise
 BATCH = 500
 
 
 class Round:
-    """All that is asked of `bd` in one go, beside the loop. What it got is kept as it goes."""
+    """All calls of `bd` in one job beside the loop. What succeeded before an error is kept."""
 
-    def __init__(self, bd: Tracker, backs: Sequence[Back]) -> None:
+    def __init__(self, bd: Tracker, updates: Sequence[Update]) -> None:
         self._bd = bd
-        self._backs = backs
-        self.stuck: tuple[Back, str] | None = None
-        self.told = 0  # how many of the backs
+        self._updates = updates
+        self.stuck: tuple[Update, str] | None = None
+        self.sent = 0  # how many of the updates
         self.up = False
         self.taken: list[Bead] = []
 
     def run(self, known: Collection[str], again: Collection[str], room: int) -> None:
-        for back in self._backs:
+        for update in self._updates:
             try:
-                self._bd.tell(back.bead, back.act, back.text)
+                self._bd.tell(update.bead, update.act, update.text)
             except Unavailable as error:
-                self.stuck = back, error.message
+                self.stuck = update, error.message
                 break
-            self.told += 1
-        held = self._bd.held()
+            self.sent += 1
+        claimed = self._bd.held()
         ready = self._bd.ready(len(known) + room) if room > 0 else []
         self.up = True
-        taking = what_to_take(ready, held, known, again, room)
+        taking = what_to_take(ready, claimed, known, again, room)
         self.taken += taking.adopt
         for bead in taking.claim:
             if self._bd.claim(bead.id):
@@ -60,10 +60,10 @@ class Round:
 
 
 class Beads:
-    """`step` is done in every round of the loop, and never waits.
+    """The loop calls `step` in every round; it never waits.
 
-    `call` asks for operations as the actor `name`, of which each host has its own: tasks that
-    another host took from its own database are left to that one.
+    `call` calls operations as the actor `name`, which differs for each host: tasks that another
+    host took from its database are that host's.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class Beads:
         self._tasks: dict[str, str] | None = None  # by issue
         self._over: set[str] = set()  # issues whose tasks are done or failed
         self._seen = 0
-        self._noted = -1
-        self._backs: list[Back] = []
+        self._marked = -1
+        self._updates: list[Update] = []
         self._round: Round | None = None
         self._job: Job | None = None
         self._next, self._soon, self._pause, self._complaint = 0, 0, POLL, ""
-        self._tries: Counter[Back] = Counter()
+        self._tries: Counter[Update] = Counter()
 
     def step(self, now: int) -> None:
         if self._job is not None:
@@ -101,10 +101,10 @@ class Beads:
 
     @property
     def idle(self) -> bool:
-        """Everything is told, and there was nothing to take; or bd cannot be asked now."""
+        """Whether all updates are sent and no issue was ready, or bd cannot be reached now."""
         if self._job is not None or self._tasks is None:
             return False
-        return bool(self._complaint) or not (self._backs or self._news())
+        return bool(self._complaint) or not (self._updates or self._news())
 
     def _news(self) -> bool:
         newest = self._store.events(limit=1, newest=True)
@@ -112,17 +112,17 @@ class Beads:
 
     def _begin(self, now: int) -> None:
         if self._tasks is None:
-            self._recall()
-        self._hear()
+            self._load_tasks()
+        self._read_log()
         assert self._tasks is not None
         free = self._room() - len(self._store.live_runs())
         room = free - len(self._store.candidates(now=now, limit=max(1, free)))
-        self._round = round_ = Round(self._bd, tuple(self._backs))
+        self._round = round_ = Round(self._bd, tuple(self._updates))
         known, again = frozenset(self._tasks), frozenset(self._over)
         self._job = self._jobs.begin(lambda: round_.run(known, again, room))
 
-    def _recall(self) -> None:
-        """Which tasks came from there; the log is read on from where the last one stopped."""
+    def _load_tasks(self) -> None:
+        """Find the tasks that came from beads, and how far the last supervisor read the log."""
         self._tasks, before = {}, ""
         while page := self._store.tasks(TaskQuery(before=before, limit=BATCH)):
             for task in page:
@@ -135,22 +135,22 @@ class Beads:
         seen = self._mark.read()
         self._seen = seen if seen is not None else newest[0].number if newest else 0
 
-    def _hear(self) -> None:
-        """What is new in the log, as things to tell."""
+    def _read_log(self) -> None:
+        """Turn new events into updates."""
         while events := self._store.events(after=self._seen, limit=BATCH):
             for event in events:
-                self._backs += self._heard(event)
+                self._updates += self._updates_from(event)
             self._seen = events[-1].number
-        self._note()
+        self._write_mark()
 
-    def _note(self) -> None:
-        """How far everything has been told."""
-        told = self._backs[0].number - 1 if self._backs else self._seen
-        if told != self._noted:
-            self._mark.write(told)
-            self._noted = told
+    def _write_mark(self) -> None:
+        """Save the number of the event up to which every update was sent."""
+        sent = self._updates[0].number - 1 if self._updates else self._seen
+        if sent != self._marked:
+            self._mark.write(sent)
+            self._marked = sent
 
-    def _heard(self, event: Event) -> list[Back]:
+    def _updates_from(self, event: Event) -> list[Update]:
         task = self._store.tasks_by_id([event.task]).get(event.task) if event.task else None
         bead = self._bead(task) if task else ""
         if task is None or not bead:
@@ -158,7 +158,7 @@ class Beads:
         ended = task.state in {TaskState.DONE, TaskState.FAILED}
         (self._over.add if ended else self._over.discard)(bead)
         question = self._text(str(event.data.get("message", "")))
-        return what_to_tell(event, bead, question=question, why=task.tally.why)
+        return updates_for(event, bead, question=question, why=task.tally.why)
 
     def _bead(self, task: Task) -> str:
         return bead_of(task.spec.labels) if task.author == self._name else ""
@@ -175,27 +175,27 @@ class Beads:
         done, complaint = self._round, ""
         try:
             self._job.result()
-        except Exception as error:  # noqa: BLE001  # whatever bd does, the loop goes on
+        except Exception as error:  # noqa: BLE001  # whatever bd does, the loop must go on
             complaint = error.message if isinstance(error, FleetError) else repr(error)
         self._job = self._round = None
-        del self._backs[: done.told]
+        del self._updates[: done.sent]
         if done.stuck is not None:
             complaint = complaint or self._stuck(*done.stuck, up=done.up)
-        self._note()
+        self._write_mark()
         for bead in done.taken:
             self._take(bead)
         self._complain(complaint, now)
 
-    def _stuck(self, back: Back, why: str, *, up: bool) -> str:
-        """One issue that bd will not have told anything about holds up the others only so long."""
-        self._tries[back] += up
-        if self._tries[back] >= TRIES:
-            self._backs.remove(back)
-            return f"bd was not asked to {back.act} {back.bead}: {why}"
-        return f"{back.act} {back.bead}: {why}"
+    def _stuck(self, update: Update, why: str, *, up: bool) -> str:
+        """Drop an update that bd refused TRIES times, so that it holds up no others."""
+        self._tries[update] += up
+        if self._tries[update] >= TRIES:
+            self._updates.remove(update)
+            return f"bd was not asked to {update.act} {update.bead}: {why}"
+        return f"{update.act} {update.bead}: {why}"
 
     def _complain(self, complaint: str, now: int) -> None:
-        """Said once, and tried again later and later."""
+        """Warn once, and wait longer before each further try."""
         if complaint and complaint != self._complaint:
             self._warn(f"beads: {complaint}")
         self._complaint = complaint
@@ -211,9 +211,9 @@ class Beads:
             else:
                 self._tasks[bead.id] = self._call(self._task(bead)).id
             self._over.discard(bead.id)
-        except FleetError as error:  # its title, its directory or its coder cannot be had
+        except FleetError as error:  # its title, directory or coder is refused
             why = f"The fleet cannot take it: {error.message} {error.fix}".strip()
-            self._backs.append(Back(self._seen, bead.id, "block", why))
+            self._updates.append(Update(self._seen, bead.id, "block", why))
 
     def _task(self, bead: Bead) -> AddTask:
         wanted = self._bd.wanted(bead.id)

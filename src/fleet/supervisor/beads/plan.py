@@ -1,4 +1,4 @@
-"""What is taken from a beads database, and what it is told: decided from lists and events alone."""
+"""Which issues to take from a beads database, and which updates to send: pure decisions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fleet.ports import Bead
 
 LABEL = "beads:"
-MAX_CHARACTERS = 2000  # characters that are told
+MAX_CHARACTERS = 2000  # of one update
 UNLUCKY = frozenset({Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.LOST})
 
 
-class Back(NamedTuple):
-    """One thing to tell; `number` is of the event that it comes from."""
+class Update(NamedTuple):
+    """A call of `bd` about one issue; `number` is that of the event that caused it."""
 
     number: int
     bead: str
@@ -29,7 +29,7 @@ class Back(NamedTuple):
 
 
 class Taking(NamedTuple):
-    """`claim` first; `adopt` were claimed already, by a supervisor that then died."""
+    """Issues to claim, and issues to adopt: an earlier supervisor claimed those and then died."""
 
     claim: tuple[Bead, ...]
     adopt: tuple[Bead, ...]
@@ -41,24 +41,24 @@ def bead_of(labels: Collection[str]) -> str:
 
 def what_to_take(
     ready: Sequence[Bead],
-    held: Sequence[Bead],
+    claimed: Sequence[Bead],
     known: Collection[str],
     again: Collection[str],
     room: int,
 ) -> Taking:
-    """`known` are tasks already; of those, `again` have ended, so that ready means reopened."""
-    adopt = tuple(b for b in held if b.id not in known)
+    """`known` issues are tasks already; those in `again` have ended, so ready means reopened."""
+    adopt = tuple(b for b in claimed if b.id not in known)
     free = [b for b in ready if b.id not in known or b.id in again]
     return Taking(tuple(free[: max(0, room - len(adopt))]), adopt)
 
 
-def what_to_tell(event: Event, bead: str, *, question: str, why: str) -> list[Back]:
-    """`question` is the text of the message that the event names, `why` how its task ended."""
-    told = [(act, text[:MAX_CHARACTERS]) for act, text in _tell(event, question, why)]
-    return [Back(event.number, bead, act, text) for act, text in told]
+def updates_for(event: Event, bead: str, *, question: str, why: str) -> list[Update]:
+    """`question` is the text of the message that the event names; `why` says how the task ended."""
+    acts = [(act, text[:MAX_CHARACTERS]) for act, text in _acts_for(event, question, why)]
+    return [Update(event.number, bead, act, text) for act, text in acts]
 
 
-def _tell(event: Event, question: str, why: str) -> list[tuple[str, str]]:
+def _acts_for(event: Event, question: str, why: str) -> list[tuple[str, str]]:
     match event.type, str(event.data.get("state", "")):
         case Kind.MESSAGE_ASKED, _:
             number = event.data.get("message", "")

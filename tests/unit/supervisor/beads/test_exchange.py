@@ -24,7 +24,7 @@ from fleet.operations.tasks.change import AddTask, CancelTask, CloseTask, RetryT
 from fleet.ports import Put
 from fleet.supervisor.attempt.settle import end_run
 from fleet.supervisor.beads.exchange import LONGEST, POLL, TRIES, Beads
-from fleet.supervisor.beads.plan import LABEL, bead_of, what_to_take, what_to_tell
+from fleet.supervisor.beads.plan import LABEL, bead_of, updates_for, what_to_take
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import InlineJobs
 from fleet.testing.memory_store import MemoryStore
@@ -372,12 +372,12 @@ def test_taking_is_decided_from_lists_alone():
 
 @pytest.mark.parametrize("kind", ["run.claimed", "task.added", "message.posted", "task.paused"])
 def test_what_is_nobodys_business_is_not_told(kind):
-    assert what_to_tell(Event(kind, "t-1", "ada", 1), "bd-1", question="", why="") == []
+    assert updates_for(Event(kind, "t-1", "ada", 1), "bd-1", question="", why="") == []
 
 
 def test_what_is_told_is_not_endless():
     event = Event("task.closed", "t-1", "ada", 1, number=7)
-    ((number, _, act, text),) = what_to_tell(event, "bd-1", question="", why="x" * 9999)
+    ((number, _, act, text),) = updates_for(event, "bd-1", question="", why="x" * 9999)
     assert (number, act, len(text)) == (7, "close", 2000)
 
 

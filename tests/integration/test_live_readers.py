@@ -199,7 +199,7 @@ def test_a_thousand_who_come_and_go_leave_nothing(server, root):
         flood(server, 200, 100)
         for crowd in crowds:
             crowd.result(100)
-    until(lambda: counted(server) == before)
+    until(lambda: counted(server) == before, why=lambda: f"{counted(server)}, not {before}")
     assert not server.streams._views
     assert not server.streams._recent
 

@@ -1,26 +1,26 @@
-"""The tiny process around one coder. It outlives whoever started it.
+"""The tiny process around one coder. It outlives the supervisor that started it.
 
     keeper RUN_FOLDER
 
 Its folder is all it knows (format 1):
 
-    launch.json   what to start: argv, env, cwd, whether there is input, whom to wake
-    keeper.json   made once, by whoever comes first: a keeper, or the word that none may start
-    keeper.lock   held while the keeper lives; the kernel lets go of it, so it never lies
-    input         numbered records, appended by others: text for the coder, or a wish to stop it
-    input.pos     the number of the last record that was carried out
-    transcript    what the coder writes to its standard output, by its own hand
-    stderr        likewise
+    launch.json   what to start: argv, env, cwd, whether there is input, which FIFO to wake
+    keeper.json   made once: by the keeper that claims the run, or to forbid that any starts
+    keeper.lock   held while the keeper lives; the kernel releases it, so it is always true
+    input         numbered records, appended by others: text for the coder, or a request to stop it
+    input.pos     the number of the last record that the keeper carried out
+    transcript    the coder's standard output, which it writes itself
+    stderr        its standard error, likewise
     lease         seconds since boot at which to end unless renewed; absent: no lease
     exit.json     how the coder ended, written last
-    wake          a FIFO: whoever appended to `input` rings it
+    wake          a FIFO: a process that appended to `input` writes to it, to wake the keeper
     keeper.log    what went wrong with the keeper itself
 
-Two processes of one run can both be asked to keep it: one wins `keeper.json`, the other leaves.
+Two keepers may be started for one run: one makes `keeper.json`, the other exits.
 
-In a terminal the keeper is the pane's command, and its coder has the pane for itself: it is in the
-foreground, and reads and writes there. Then `transcript` is what the coder's hooks append, and
-`stderr` holds only why it could not be started.
+In a terminal the keeper is the pane's command, and its coder is in the foreground: it reads and
+writes the pane. Then `transcript` is what the coder's hooks append, and `stderr` holds only why the
+coder could not be started.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 FORMAT = 1
-SWEEP_GRACE = 2.0  # for what a coder leaves behind; it had its own time to end it
+SWEEP_GRACE = 2.0  # seconds for processes that a coder leaves behind
 RESERVE = 4096  # bytes set aside for exit.json, so that a full disk cannot swallow an ending
-LOOK = 1.0  # seconds between looks when nobody rings
-HANGUP_GRACE = 5.0  # for a coder whose terminal is gone
+LOOK = 1.0  # seconds between looks when nothing wakes us
+HANGUP_GRACE = 5.0  # seconds for a coder whose terminal is gone
 TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-FORSAKEN = 60.0  # seconds without our folder after which nobody can reach us: an agent for nobody
+FORSAKEN = 60.0  # seconds without our folder, through which alone we can be reached
 
 
 class Keeper:
@@ -60,7 +60,7 @@ class Keeper:
         self.pending = b""
         self.done = self.noted = 0  # the last input record carried out, and written down
         self.offset = 0
-        self.kill_at = 0.0  # when a stop loses its patience; 0: nobody asked
+        self.kill_at = 0.0  # when a stop turns into a kill; 0: no stop was requested
         self.closing = False
         self.alone_since = 0.0  # when our folder was first found missing; 0: it is there
         self.lease: float | None = None  # as it was last read
@@ -75,7 +75,7 @@ class Keeper:
     def claim(self) -> bool:
         """Whether this process is the one that keeps the run."""
         self.lock = os.open(self.path("keeper.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        for _ in range(100):  # a look holds it for microseconds
+        for _ in range(100):  # a supervisor that looks at the run holds it for microseconds
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
@@ -83,11 +83,11 @@ class Keeper:
                 time.sleep(0.01)
         else:
             return False
-        me = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id(), "mark": self.mark}
-        me["began"] = machine.since_boot()
+        record = {"format": FORMAT, "pid": os.getpid(), "boot": machine.boot_id()}
+        record |= {"mark": self.mark, "began": machine.since_boot()}
         if self.terminal:
-            me["pane"] = os.environ.get("TMUX_PANE", "")
-        return write_once(self.path("keeper.json"), dumps(me))
+            record["pane"] = os.environ.get("TMUX_PANE", "")
+        return write_once(self.path("keeper.json"), dumps(record))
 
     def start(self) -> None:
         self._reserve_exit()
@@ -101,9 +101,9 @@ class Keeper:
         if self.terminal:
             signal.signal(signal.SIGHUP, lambda *_: self.hang_up())
         self.adopts = machine.adopt_orphans()
-        if self.lease_is_over():  # it was long before we got here
+        if self.lease_is_over():  # it expired before we started
             self.status = -signal.SIGKILL
-        elif self.terminal and not _has_terminal():  # it was gone before we got here
+        elif self.terminal and not _has_terminal():  # it closed before we started
             self.status = -signal.SIGHUP
         else:
             self._spawn()
@@ -125,7 +125,7 @@ class Keeper:
             os.set_blocking(self.stdin, False)
 
     def _become_coder(self, feed: int, out: int, err: int) -> None:
-        what = self.launch["argv"][0]
+        path = self.launch["argv"][0]
         try:
             os.setpgid(0, 0)
             if self.terminal:
@@ -133,10 +133,10 @@ class Keeper:
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, *TYPED):
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; a program expects it
-            # One may have come by now.
+            # A signal that came meanwhile is delivered here.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGHUP])
             if not os.path.isdir(self.launch["cwd"]):
-                what = self.launch["cwd"]
+                path = self.launch["cwd"]
             os.chdir(self.launch["cwd"])
             argv, env = self.launch["argv"], self._environment()
             os.environ["PATH"] = env.get("PATH", os.defpath)
@@ -146,13 +146,13 @@ class Keeper:
         except BaseException as error:  # noqa: BLE001  # this is a copy of the keeper: it ends here
             why = (isinstance(error, OSError) and error.strerror) or error
             missing = isinstance(error, FileNotFoundError)
-            if missing and what != self.launch["cwd"]:
+            if missing and path != self.launch["cwd"]:
                 why = f"{why}. `fleet coders` says which programs are found."
-            os.write(err, f"fleet: {what}: {why}\n".encode("utf-8", "replace"))
+            os.write(err, f"fleet: {path}: {why}\n".encode("utf-8", "replace"))
             os._exit(127 if missing else 126)
 
     def _environment(self) -> dict[str, str]:
-        """The launch's, and what kind of terminal this is, which only tmux knows."""
+        """The launch's environment, with the TERM of this pane, which only tmux knows."""
         env: dict[str, str] = self.launch["env"]
         return env | {"TERM": os.environ.get("TERM", "screen")} if self.terminal else env
 
@@ -174,7 +174,7 @@ class Keeper:
         return LOOK
 
     def _take_input(self) -> None:
-        """Read whole records that were appended since; a torn last line is read next time."""
+        """Carry out the records appended since; an unfinished last line is read next time."""
         try:
             with open(self.path("input"), "rb") as file:
                 file.seek(self.offset)
@@ -185,7 +185,7 @@ class Keeper:
         self.offset += len(whole)
         for line in whole.splitlines():
             with suppress(ValueError, TypeError, AttributeError, KeyError):
-                self._carry_out(loads(line))  # or torn by a crash of its writer, told nothing
+                self._carry_out(loads(line))  # a record torn by its writer's crash is skipped
 
     def _carry_out(self, record: dict[str, Any]) -> None:
         number = int(record["n"])
@@ -213,7 +213,7 @@ class Keeper:
             self.stdin = -1
 
     def _note(self) -> None:
-        """How far we got, once the coder has it all. A full disk costs the note, not the run."""
+        """Write `input.pos` once the coder has all input. On a full disk only this note is lost."""
         if self.done == self.noted or (self.pending and self.stdin >= 0):
             return
         with suppress(OSError):
@@ -226,7 +226,7 @@ class Keeper:
         self.kill_at = min(self.kill_at or 1e18, time.monotonic() + grace)
 
     def hang_up(self) -> None:
-        """Our terminal is gone. The kernel tells only us, who lead the session: we pass it on."""
+        """Our terminal is gone. The kernel signals only the session's leader, us: we pass it on."""
         if not self.kill_at:
             self._signal_group(signal.SIGHUP)
             self._signal_group(signal.SIGCONT)
@@ -236,7 +236,7 @@ class Keeper:
         if self.kill_at and time.monotonic() >= self.kill_at:
             self._signal_group(signal.SIGKILL)
         if self.lease_is_over():
-            self._signal_group(signal.SIGKILL)  # another host may start it now: no grace left
+            self._signal_group(signal.SIGKILL)  # another host may start the task now: no grace left
         if self._is_forsaken() and not self.kill_at:
             self.stop(5.0)
 
@@ -252,21 +252,21 @@ class Keeper:
         return False
 
     def lease_is_over(self) -> bool:
-        with suppress(OSError, ValueError):  # none, or not now: what we knew holds
+        with suppress(OSError, ValueError):  # no lease, or unreadable now: the last one read counts
             self.lease = float(self._read("lease"))
         return self.lease is not None and machine.since_boot() >= self.lease
 
     def _signal_group(self, number: int) -> None:
-        """The coder is our child and not waited for, so its number cannot be another's."""
+        """The coder is our child and not reaped yet, so its pid cannot be another process's."""
         if self.status is None and self.child:
-            with suppress(OSError):  # a zombie's group, on macOS; one who became root
+            with suppress(OSError):  # a zombie's group on macOS, or a coder that became root
                 try:
                     os.killpg(self.child, number)
                 except ProcessLookupError:
                     os.kill(self.child, number)  # forked, but not yet leader of its group
 
     def _reap(self) -> bool:
-        """Whether there is no child left at all."""
+        """Reap ended children. Return whether no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if self.terminal else 0))
@@ -280,7 +280,7 @@ class Keeper:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def _resume(self, pid: int) -> None:
-        """There is no shell here that could bring a stopped coder back."""
+        """Continue a stopped coder: there is no shell here that could."""
         if pid == self.child:
             time.sleep(0.05)  # one that stops again and again must not keep us busy
             with suppress(OSError):
@@ -288,13 +288,13 @@ class Keeper:
             self._signal_group(signal.SIGCONT)
 
     def sweep(self) -> None:
-        """End what the coder left behind: in our session, with our mark, or fallen to us."""
+        """End processes the coder left: in our session, with our mark, or our children by now."""
         until = time.monotonic() + SWEEP_GRACE
         number, pause, me = signal.SIGTERM, 0.02, os.getpid()
         session = me if os.getsid(0) == me else 0
         while True:
             if self._reap() and self.adopts and not machine.has_proc():
-                return  # without /proc a look takes seconds, and all that is ours falls to us
+                return  # without /proc a look takes seconds, and every orphan becomes our child
             left = machine.in_session(session) if session else set()
             left = (left | machine.marked(self.mark) | machine.children(me)) - {me}
             if not left:
@@ -347,7 +347,7 @@ def _drain(fd: int) -> None:
 
 
 def _ring(path: str) -> None:
-    with suppress(OSError):  # nobody listens; the ending is on disk
+    with suppress(OSError):  # no process reads it; the ending is on disk
         fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         os.write(fd, b"!")
         os.close(fd)
@@ -355,7 +355,7 @@ def _ring(path: str) -> None:
 
 def main() -> None:
     for number in (signal.SIGHUP, *TYPED):
-        signal.signal(number, signal.SIG_IGN)  # before anyone can see us
+        signal.signal(number, signal.SIG_IGN)  # before others can find us
     keeper = Keeper(sys.argv[1])
     if keeper.claim():
         keeper.start()
@@ -363,7 +363,7 @@ def main() -> None:
         keeper.run()
         keeper.sweep()
         keeper.finish()
-        if keeper.terminal:  # its pane shows how it ended
+        if keeper.terminal:  # its pane shows the exit status
             sys.exit(keeper.status if (keeper.status or 0) >= 0 else 128 - (keeper.status or 0))
 
 

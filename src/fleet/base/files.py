@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all. The keeper imports this, so it imports little."""
+"""Write files whole or not at all. The keeper imports this module, so it imports little."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ def write_atomically(
 ) -> None:
     """Replace the file; a reader sees the old content or the new.
 
-    `exact`: it has this mode whatever the umask is. `durable`: also after a power cut.
+    `exact`: the file gets this mode whatever the umask is. `durable`: it survives a power cut.
     """
-    mine = _written_beside(path, content, mode, exact=exact, durable=durable)
+    temporary = _write_temporary(path, content, mode, exact=exact, durable=durable)
     try:
-        os.replace(mine, path)
+        os.replace(temporary, path)
     except BaseException:
-        os.unlink(mine)
+        os.unlink(temporary)
         raise
 
 
 def write_once(path: Path | str, text: str, *, durable: bool = True) -> bool:
-    """Make this file, whole, unless it is there. True when we made it."""
-    mine = _written_beside(path, text, 0o600, exact=False, durable=durable)
+    """Make this file, whole, unless it exists. Return whether we made it."""
+    temporary = _write_temporary(path, text, 0o600, exact=False, durable=durable)
     try:
-        os.link(mine, path)
+        os.link(temporary, path)
     except FileExistsError:
         return False
     finally:
-        os.unlink(mine)
+        os.unlink(temporary)
     return True
 
 
-def _written_beside(
+def _write_temporary(
     path: Path | str, content: str | bytes, mode: int, *, exact: bool, durable: bool
 ) -> str:
-    """The name of a file of this process and thread alone, in the same folder."""
+    """Write a file in the same folder, named for this process and thread; return its path."""
     folder, name = os.path.split(path)
-    mine = os.path.join(folder, f".{name}.{os.getpid()}-{_thread.get_ident():x}")
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}-{_thread.get_ident():x}")
     data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
-    fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
@@ -61,13 +61,13 @@ def _written_beside(
             if durable:
                 os.fsync(fd)
     except BaseException:
-        os.unlink(mine)
+        os.unlink(temporary)
         raise
-    return mine
+    return temporary
 
 
 def read_regular(path: Path, *, most: int = 64 << 20) -> bytes:
-    """What an agent put there may be anything: a FIFO would make us wait for ever."""
+    """Refuse all but regular files: an agent may have put a FIFO there, which would block us."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

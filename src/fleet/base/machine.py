@@ -1,7 +1,7 @@
 """Processes and clocks of this machine, and all that differs between Linux and macOS.
 
-Linux reads `/proc`. Without it (macOS, or a `/proc` that is hidden) sessions are asked of the
-kernel pid by pid, and environments of `ps`. The macOS branches have not been run on macOS.
+On Linux we read `/proc`. Without it (macOS, or a hidden `/proc`) we ask the kernel for the session
+of each pid, and `ps` for environments. The macOS branches have not been run on macOS.
 The keeper imports this module, so it imports little.
 """
 
@@ -29,7 +29,7 @@ def has_proc() -> bool:
 
 
 def boot_id() -> str:
-    """Differs after every boot; empty when it cannot be told."""
+    """Differs after every boot; empty when the system does not tell it."""
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     if DARWIN:
@@ -39,26 +39,26 @@ def boot_id() -> str:
 
 
 def is_another_boot(recorded: str) -> bool:
-    """Whether that was provably before this machine started; not being able to tell is no proof."""
-    now = boot_id()
-    return bool(recorded and now) and recorded != now
+    """Whether `recorded` is provably of an earlier boot; an unknown boot proves nothing."""
+    current = boot_id()
+    return bool(recorded and current) and recorded != current
 
 
 def since_boot() -> float:
-    """Seconds that also pass while the machine sleeps."""
+    """Seconds since boot; they also pass while the machine sleeps."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
 
 def adopt_orphans() -> bool:
-    """Make children of dead children ours (Linux); elsewhere they are found by their session."""
+    """Make orphaned grandchildren our children (Linux); elsewhere we find them by their session."""
     if not sys.platform.startswith("linux"):
         return False
     with suppress(Exception):
         import _ctypes  # a fifth of `ctypes`
 
-        here = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # what is loaded already
-        prctl = _ctypes.dlsym(here, "prctl")
+        process = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # this process itself
+        prctl = _ctypes.dlsym(process, "prctl")
         return bool(_ctypes.call_function(prctl, (_SUBREAPER, 1, 0, 0, 0)) == 0)
     with suppress(Exception):
         import ctypes
@@ -73,22 +73,22 @@ def session_of(pid: int) -> int:
         return os.getsid(pid)
     except ProcessLookupError:
         return 0
-    except PermissionError:  # macOS, of another user
+    except PermissionError:  # another user's process, on macOS
         return -1
 
 
 def in_session(session: int) -> set[int]:
-    """Every process of this session. Proof only for its leader, while it lives."""
+    """Every process of this session. Only its living leader can rely on the result."""
     return {pid for pid in _pids() if session_of(pid) == session and not is_zombie(pid)}
 
 
 def marked(mark: str) -> set[int]:
-    """Every process whose environment carries this mark, on which a dead leader has no bearing."""
+    """Every process whose environment has this mark, also after its session's leader died."""
     if not mark:
         return set()
     if has_proc():
         return {pid for pid in _pids() if _carries(pid, mark) and not is_zombie(pid)}
-    return {pid for pid, held in _environments().items() if f"{MARK}={mark}" in held}
+    return {pid for pid, environment in _environments().items() if f"{MARK}={mark}" in environment}
 
 
 def _carries(pid: int, mark: str) -> bool:
@@ -98,14 +98,14 @@ def _carries(pid: int, mark: str) -> bool:
 
 
 def children(parent: int) -> set[int]:
-    """Its children that have not ended; none where that cannot be told."""
+    """Its children that have not ended; none where there is no /proc."""
     if not has_proc():
         return set()
     return {pid for pid in _pids() if _parent(pid) == parent and not is_zombie(pid)}
 
 
 def _environment(pid: int) -> bytes:
-    """As it was at its start; empty for a process that has ended, or is another user's."""
+    """As it was when the process started; empty when it has ended or is another user's."""
     try:
         with open(f"{PROC}/{pid}/environ", "rb") as file:
             return b"\0" + file.read() + b"\0"
@@ -114,19 +114,19 @@ def _environment(pid: int) -> bytes:
 
 
 def _environments(pid: int = 0) -> dict[int, str]:
-    """Words and environments as `ps` shows them, of one process or of all; macOS only."""
+    """By pid: command line and environment from `ps`, of one process or of all; macOS only."""
     if not DARWIN:
         return {}
-    which = ["-p", str(pid)] if pid else ["-A"]
-    found = {}
-    for line in _output_of(["ps", "-Eww", *which, "-o", "pid=,command="]).splitlines():
+    selection = ["-p", str(pid)] if pid else ["-A"]
+    environments = {}
+    for line in _output_of(["ps", "-Eww", *selection, "-o", "pid=,command="]).splitlines():
         number, _, rest = line.strip().partition(" ")
-        found[int(number)] = rest
-    return found
+        environments[int(number)] = rest
+    return environments
 
 
 def can_prove() -> bool:
-    """Whether a mark that is not found is not there; macOS shows none of its own programs'."""
+    """Whether `marked` finds every process; macOS hides the environment of its own programs."""
     return has_proc()
 
 
@@ -134,10 +134,10 @@ def _output_of(argv: list[str]) -> str:
     import subprocess
 
     try:
-        asked = subprocess.run(argv, capture_output=True, check=False, timeout=10)
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=10)
     except subprocess.TimeoutExpired as error:
         raise OSError(f"{argv[0]} did not answer") from error
-    return asked.stdout.decode("utf-8", "replace")
+    return done.stdout.decode("utf-8", "replace")
 
 
 def is_zombie(pid: int) -> bool:
@@ -149,7 +149,7 @@ def _parent(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """What follows its name: the state, the parent, the group, the session, and so on."""
+    """The fields after its name: state, parent, group, session, and so on."""
     with suppress(OSError), open(f"{PROC}/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
     return []
@@ -158,18 +158,18 @@ def _stat(pid: int) -> list[bytes]:
 def send_signal(
     pid: int, number: int, *, mark: str = "", session: int = 0, parent: int = 0
 ) -> None:
-    """Only if it still is what it was found to be."""
+    """Send it only if the process still has this mark, session or parent."""
 
     def is_ours() -> bool:
-        found = bool(session) and session_of(pid) == session
-        found = found or (bool(mark) and _carries(pid, mark))
-        return found or (bool(parent) and _parent(pid) == parent)
+        ours = bool(session) and session_of(pid) == session
+        ours = ours or (bool(mark) and _carries(pid, mark))
+        return ours or (bool(parent) and _parent(pid) == parent)
 
     send_signal_if(pid, number, is_ours)
 
 
 def send_signal_if(pid: int, number: int, is_ours: Callable[[], bool]) -> None:
-    """The question is asked of the very process that gets the signal, where there is a pidfd."""
+    """Where there is a pidfd, `is_ours` is about the very process that gets the signal."""
     with suppress(ProcessLookupError, PermissionError):
         fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
         try:

@@ -1,4 +1,4 @@
-"""Call an operation, wherever it is carried out, with one signature."""
+"""Call an operation with one signature, on this machine or on a server elsewhere."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 Reply = TypeVar("Reply")
 
-LOOKS = 20  # steps in which a supervisor has settled what there is to settle
-TELLING = frozenset({"mail.send", "mail.broadcast", "board.post"})
-TYPING = 3.0  # seconds for what is being typed to be sent, too
-LOOKING = 0.2  # seconds that this takes at least
-HEARD_SECONDS = 2.0  # seconds for agents to hear what was said to all of them
+RECONCILE_STEPS = 20  # steps after which a supervisor has settled every run that has ended
+SPEAKING = frozenset({"mail.send", "mail.broadcast", "board.post"})
+TYPING_SECONDS = 3.0  # for a message that is being pasted to be sent
+RECONCILE_SECONDS = 0.2  # that reconciling takes at least
+HEARD_SECONDS = 2.0  # for agents to hear a message to all of them
 RUN_END_SECONDS = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
 
 class Client(ABC):
-    """What a command may ask for. The work is this machine's, or that of a server elsewhere.
+    """What commands call. This machine does the work, or a server elsewhere.
 
     Settings and directories are this machine's either way.
     """
@@ -56,7 +56,7 @@ class Client(ABC):
 
     @property
     def loaded(self) -> Loaded:
-        """The settings, as they are for whoever typed the command, in its directory."""
+        """The settings for the person who typed the command, in the current directory."""
         return self._app.loaded
 
     @property
@@ -65,12 +65,12 @@ class Client(ABC):
 
     @property
     def home(self) -> Path:
-        """Of this machine; it may not be there yet."""
+        """The home directory of fleet on this machine; it may not exist yet."""
         return self._app.home.path
 
     @property
     def project(self) -> str:
-        """The project that the command was typed in; empty when it was none."""
+        """The project that the command was typed in; empty outside of any."""
         return str(self.loaded.project or "")
 
     @property
@@ -98,53 +98,53 @@ class Client(ABC):
     @property
     @abstractmethod
     def actor(self) -> Actor:
-        """Inside a run the run, else the person."""
+        """Inside a run: the run; else the person."""
 
     @abstractmethod
     def call(self, request: Request[Reply]) -> Reply: ...
 
     @abstractmethod
     def now(self) -> int:
-        """Microseconds, by the clock that times of tasks are told by."""
+        """Microseconds, by the clock that stamps tasks."""
 
     @abstractmethod
     def wait(self, seconds: float) -> None:
-        """Until something was written, or for so long."""
+        """Wait until something was written, or so many seconds."""
 
     @abstractmethod
     def state(self, task_id: str) -> str: ...
 
     @abstractmethod
     def supervised(self) -> bool:
-        """Whether a supervisor looks after the queue, here or on another host."""
+        """Whether a supervisor runs, on this host or on another one."""
 
     @abstractmethod
     def deliver(self, message: str, *, patience: float) -> None:
-        """Until the words were heard, or that does not happen: the supervisor there sees to it."""
+        """Wait until the agent has heard it, its task no longer runs, or `patience` is over."""
 
     @abstractmethod
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
-        """Each with what is seen of it here: what it does and why we think so, what it uses."""
+        """Each row with what we see here: what the agent does, why we think so, what it uses."""
 
     @abstractmethod
     def opening(self, run_id: str) -> str:
-        """What its coder was started with, where this machine has that."""
+        """The first input of the run's coder; empty when this machine does not have it."""
 
     @abstractmethod
     def last_screen(self, run_id: str) -> Path | None:
-        """The file with its terminal as it was at the end, where this machine has that."""
+        """The file with the last screen of the run's terminal, if this machine has it."""
 
     @abstractmethod
     def refresh(self, task_id: str) -> None:
-        """Bring the folder of a task up to date, where this machine has that."""
+        """Bring the folder of a task up to date, if this machine has it."""
 
     @abstractmethod
-    def this_machine(self, what: str) -> LocalClient:
-        """For `what` acts on this machine alone; raise `Refused` when the work is elsewhere."""
+    def this_machine(self, action: str) -> LocalClient:
+        """For an action on this machine alone; raise `Refused` when commands go to a server."""
 
 
 class RemoteClient(Client):
-    """A server elsewhere does it, and it alone."""
+    """A server elsewhere does all the work."""
 
     is_remote = True
 
@@ -163,7 +163,7 @@ class RemoteClient(Client):
 
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
-        if not self.actor.run:  # who says that they are less than their token does is held to it
+        if not self.actor.run:  # a person who claims a lower role than the token's is held to it
             allow(self.actor, operation.permission)
         return ask_by_pages(self._remote, operation, request)
 
@@ -183,12 +183,12 @@ class RemoteClient(Client):
         return self._remote.url
 
     def health(self) -> dict[str, Any]:
-        """What the server says of itself; raise `Unavailable` when it does not answer."""
+        """The server's health page; raise `Unavailable` when it does not answer."""
         health: dict[str, Any] = self._remote.say("GET", "/health")
         return health
 
     def supervised(self) -> bool:
-        return True  # we do not know, and say nothing
+        return True  # we cannot know, and do not warn
 
     def deliver(self, message: str, *, patience: float) -> None:
         from fleet.operations.messages.ask_answer_send import ReadMessage  # noqa: PLC0415  # start-up time
@@ -212,19 +212,19 @@ class RemoteClient(Client):
     def refresh(self, task_id: str) -> None:
         pass
 
-    def this_machine(self, what: str) -> NoReturn:
-        raise local_only(what)
+    def this_machine(self, action: str) -> NoReturn:
+        raise local_only(action)
 
 
 class LocalClient(Client):
-    """The work is this machine's, and so are the supervisor, the terminals and the worktrees."""
+    """This machine does the work, and has the supervisor, the terminals and the worktrees."""
 
     is_remote = False
 
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self.app = app
-        self._wrote: list[Event] = []  # whose tasks' folders are to be written
+        self._events: list[Event] = []  # events whose tasks' folders must be written
         self._grouped = False
 
     @property
@@ -233,7 +233,7 @@ class LocalClient(Client):
 
     @property
     def context(self) -> Context:
-        """For what only looks a name up."""
+        """For commands that only look up a name."""
         return self.app.context
 
     @property
@@ -241,15 +241,15 @@ class LocalClient(Client):
         return self.app.workspaces
 
     def check_start(self, cwd: str, project: str, branch: str, base: str) -> None:
-        """That a workspace can be had as asked, before anything is queued; raise what is wrong."""
+        """Check that the workspace can be made, before the task is queued; raise what is wrong."""
         self.app.check_start(cwd, project, branch, base)
 
     def attach_argv(self, run_id: str) -> list[str]:
-        """What to become, to sit at this run's terminal; raise `Unavailable` when it has none."""
+        """The command that attaches to the run's terminal; raise `Unavailable` when it has none."""
         return self.app.attach_argv(run_id)
 
     def close_terminals(self, task_id: str) -> None:
-        """What is left of the sessions of its runs, which have ended; their screens are kept."""
+        """Close the tmux sessions of its ended runs; the text of their screens is kept."""
         self.app.close_terminals(task_id)
 
     def call(self, request: Request[Reply]) -> Reply:
@@ -257,8 +257,8 @@ class LocalClient(Client):
         reply = self._perform(request)
         if operation.at_host:
             self.see_to(str(getattr(reply, "id", "")))
-        if operation.name in TELLING and not self.app.home.supervisor_pid():
-            self._tell()
+        if operation.name in SPEAKING and not self.app.home.supervisor_pid():
+            self._speak_to_agents()
         return reply
 
     def now(self) -> int:
@@ -280,63 +280,63 @@ class LocalClient(Client):
     def refresh(self, task_id: str) -> None:
         self.app.files.refresh(task_id)
 
-    def this_machine(self, what: str) -> LocalClient:
-        del what
+    def this_machine(self, action: str) -> LocalClient:
+        del action
         return self
 
     def _perform(self, request: Request[Reply]) -> Reply:
         try:
-            return perform(self.app.context._replace(wrote=self._wrote.extend), request)
+            return perform(self.app.context._replace(wrote=self._events.extend), request)
         finally:
             if not self._grouped:
                 self._write_folders()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """All that is written in here is written, or none of it."""
+        """Write all changes made in this block, or none of them."""
         self._grouped = True
         try:
             with self.app.store.together():
                 yield
         except BaseException:
-            self._wrote.clear()
+            self._events.clear()
             raise
         finally:
             self._grouped = False
             self._write_folders()
 
     def _write_folders(self) -> None:
-        """What cannot be written there is no reason to refuse what is in the store."""
-        tasks = dict.fromkeys(event.task for event in self._wrote if event.changes_folder)
-        self._wrote.clear()
+        """Write the tasks' folders; an error there does not undo what is in the store."""
+        tasks = dict.fromkeys(event.task for event in self._events if event.changes_folder)
+        self._events.clear()
         for task in tasks:
             self.app.files.refresh(task)
 
     def call_all(self, requests: Sequence[Request[Any]]) -> list[FleetError | None]:
-        """What is done to runs here, to all of them at once; of each, what was wrong with it."""
-        asked = [self._asked(request) for request in requests]
+        """Do this to several runs at once; return the error of each, or None."""
+        replies = [self._try_perform(request) for request in requests]
         until = time.monotonic() + RUN_END_SECONDS
-        return [error or self._seen_to(task, until) for task, error in asked]
+        return [error or self._try_see_to(task, until) for task, error in replies]
 
-    def _asked(self, request: Request[Any]) -> tuple[str, FleetError | None]:
+    def _try_perform(self, request: Request[Any]) -> tuple[str, FleetError | None]:
         try:
             return str(self._perform(request).id), None
         except FleetError as error:
             return "", error
 
-    def _seen_to(self, task_id: str, until: float) -> FleetError | None:
+    def _try_see_to(self, task_id: str, until: float) -> FleetError | None:
         try:
             self.see_to(task_id, until=until)
         except FleetError as error:
             return error
         return None
 
-    def _tell(self) -> None:
-        """What was said to agents at work, with no supervisor to tell them; else they hear it later."""
-        if self._untold():
-            self._supervise(lambda: not self._untold(), time.monotonic() + HEARD_SECONDS)
+    def _speak_to_agents(self) -> None:
+        """Deliver messages to agents at work; those that miss one hear it later."""
+        if self._has_unheard():
+            self._supervise(lambda: not self._has_unheard(), time.monotonic() + HEARD_SECONDS)
 
-    def _untold(self) -> bool:
+    def _has_unheard(self) -> bool:
         from fleet.domain.addressing import is_aside  # noqa: PLC0415  # start-up time
 
         host = self.app.home.host_id()
@@ -347,28 +347,28 @@ class LocalClient(Client):
     def supervised(self) -> bool:
         if self.app.home.supervisor_pid():
             return True
-        store, here = self.app.store, self.app.home.host_id()
-        others = [h for h in store.hosts().values() if h.id != here and h.holder]
+        store, host = self.app.store, self.app.home.host_id()
+        others = [h for h in store.hosts().values() if h.id != host and h.holder]
         return any(h.lease_until > store.now() for h in others)
 
     def stop_runs(self) -> tuple[Stopping, ...]:
-        """End every run of this host; their tasks are open again, and cost them no attempt."""
+        """End every run of this host; their tasks open again, and it costs them no attempt."""
         from fleet.operations.tasks.stop import StopRuns  # noqa: PLC0415  # start-up time
 
-        asked: tuple[Stopping, ...] = self.call(StopRuns(self.app.home.host_id()))
+        stopping: tuple[Stopping, ...] = self.call(StopRuns(self.app.home.host_id()))
         until = time.monotonic() + RUN_END_SECONDS
-        while going := [r for s in asked if (r := self.app.store.run(s.run)).live]:
+        while live := [r for s in stopping if (r := self.app.store.run(s.run)).live]:
             if time.monotonic() > until:
-                raise _not_yet(going[0])
-            if not self._attend(going, until):
+                raise _not_ended_yet(live[0])
+            if not self._end_locally(live, until):
                 self.app.store.wait(0.1)
-        return asked
+        return stopping
 
     def start(self, tasks: Sequence[str], *, patience: float) -> list[str]:
-        """Until each of them has begun its first turn, or has ended; those that have not, yet."""
+        """Wait until each has begun its first turn or ended; return those that have not yet."""
         until = time.monotonic() + patience
-        held = self.app.store.tasks_by_id(tasks).values()
-        before = {task.id: task.tally.runs for task in held if task.state is TaskState.OPEN}
+        rows = self.app.store.tasks_by_id(tasks).values()
+        before = {task.id: task.tally.runs for task in rows if task.state is TaskState.OPEN}
         left = list(tasks)
 
         def begun() -> bool:
@@ -381,9 +381,9 @@ class LocalClient(Client):
         return left
 
     def _has_begun(self, task_id: str, before: int) -> bool:
-        """It works on what it was told, or waits for the first word, or it is over.
+        """Whether its run works on the prompt, waits for one, or has ended.
 
-        `before`: how many runs it had that do not count.
+        `before`: the number of earlier runs, which do not count.
         """
         store = self.app.store
         task = store.task(task_id)
@@ -410,9 +410,9 @@ class LocalClient(Client):
     def _supervise(
         self, enough: Callable[[], bool], until: float, *, only: Sequence[str] = ()
     ) -> bool:
-        """Under the host's lock, as its supervisor would. False: there is one, and it does it."""
-        with self.app.home.alone() as mine:
-            if not mine:
+        """Be the supervisor, under the host's lock. False: another process is it."""
+        with self.app.home.alone() as locked:
+            if not locked:
                 return False
             self.app.arrive()
             try:
@@ -425,7 +425,7 @@ class LocalClient(Client):
                         break
                     if not moved:
                         self.app.bell.wait(0.01)
-                until = time.monotonic() + TYPING
+                until = time.monotonic() + TYPING_SECONDS
                 while supervisor.typing and time.monotonic() < until:
                     self.app.bell.wait(0.01)
             finally:
@@ -435,51 +435,51 @@ class LocalClient(Client):
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
         from fleet.app.observe import Subject, observe  # noqa: PLC0415  # start-up
 
-        here = self.app.home.host_id()
+        host = self.app.home.host_id()
         subjects = [
-            Subject(r.run, r.coder, r.project, r.terminal, r.host == here, r.ended_at is None)
+            Subject(r.run, r.coder, r.project, r.terminal, r.host == host, r.ended_at is None)
             for r in rows
             if r.run and r.ended_at is None
         ]
         return _with_sights(rows, observe(self.app, subjects))
 
     def reconcile(self) -> None:
-        """What a supervisor sees when it starts, if none runs here: who is gone, what has ended."""
-        looks, until = iter(range(LOOKS)), time.monotonic() + LOOKING
+        """Without a supervisor, settle the runs that have ended or vanished, as one would."""
+        steps, until = iter(range(RECONCILE_STEPS)), time.monotonic() + RECONCILE_SECONDS
 
         def enough() -> bool:
-            return next(looks, None) is None and time.monotonic() > until
+            return next(steps, None) is None and time.monotonic() > until
 
         self._supervise(enough, time.monotonic() + RUN_END_SECONDS)
 
     def see_to(
         self, task_id: str, over: Callable[[], bool] = lambda: False, *, until: float = 0.0
     ) -> None:
-        """Wait until each run's host has done it; with no supervisor here, do it ourselves.
+        """Wait until each run's host has ended it; with no supervisor here, end it ourselves.
 
-        `over`: whoever waits does so no longer.
+        `over`: whether the caller has stopped waiting.
         """
         until = until or time.monotonic() + RUN_END_SECONDS
         while runs := self._to_end(task_id):
             if time.monotonic() > until or over():
-                raise _not_yet(runs[0])
-            if not self._attend(runs, until):
+                raise _not_ended_yet(runs[0])
+            if not self._end_locally(runs, until):
                 self.app.store.wait(0.1)
 
     def _to_end(self, task_id: str) -> list[Run]:
-        """The runs of this task and of its children that somebody wants to end."""
+        """The runs of this task and of its children that were asked to end."""
         wanted = [run for run in self.app.store.live_runs() if run.wanted]
         return [run for run in wanted if task_id in self._lineage(run.task)]
 
     def _lineage(self, task_id: str) -> list[str]:
-        found = []
+        lineage = []
         while task_id:
-            found.append(task_id)
+            lineage.append(task_id)
             task_id = self.app.store.task(task_id).parent
-        return found
+        return lineage
 
-    def _attend(self, runs: list[Run], until: float) -> bool:
-        """Under the host's lock: end them as its supervisor would. False: that is its to do."""
+    def _end_locally(self, runs: list[Run], until: float) -> bool:
+        """End those of this host as its supervisor would. False: the supervisor has to do it."""
         host = self.app.home.host_id()
         ours = [run.id for run in runs if run.host == host]
         if not ours:
@@ -499,24 +499,24 @@ def _with_sights(rows: Sequence[AgentRow], sights: Mapping[str, Sight]) -> list[
 
 
 def ask_by_pages(remote: Remote, operation: Operation, request: Request[Reply]) -> Reply:
-    """A list that is longer than a page is put together of pages."""
+    """Ask for a long list page by page."""
     limit = getattr(request, "limit", PAGE)
     if not hasattr(request, "before") or 1 <= limit <= PAGE or limit < 0:
-        said: Reply = remote.call(operation.name, request, operation.reply)
-        return said
-    left, found = limit or MAX_ROWS, []
+        reply: Reply = remote.call(operation.name, request, operation.reply)
+        return reply
+    left, rows = limit or MAX_ROWS, []
     while left > 0:
-        asked: Any = dataclasses.replace(request, limit=min(left, PAGE))  # type: ignore[type-var]  # it is one
-        page = remote.call(operation.name, asked, operation.reply)
-        found += page
+        page_request: Any = dataclasses.replace(request, limit=min(left, PAGE))  # type: ignore[type-var]  # it is one
+        page = remote.call(operation.name, page_request, operation.reply)
+        rows += page
         left -= len(page)
-        if len(page) != asked.limit:
+        if len(page) != page_request.limit:
             break
-        request = dataclasses.replace(asked, before=cursor_of(page[-1]))
-    return tuple(found)  # type: ignore[return-value]  # a list is one
+        request = dataclasses.replace(page_request, before=cursor_of(page[-1]))
+    return tuple(rows)  # type: ignore[return-value]  # the reply of a list operation is a tuple
 
 
-def _not_yet(run: Run) -> Unavailable:
+def _not_ended_yet(run: Run) -> Unavailable:
     return Unavailable(
         f"{run.id} was asked to stop, but has not ended yet.",
         fix=f"`fleet show {run.task}` says where it is.",
@@ -534,14 +534,14 @@ def connect(
     flags: Mapping[str, object] | None = None,
     cwd: Path | None = None,
 ) -> Client:
-    """To the server that FLEET_URL names, else to this machine's home."""
+    """Connect to the server that FLEET_URL names, else to this machine's home."""
     if is_away():
         return RemoteClient(_app(config, flags, cwd))
     return LocalClient(_app(config, flags, cwd))
 
 
 def connect_here(*, config: Path | None = None, cwd: Path | None = None) -> LocalClient:
-    """To this machine's home, for a command that is about this very machine."""
+    """Connect to this machine's home, for a command about this very machine."""
     return LocalClient(_app(config, None, cwd))
 
 
@@ -549,9 +549,9 @@ def _app(config: Path | None, flags: Mapping[str, object] | None, cwd: Path | No
     return App(cwd or here(), os.environ, config_file=config, flags=flags or {})
 
 
-def local_only(what: str) -> Refused:
+def local_only(action: str) -> Refused:
     return Refused(
-        f"{what} acts on this machine, and FLEET_URL names another server.",
+        f"{action} acts on this machine, and FLEET_URL names another server.",
         fix="Unset FLEET_URL, or run the command on the server's machine.",
         code="local_only",
     )

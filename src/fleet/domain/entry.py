@@ -1,4 +1,4 @@
-"""A small thing that a team keeps: a member, a token, a chat, a file claim, a memory."""
+"""A small record of a team: a member, a token, a chat, a file claim, a memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from fleet.domain.data import dataclass
 class EntryKind(StrEnum):
     MEMBER = "member"
     TOKEN = "token"  # noqa: S105  # the name of a kind, no secret
-    SWARM = "swarm"  # that a task with children is one
-    FILE = "file"  # claimed by somebody for a while
+    SWARM = "swarm"  # marks a task with children as a swarm
+    FILE = "file"  # a claim on a file, for a while
     MEMORY = "memory"
-    CHAT = "chat"  # who is in it; what is said there are messages
-    ENROLMENT = "enrolment"  # a secret that is exchanged for tokens; only its hash is kept
-    ONCE = "once"  # what was replied to a request that may come again
+    CHAT = "chat"  # its members; its lines are messages
+    ENROLMENT = "enrolment"  # the hash of a secret that can be exchanged for tokens
+    ONCE = "once"  # the reply to a request, for when it is repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """There is one of a kind, team and key. `owner` is whose it is; `text` is what is searched.
+    """One for each kind, team and key. Searches look at `text`.
 
-    `until`: it counts only so long; 0: for ever.
+    `until`: when it expires; 0: never.
     """
 
     id: str
@@ -43,7 +43,7 @@ class Entry:
 
 
 def words_of(query: str) -> tuple[str, ...]:
-    """What an entry's text must contain, each of them, to be found."""
+    """The words of a query; an entry is found when its text contains all of them."""
     return tuple(dict.fromkeys(query.casefold().split()))
 
 

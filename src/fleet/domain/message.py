@@ -1,4 +1,4 @@
-"""Words from one actor to an audience: about a task, to a member of a team, or in a chat."""
+"""A message from one actor to an audience: about a task, to a team member, or in a chat."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class MessageKind(StrEnum):
 
 class MessageState(StrEnum):
     OPEN = "open"  # a question unanswered, words not delivered, mail not read, a hand-off pending
-    CLOSED = "closed"  # answered, delivered, read, accepted; or never in need of it
+    CLOSED = "closed"  # answered, delivered, read, accepted; or needs none of these
     REFUSED = "refused"  # could not be delivered, or was rejected; `reason` says why
     ARCHIVED = "archived"  # taken off the board
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Its audience is who works on `task`, who is in `chat`, or `to` alone, a member of `team`.
+    """Its audience: the agents that work on `task`, the members in `chat`, or `to`, one member.
 
-    `team` is empty when it is about a task: then the task's team counts. The copy of any of these
-    that enters an agent's conversation is a message, too: `WORDS`, whose `data` names its source.
+    `team` is empty for a message about a task: then the task's team counts. The copy that enters an
+    agent's conversation is a message too: `WORDS`, whose `data` names its source.
     """
 
     id: str
@@ -62,14 +62,14 @@ class Message:
 
     @property
     def topic(self) -> str:
-        """Where it was said: in a chat, about a task, or to a name."""
+        """The chat, the task or the member it belongs to."""
         return self.chat or self.task or self.to
 
 
 def answer(
     question: Message, text: str, *, by: str, at: int, new_id: str
 ) -> tuple[Message, Message]:
-    """The question as answered, and the answer. The first answer wins."""
+    """The closed question and its answer. The first answer wins."""
     if question.kind is not MessageKind.QUESTION:
         raise Refused(f"{question.id} is not a question.")
     if question.state is not MessageState.OPEN:
@@ -91,10 +91,10 @@ def answer(
 
 
 def order_of(message_id: str) -> int:
-    """Where it is among all messages, by the number in its id; before all of them if it is no id.
+    """Its place among all messages, by the number in its id; first of all if it is not an id.
 
-    Mail, chats and hand-offs were entries once and keep the ids that people have seen (`e-5`). They
-    are older than every message that is called `m-5`, so they come before them.
+    Mail, chats and hand-offs were once entries and keep their ids (`e-5`), which people have seen.
+    They are older than every `m-5`, so they come first.
     """
     kind, _, number = message_id.strip().rpartition("-")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
@@ -103,7 +103,7 @@ def order_of(message_id: str) -> int:
 
 
 def read(message: Message, reader: str, *, at: int) -> Message:
-    """With this reader; mail is for one, so it is read for good."""
+    """Add this reader. Mail has one recipient, so reading closes it."""
     if reader not in message.readers:
         message = replace(message, readers=(*message.readers, reader))
     if message.kind is MessageKind.MAIL and message.state is MessageState.OPEN:
@@ -112,7 +112,7 @@ def read(message: Message, reader: str, *, at: int) -> Message:
 
 
 def is_read(message: Message, reader: str) -> bool:
-    """Whether there is no need to tell the reader of it."""
+    """Whether the reader need not be told of it."""
     settles = message.kind in {MessageKind.MAIL, MessageKind.HANDOFF}
     return reader in message.readers or (settles and message.state is not MessageState.OPEN)
 

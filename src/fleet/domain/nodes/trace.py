@@ -1,4 +1,4 @@
-"""What the relay records of a request, as one line that is written and read here."""
+"""The relay's record of one request, and how it is written to and read from a line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 SECOND = 1_000_000
-FARTHEST = 2.5e17  # microseconds: the year 9892, and a number that is none is not below it
+FARTHEST = 2.5e17  # microseconds: the year 9892; NaN is not below it either
 WORDS = ("agent", "session", "model", "wire", "node", "upstream")
-TIMES = ("wait", "ttft", "total")  # what a line calls the times, in their order
+TIMES = ("wait", "ttft", "total")  # the keys of `Times` in a line, in their order
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 OF_THE_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
@@ -31,7 +31,7 @@ class Tokens(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds: in the line, to the first piece of the reply, and all of it."""
+    """Seconds: in the queue, to the first piece of the reply, and in total."""
 
     wait: float = 0.0
     first: float = 0.0
@@ -40,10 +40,10 @@ class Times(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """The relay fills it in as it goes. No prompt, no reply and no key is in it.
+    """The relay fills it in as it goes. It holds no prompt, no reply and no key.
 
-    `at` in UTC microseconds. `cost` in dollars; None where the node does not say it. `why`: the
-    estimates, and what went wrong.
+    `at` is in UTC microseconds. `cost` is in dollars; None when the node does not report it. `why`
+    holds the estimates, and what went wrong.
     """
 
     at: int
@@ -63,17 +63,17 @@ class Trace:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """What each node would have taken, the chosen one first."""
-        held = self.why.get("estimates")
-        rows = [row for row in held if isinstance(row, dict)] if isinstance(held, list) else []
-        found = [_estimate(row) for row in rows]
-        return tuple(sorted(found, key=lambda each: each.node != self.node))
+        """How long each node would have taken, the chosen one first."""
+        values = self.why.get("estimates")
+        rows = [row for row in values if isinstance(row, dict)] if isinstance(values, list) else []
+        estimates = [_estimate(row) for row in rows]
+        return tuple(sorted(estimates, key=lambda each: each.node != self.node))
 
     @property
     def tried(self) -> tuple[str, ...]:
-        """Which nodes failed before, each with its reason."""
-        held = self.why.get("failed")
-        return tuple(str(each) for each in held) if isinstance(held, list) else ()
+        """The nodes that failed before, each with its reason."""
+        failures = self.why.get("failed")
+        return tuple(str(each) for each in failures) if isinstance(failures, list) else ()
 
     @property
     def error(self) -> str:
@@ -81,7 +81,7 @@ class Trace:
 
 
 class Wanted(NamedTuple):
-    """Which traces; empty and 0: any."""
+    """A filter of traces; empty and 0: any."""
 
     agent: str = ""
     node: str = ""
@@ -96,36 +96,36 @@ class Wanted(NamedTuple):
 
 
 def written(trace: Trace) -> str:
-    """The line without its end; `read` reads it."""
-    held: dict[str, Any] = {"at": trace.at}
-    held |= {name: getattr(trace, name) for name in WORDS}
-    held |= {f"{name}_tokens": count for name, count in trace.tokens._asdict().items()}
-    held |= {name: round(took, 6) for name, took in zip(TIMES, trace.times, strict=True)}
-    held["cost"] = None if trace.cost is None else round(trace.cost, 6)
-    held |= {name: getattr(trace, name) for name in ("retries", "outcome", "status", "why")}
-    return json.dumps(held, ensure_ascii=False)
+    """The line without its newline; `read` reads it."""
+    fields: dict[str, Any] = {"at": trace.at}
+    fields |= {name: getattr(trace, name) for name in WORDS}
+    fields |= {f"{name}_tokens": count for name, count in trace.tokens._asdict().items()}
+    fields |= {name: round(took, 6) for name, took in zip(TIMES, trace.times, strict=True)}
+    fields["cost"] = None if trace.cost is None else round(trace.cost, 6)
+    fields |= {name: getattr(trace, name) for name in ("retries", "outcome", "status", "why")}
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def read(line: str | bytes) -> Trace | None:
-    """None for what is no trace: a line that was torn, or that somebody wrote into the file."""
+    """None when the line is not a trace: it was torn, or another program or a person wrote it."""
     try:
-        held = json.loads(line)
+        fields = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(held, dict) or not isinstance(held.get("at"), int):
+    if not isinstance(fields, dict) or not isinstance(fields.get("at"), int):
         return None
-    if not 0 <= held["at"] < FARTHEST:
+    if not 0 <= fields["at"] < FARTHEST:
         return None
-    why, cost = held.get("why"), held.get("cost")
+    why, cost = fields.get("why"), fields.get("cost")
     return Trace(
-        at=held["at"],
-        **{name: _word(held.get(name)) for name in WORDS},
-        tokens=Tokens(*(_whole(held.get(f"{name}_tokens")) for name in Tokens._fields)),
-        times=Times(*(_number(held.get(name)) for name in TIMES)),
+        at=fields["at"],
+        **{name: _word(fields.get(name)) for name in WORDS},
+        tokens=Tokens(*(_whole(fields.get(f"{name}_tokens")) for name in Tokens._fields)),
+        times=Times(*(_number(fields.get(name)) for name in TIMES)),
         cost=_number(cost) if isinstance(cost, (int, float)) else None,
-        retries=_whole(held.get("retries")),
-        outcome=_word(held.get("outcome")),
-        status=_whole(held.get("status")),
+        retries=_whole(fields.get("retries")),
+        outcome=_word(fields.get("outcome")),
+        status=_whole(fields.get("status")),
         why=why if isinstance(why, dict) else {},
     )
 
@@ -140,15 +140,15 @@ def chosen(lines: Iterable[str | bytes], wanted: Wanted) -> Iterator[Trace]:
 def since(text: str, now: datetime) -> int:
     """The moment that `90s`, `15m`, `2h`, `3d`, `14:30` or `2026-11-02T14:30` means, in UTC µs.
 
-    `now` has a time zone, and what is said without one is said in it.
+    `now` has a time zone, which also counts for a text without one.
     """
-    if found := AGO.fullmatch(text):
+    if match := AGO.fullmatch(text):
         try:
-            return _micros(now - timedelta(seconds=float(found[1]) * UNITS[found[2]]))
+            return _micros(now - timedelta(seconds=float(match[1]) * UNITS[match[2]]))
         except OverflowError:  # before the calendar begins
             return 0
-    if found := OF_THE_DAY.fullmatch(text):
-        hour, minute, second = (int(part or 0) for part in found.groups())
+    if match := OF_THE_DAY.fullmatch(text):
+        hour, minute, second = (int(part or 0) for part in match.groups())
         if hour < 24 and minute < 60 and second < 60:
             then = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
             return _micros(then if then <= now else then - timedelta(days=1))
@@ -171,16 +171,16 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     return Estimate(_word(row.get("node")), **terms, cached=_whole(row.get("cached")))
 
 
-def _word(said: object) -> str:
-    return said if isinstance(said, str) else ""
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
-def _whole(said: object) -> int:
-    return int(_number(said))
+def _whole(value: object) -> int:
+    return int(_number(value))
 
 
-def _number(said: object) -> float:
-    """Zero for what is none: a line may be of another program, or of another hand."""
-    if not isinstance(said, (int, float)) or not abs(said) < FARTHEST:
+def _number(value: object) -> float:
+    """Zero for what is not a number: another program or a person may have written the line."""
+    if not isinstance(value, (int, float)) or not abs(value) < FARTHEST:
         return 0.0
-    return float(said)
+    return float(value)

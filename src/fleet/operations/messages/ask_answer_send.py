@@ -1,4 +1,4 @@
-"""Words about a task: notes, questions and answers."""
+"""Messages about a task: notes, words to its agent, questions and answers."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def comment(context: Context, request: Comment) -> MessageRow:
 
 
 def send(context: Context, request: SendWords) -> MessageRow:
-    """The task is written too: whoever settles it meanwhile must decide again, knowing of this."""
+    """Write the task too: a supervisor that settles it meanwhile must then decide again."""
     task = the_task(context, request.task, Permission.SEND)
     text = some_text("message", request.text, most=MAX_CHARACTERS)
     if task.join is not None:
@@ -129,7 +129,7 @@ def send(context: Context, request: SendWords) -> MessageRow:
 
 
 def read(context: Context, request: ReadMessage) -> MessageRow:
-    """Of a task. Who may read mail, a chat or a hand-off, their own operations know."""
+    """Read a message about a task. Mail, chats and hand-offs have their own operations."""
     message = context.store.message(request.message)
     if not message.task:
         raise NotFound(
@@ -189,16 +189,16 @@ def _message(
 
 
 def _after_its_claim(context: Context, task: Task) -> int:
-    """Now, and after it was claimed also where the clock was set back: its prompt had nothing of it."""
+    """Now, but after the claim even if the clock was set back: the prompt lacks this message."""
     now = context.store.now()
     return max(now, context.store.run(task.run_id).claimed_at + 1) if task.run_id else now
 
 
-def _options(given: tuple[str, ...]) -> tuple[str, ...]:
-    if len(given) > MOST_OPTIONS:
-        raise BadInput(f"{len(given)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
+def _options(options: tuple[str, ...]) -> tuple[str, ...]:
+    if len(options) > MOST_OPTIONS:
+        raise BadInput(f"{len(options)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
     example = "Name an answer, or leave out --option."
-    return tuple(dict.fromkeys(some_text("option", o, most=1000, example=example) for o in given))
+    return tuple(dict.fromkeys(some_text("option", o, most=1000, example=example) for o in options))
 
 
 def answer(context: Context, request: Answer) -> MessageRow:
@@ -230,7 +230,7 @@ def answer(context: Context, request: Answer) -> MessageRow:
 def _decide_on_budget(
     context: Context, question: Message, reply: Message, event: Event
 ) -> MessageRow:
-    """The task goes on with as much again, or ends; other words than those are for its agent."""
+    """Grant the task its budget once more, or cancel it; other answers also go to its agent."""
     task = context.store.task(question.task)
     now = context.store.now()
     if reply.text in OPTIONS:
@@ -245,7 +245,7 @@ def _decide_on_budget(
 
 
 def _chosen(question: Message, text: str) -> str:
-    """An option by its number, as the question was shown; other words are an answer too."""
+    """The option with this number, as it was shown; any other text is the answer itself."""
     numbers = {str(n): option for n, option in enumerate(question.options, 1)}
     if text in question.options or not numbers or not text.isdecimal():
         return text
@@ -291,23 +291,23 @@ def _reply(context: Context, question: Message) -> Message | None:
 
 
 def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...]:
-    """Those that hold a task back: one that has ended waits for nothing."""
+    """Open questions of tasks that have not ended."""
     limit, team = how_many(request.limit), team_in_view(context)
     last = number_of_message(request.before) if request.before else 0
-    asked = limit
+    read_limit = limit
     while True:
-        found = context.store.open_messages(MessageKind.QUESTION, limit=asked)
-        tasks = context.store.tasks_by_id(sorted({m.task for m in found}))
-        mine = [
+        messages = context.store.open_messages(MessageKind.QUESTION, limit=read_limit)
+        tasks = context.store.tasks_by_id(sorted({m.task for m in messages}))
+        open_questions = [
             m
-            for m in found
+            for m in messages
             if team in {"", tasks[m.task].team}
             and tasks[m.task].state not in ENDED
             and number_of_message(m.id) > last
         ]
-        if len(mine) >= limit or len(found) < asked:
-            return tuple(message_row(m) for m in mine[:limit])
-        asked *= 4
+        if len(open_questions) >= limit or len(messages) < read_limit:
+            return tuple(message_row(m) for m in open_questions[:limit])
+        read_limit *= 4
 
 
 _P = Permission

@@ -1,4 +1,4 @@
-"""The board of a task: posts by whoever works on it, for all of them or for one."""
+"""The board of a task: posts by the agents and people who work on it, to all of them or to one."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def post(context: Context, request: Post) -> PostRow:
     return post_row(speak(context, message, agents, event))
 
 
-def _one_of(known: tuple[str, ...], word: str, what: str) -> str:
+def _one_of(known: tuple[str, ...], word: str, kind: str) -> str:
     if word not in known:
         fix = nearest(word, known) or f"Choose one of: {', '.join(known)}."
-        raise BadInput(f"'{word[:60]}' is not a {what}.", fix=fix)
+        raise BadInput(f"'{word[:60]}' is not a {kind}.", fix=fix)
     return word
 
 
@@ -134,19 +134,19 @@ def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:
         _one_of(TYPES, request.type, "type of post")
     if request.priority:
         _one_of(PRIORITIES, request.priority, "priority")
-    found = []
+    rows = []
     for message in _on_board(context, task.id, request.before, size=min(limit, 200)):
         if _is_wanted(context, message, request):
-            found.append(post_row(message))
-            if len(found) == limit:
+            rows.append(post_row(message))
+            if len(rows) == limit:
                 break
-    return tuple(found)
+    return tuple(rows)
 
 
 def _on_board(
     context: Context, task: str, before: str = "", *, size: int = 200
 ) -> Iterator[Message]:
-    """Newest first; `size`: how many are read at once."""
+    """The posts on a board, newest first; `size`: how many to read at once."""
     closed = str(MessageState.CLOSED)
     query = MessageQuery(MessageKind.POST, task, state=closed, before=before, limit=size)
     return (post for page in pages(context.store.find_messages, query) for post in page)
@@ -170,13 +170,13 @@ def _may_see(context: Context, message: Message) -> bool:
 def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
     must_be_self(context, request.reader)
     name = context.actor.name
-    found = [_the_post(context, i, Permission.BOARD) for i in _some(request.posts)]
+    posts = [_the_post(context, i, Permission.BOARD) for i in _some(request.posts)]
     now = context.store.now()
-    fresh = [as_read(m, name, at=now) for m in found if name not in m.readers]
+    fresh = [as_read(m, name, at=now) for m in posts if name not in m.readers]
     if fresh:
         events = [context.event(Kind.BOARD_READ, m.task, message=m.id) for m in fresh]
         context.commit([Put(m) for m in fresh], *events)
-    return tuple(post_row(m) for m in (*fresh, *(m for m in found if name in m.readers)))
+    return tuple(post_row(m) for m in (*fresh, *(m for m in posts if name in m.readers)))
 
 
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -200,12 +200,12 @@ def _the_post(context: Context, name: str, permission: Permission) -> Message:
 
 def archive(context: Context, request: ArchivePosts) -> tuple[PostRow, ...]:
     now = context.store.now()
-    found = [m for m in _to_archive(context, request, now) if m.state is not MessageState.ARCHIVED]
-    gone = [replace(m, state=MessageState.ARCHIVED, closed_at=now) for m in found]
-    if gone:
-        events = [context.event(Kind.BOARD_ARCHIVED, m.task, message=m.id) for m in gone]
-        context.commit([Put(m) for m in gone], *events)
-    return tuple(map(post_row, gone))
+    posts = [m for m in _to_archive(context, request, now) if m.state is not MessageState.ARCHIVED]
+    archived = [replace(m, state=MessageState.ARCHIVED, closed_at=now) for m in posts]
+    if archived:
+        events = [context.event(Kind.BOARD_ARCHIVED, m.task, message=m.id) for m in archived]
+        context.commit([Put(m) for m in archived], *events)
+    return tuple(map(post_row, archived))
 
 
 def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Message]:
@@ -214,17 +214,26 @@ def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Messa
     if request.older_than < 0:
         raise BadInput("No post is that old.", fix="Give seconds, 0 or more.")
     task = the_task(context, request.task, Permission.ASSIGN)
-    edge = now - request.older_than * SECOND
-    old = (m for m in _on_board(context, task.id) if m.at <= edge)
+    newest = now - request.older_than * SECOND
+    old = (m for m in _on_board(context, task.id) if m.at <= newest)
     return [m for m, _ in zip(old, range(MOST_AT_ONCE), strict=False)]
 
 
 def post_row(message: Message) -> PostRow:
     m, data = message, message.data
     payload = json.dumps(data["payload"], ensure_ascii=False, separators=(",", ":"))
-    gone = m.closed_at if m.state is MessageState.ARCHIVED else None
+    archived_at = m.closed_at if m.state is MessageState.ARCHIVED else None
     return PostRow(
-        m.id, m.task, m.author, data["type"], m.to, data["priority"], payload, m.readers, m.at, gone
+        m.id,
+        m.task,
+        m.author,
+        data["type"],
+        m.to,
+        data["priority"],
+        payload,
+        m.readers,
+        m.at,
+        archived_at,
     )
 
 

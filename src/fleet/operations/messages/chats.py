@@ -1,7 +1,6 @@
-"""Chats: members of a team talk to each other, or all of them; nobody else reads it.
+"""Chats between some members of a team, or of the whole team; nobody else can read them.
 
-The chat itself, which is an entry, says who is in it and how far each has read. What is said in it
-are messages.
+The chat itself is an entry: it names its members and how far each has read. Its lines are messages.
 """
 
 from __future__ import annotations
@@ -112,33 +111,33 @@ class MarkChat(Request[ChatRow]):
 
 
 def chat_id(team: str, participants: tuple[str, ...]) -> str:
-    """It is not chosen: the same people have the same chat."""
+    """Derived from its members, so that the same members always have the same chat."""
     uids = sorted(uid_of(team, name) for name in participants)
-    said = ":".join(uids) if uids else f"team:{team}"
-    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+    source = ":".join(uids) if uids else f"team:{team}"
+    return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def open_chat(context: Context, request: OpenChat) -> ChatRow:
     team = the_team(context, request.team, Permission.MAIL)
     if len(request.members) > MOST_IN_IT:
         raise BadInput(f"At most {MOST_IN_IT} are in one chat.", fix="Use that of the team.")
-    mine = {context.actor.name, uid_of(team, context.actor.name)}
-    wanted = {a_name("member", name) for name in request.members} - mine
-    others = {_member(context, team, name) for name in wanted} - mine
+    own = {context.actor.name, uid_of(team, context.actor.name)}
+    wanted = {a_name("member", name) for name in request.members} - own
+    others = {_member(context, team, name) for name in wanted} - own
     if request.members and not others:
         raise BadInput("A chat needs two different members.", fix="Name another member.")
     names = tuple(sorted(others | {context.actor.name})) if others else ()
     key = chat_id(team, names)
-    held = context.store.entry(EntryKind.CHAT, team, key)
-    if held is None:
+    chat = context.store.entry(EntryKind.CHAT, team, key)
+    if chat is None:
         body = {"participants": list(names), "read": {}}
-        held = new_entry(context, EntryKind.CHAT, team=team, key=key, owner="", body=body)
-        held = keep(context, held, Kind.CHAT_OPENED)
-    return _row(context, held)
+        chat = new_entry(context, EntryKind.CHAT, team=team, key=key, owner="", body=body)
+        chat = keep(context, chat, Kind.CHAT_OPENED)
+    return _row(context, chat)
 
 
 def _member(context: Context, team: str, name: str) -> str:
-    """Their name, of a name or of what programs know them by; an agent's is any that it is sent to."""
+    """The member's name, by name or uid; an agent may be given by any name that reaches it."""
     known = context.store.entry(EntryKind.MEMBER, team, name) is not None
     if known or agents_named(context.store, team, [name]):
         return name
@@ -152,8 +151,8 @@ def list_chats(context: Context, request: ListChats) -> tuple[ChatRow, ...]:
         before = _the_chat(context, request.before, team).id
     query = EntryQuery(EntryKind.CHAT, team, before=before, limit=PAGE)
     chats = (chat for page in pages(context.store.entries, query) for chat in page)
-    found = islice((chat for chat in chats if _is_in(context, chat)), limit)
-    return tuple(_row(context, chat) for chat in found)
+    own = islice((chat for chat in chats if _is_in(context, chat)), limit)
+    return tuple(_row(context, chat) for chat in own)
 
 
 def say(context: Context, request: Say) -> SayingRow:
@@ -170,14 +169,14 @@ def say(context: Context, request: Say) -> SayingRow:
 
 def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
     chat, limit = _the_chat(context, request.chat, request.team), how_many(request.limit)
-    found = []
+    rows = []
     for line in _lines(context, chat, request.before):
         if request.after and order_of(line.id) <= order_of(request.after):
             break
-        found.append(_saying(line))
-        if len(found) == (MOST_UNREAD if request.after else limit):
+        rows.append(_saying(line))
+        if len(rows) == (MOST_UNREAD if request.after else limit):
             break
-    return tuple(found[-limit:])  # of what is new, what was said first
+    return tuple(rows[-limit:])  # of the new lines, the oldest
 
 
 def mark(context: Context, request: MarkChat) -> ChatRow:
@@ -192,22 +191,22 @@ def mark(context: Context, request: MarkChat) -> ChatRow:
 
 
 def _the_chat(context: Context, chat: str, team: str) -> Entry:
-    """Raise `NotFound` unless there is one, and whoever asks is in it."""
-    where = the_team(context, team, Permission.MAIL)
-    found = context.store.entry(EntryKind.CHAT, where, chat.strip())
-    if found is None or not _is_in(context, found):
+    """Raise `NotFound` unless the chat exists and the caller is in it."""
+    checked_team = the_team(context, team, Permission.MAIL)
+    entry = context.store.entry(EntryKind.CHAT, checked_team, chat.strip())
+    if entry is None or not _is_in(context, entry):
         raise NotFound(f"You have no chat '{chat[:60]}'.", fix="`fleet chat list` lists yours.")
-    return found
+    return entry
 
 
 def _is_in(context: Context, chat: Entry) -> bool:
-    """An agent is also in those of its task's earlier runs."""
+    """Whether the caller is in it; an agent is also in the chats of its task's earlier runs."""
     names = chat.body["participants"]
     return not names or not set(names).isdisjoint(own_names(context))
 
 
 def _lines(context: Context, chat: Entry, before: str = "") -> Iterator[Message]:
-    """Newest first."""
+    """The lines of a chat, newest first."""
     query = MessageQuery(
         MessageKind.CHAT, team=chat.team, topic=chat.key, before=before, limit=PAGE
     )

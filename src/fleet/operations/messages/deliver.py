@@ -1,4 +1,4 @@
-"""What a team says is copied as words to the agents in its audience, and is read once they heard it."""
+"""Copy a team's message as words to the agents in its audience; one that heard it has read it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Change, Store
 
-MAX_TASKS = 500  # tasks that are looked through for a name
+MAX_TASKS = 500  # to look through for a name
 _ID = re.compile(r"(t-[0-9]{1,18})(?:\.[0-9]{1,9})?")
 WAITING = tuple(str(state) for state in TaskState if state not in ENDED)
 
 
 def speak(context: Context, message: Message, agents: Iterable[Task], event: Event) -> Message:
-    """Write the message and its copies for these agents, with the fact, in one commit."""
+    """Write the message, its copies for these agents and the event in one commit."""
     return speak_all(context, [(message, agents)], event)[0]
 
 
 def speak_all(
     context: Context, messages: Sequence[tuple[Message, Iterable[Task]]], event: Event
 ) -> list[Message]:
-    """No agent may be in two of the audiences: its run is written with what it is to hear."""
+    """No agent may be in two audiences: the commit writes its run, which it can do only once."""
     words = [
         change
         for message, agents in messages
@@ -46,14 +46,14 @@ def speak_all(
 
 
 def at_work(store: Store, team: str) -> list[Task]:
-    """The tasks of this team that an agent works on now."""
-    found = store.tasks_by_id(sorted({run.task for run in store.live_runs()}))
-    return [task for task in found.values() if task.team == team]
+    """The tasks of this team that have a live run."""
+    tasks = store.tasks_by_id(sorted({run.task for run in store.live_runs()}))
+    return [task for task in tasks.values() if task.team == team]
 
 
 def agents_named(store: Store, team: str, names: Sequence[str]) -> list[Task]:
-    """The tasks whose agents are written to by these names, each once; not those that have ended."""
-    by_id = {name: found[1] for name in names if (found := _ID.fullmatch(name))}
+    """The tasks whose agents these names reach, each once; not tasks that have ended."""
+    by_id = {name: match[1] for name in names if (match := _ID.fullmatch(name))}
     others = [name for name in names if name not in by_id]
     tasks = list(store.tasks_by_id(sorted(set(by_id.values()))).values())
     if others:
@@ -66,22 +66,22 @@ def agents_named(store: Store, team: str, names: Sequence[str]) -> list[Task]:
 
 
 def own_names(context: Context) -> tuple[str, ...]:
-    """By which the actor is written to: an agent also by its task, its branch, its earlier runs."""
+    """The names that reach the actor: for an agent also its task, its branch, its earlier runs."""
     name, task = context.actor.name, context.actor.task
     return tuple(dict.fromkeys((name, *names_of(context.store.task(task))))) if task else (name,)
 
 
 def hearers(store: Store, board: Task, *, to: str, by: str) -> list[Task]:
-    """Whose agents a post on this board is put to; `by`: the author's own task."""
-    some = agents_named(store, board.team, [to]) if to else at_work(store, board.team)
-    return [task for task in some if hears_post(task, board.id, to=to, by=by)]
+    """The tasks whose agents hear a post on this board; `by`: the author's own task."""
+    candidates = agents_named(store, board.team, [to]) if to else at_work(store, board.team)
+    return [task for task in candidates if hears_post(task, board.id, to=to, by=by)]
 
 
 def words_for(context: Context, task: Task, message: Message) -> list[Change]:
-    """What puts this to the agent of a task, unless that is its author.
+    """The changes that copy the message to the agent of a task, unless that agent is its author.
 
-    The run, or a task that none works on, is written too: whoever ends or starts it meanwhile must
-    decide again, knowing of this.
+    They write the live run too, or the task without one: a supervisor that ends or starts it
+    meanwhile must then decide again.
     """
     if task.join is not None or task.id == context.actor.task:
         return []
@@ -89,7 +89,7 @@ def words_for(context: Context, task: Task, message: Message) -> list[Change]:
     run = store.run(task.run_id) if task.run_id else None
     live = run is not None and run.live
     if run is not None and live:
-        at = max(at, run.claimed_at + 1)  # so it is told to it, and not in its prompt
+        at = max(at, run.claimed_at + 1)  # after its claim, for its prompt lacks it
     words = Message(
         id=store.new_id("m"),
         version=0,
@@ -105,7 +105,7 @@ def words_for(context: Context, task: Task, message: Message) -> list[Change]:
 
 
 def is_read(store: Store, words: Message, reader: str) -> bool:
-    """Whether whoever is to hear these words has read meanwhile what they are a copy of."""
+    """Whether the reader has read the message that these words copy."""
     source = _source(store, words)
     if source is None:
         return False
@@ -113,7 +113,7 @@ def is_read(store: Store, words: Message, reader: str) -> bool:
 
 
 def read_marks(store: Store, words: Message, reader: str, *, now: int) -> list[Change]:
-    """That the reader has read what these words are a copy of, which it has just heard."""
+    """The change that marks the message these words copy as read by the reader."""
     source = _source(store, words)
     if source is None or rules.is_read(source, reader):
         return []
@@ -128,6 +128,6 @@ def _source(store: Store, words: Message) -> Message | None:
 
 
 def _is_marked(store: Store, line: Message, reader: str) -> bool:
-    """Whether the reader has said of the whole chat that it was read."""
+    """Whether the reader has marked the chat as read up to this line."""
     chat = store.entry(EntryKind.CHAT, line.team, line.chat) if line.chat else None
     return chat is not None and order_of(chat.body["read"].get(reader, "")) >= order_of(line.id)

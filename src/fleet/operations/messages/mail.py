@@ -1,4 +1,4 @@
-"""Mail: words to one actor of a team, kept until they read them."""
+"""Mail: a message to one member of a team, unread until they read it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST_SUBJECT, MOST, MOST_MEMBERS = 200, 100_000, 1000
-_RUN = re.compile(r"t-[0-9]+\.[0-9]+$")  # those at work are asked for by their tasks
+_RUN = re.compile(r"t-[0-9]+\.[0-9]+$")  # agents at work are reached by their tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ def send(context: Context, request: SendMail) -> MailRow:
     return mail_row(speak(context, mail, agents_named(context.store, team, [mail.to]), event))
 
 
-def _mail(context: Context, request: SendMail | Broadcast, **given: Any) -> Message:
+def _mail(context: Context, request: SendMail | Broadcast, **fields: Any) -> Message:
     text = some_text("mail", request.text, most=MOST)
     subject = clean_text("subject", request.subject.strip(), most=MOST_SUBJECT)
-    return new_message(context, MessageKind.MAIL, text, is_open=True, subject=subject, **given)
+    return new_message(context, MessageKind.MAIL, text, is_open=True, subject=subject, **fields)
 
 
 def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
@@ -114,11 +114,11 @@ def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
         raise Refused(
             f"No other member has been seen in {team}.", fix="Send it once they are there."
         )
-    given: dict[str, Any] = {"team": team, "data": {TO_ALL: True}}
-    mails = [_mail(context, request, to=name, **given) for name in others]
-    heard_by = [(mail, [agents[mail.to]] if mail.to in agents else []) for mail in mails]
+    fields: dict[str, Any] = {"team": team, "data": {TO_ALL: True}}
+    mails = [_mail(context, request, to=name, **fields) for name in others]
+    audiences = [(mail, [agents[mail.to]] if mail.to in agents else []) for mail in mails]
     event = context.event(Kind.MAIL_BROADCAST, "", team=team)
-    return tuple(map(mail_row, speak_all(context, heard_by, event)))
+    return tuple(map(mail_row, speak_all(context, audiences, event)))
 
 
 def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
@@ -134,9 +134,9 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
         before=request.before,
         limit=how_many(request.limit),
     )
-    found = [m for name in wanted for m in context.store.find_messages(query._replace(topic=name))]
-    found.sort(key=lambda mail: order_of(mail.id), reverse=True)
-    return tuple(map(mail_row, found[: request.limit]))
+    mails = [m for name in wanted for m in context.store.find_messages(query._replace(topic=name))]
+    mails.sort(key=lambda mail: order_of(mail.id), reverse=True)
+    return tuple(map(mail_row, mails[: request.limit]))
 
 
 def read(context: Context, request: ReadMail) -> MailRow:
@@ -144,19 +144,19 @@ def read(context: Context, request: ReadMail) -> MailRow:
     if mail.to not in own_names(context):
         raise Forbidden(f"That mail is for {mail.to}.", fix="Leave it to them.")
     if mail.state is MessageState.OPEN:
-        (mail,) = _have_read(context, [mail])
+        (mail,) = _mark_read(context, [mail])
     return mail_row(mail)
 
 
 def take(context: Context, request: TakeMail) -> tuple[MailRow, ...]:
-    asked = ListMail(unread=request.unread, team=request.team, limit=request.limit)
-    rows = list_mail(context, asked)
+    listing = ListMail(unread=request.unread, team=request.team, limit=request.limit)
+    rows = list_mail(context, listing)
     if fresh := [context.store.message(row.id) for row in rows if not row.read_at]:
-        _have_read(context, fresh)
+        _mark_read(context, fresh)
     return rows
 
 
-def _have_read(context: Context, mails: list[Message]) -> list[Message]:
+def _mark_read(context: Context, mails: list[Message]) -> list[Message]:
     name, now = context.actor.name, context.store.now()
     mails = [as_read(mail, name, at=now) for mail in mails]
     events = [context.event(Kind.MAIL_READ, "", message=m.id, team=m.team) for m in mails]

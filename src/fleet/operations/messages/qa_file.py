@@ -1,7 +1,7 @@
 """A task's `Q&A.md`: questions under `## Q:`, answers below them under `## A: 2026-01-31 17:05`.
 
-Text in, text out. Agents and people write into it by hand, so nothing in it is ever taken away:
-what we add is put in after what is there.
+Text in, text out. Agents and people write into it by hand, so we never remove anything: what we add
+goes after what is there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 HEADING = re.compile(r"^##[ \t]+(Q|A):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-# What only shows how to write one: a comment, or a block of code.
+# A comment or a block of code, which may show how to write a question.
 ASIDE = re.compile(r"<!--.*?-->|^(```+|~~~+)[^\n]*\n.*?^\1", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 STAMP = re.compile(r"^<?(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?|YYYY-MM-DD HH:MM|m-\d+)>?\s*")
@@ -35,23 +35,23 @@ class _Block(NamedTuple):
 
 
 def questions(text: str) -> list[QA]:
-    """In the order of the file. Several answers to one question are one, in their order."""
-    found: list[QA] = []
+    """In the order of the file. Several answers to one question are joined."""
+    pairs: list[QA] = []
     for block in _blocks(text):
         if block.kind == "Q":
-            found.append(QA(block.words, "", block.mark))
-        elif found:
-            last = found[-1]
-            said = "\n\n".join(part for part in (last.answer, block.words) if part)
-            found[-1] = last._replace(answer=said)
-    return found
+            pairs.append(QA(block.words, "", block.mark))
+        elif pairs:
+            last = pairs[-1]
+            answer = "\n\n".join(part for part in (last.answer, block.words) if part)
+            pairs[-1] = last._replace(answer=answer)
+    return pairs
 
 
 def with_question(text: str, question: str, mark: str) -> str:
-    """With the question at its end, unless it is there: by its mark, or open and by its text.
+    """Append the question, unless it is there with the same mark, or open with the same text.
 
-    `mark` is its message's id (`m-7`); it may be empty. An open one that the question contains is
-    the same: an agent wrote it, then asked it with a summary.
+    `mark` is its message's id (`m-7`), or empty. An open question that is part of this one is the
+    same: an agent wrote it, then asked it with a summary.
     """
     for known in questions(text):
         if mark and known.mark == mark:
@@ -63,15 +63,15 @@ def with_question(text: str, question: str, mark: str) -> str:
 
 
 def with_answer(text: str, question: str, answer: str, at: int) -> str:
-    """With the answer below its question, which is added when it is not there.
+    """Put the answer below its question, which is appended when it is missing.
 
     `question` is its text or its mark; `at` is in microseconds, and written in UTC.
     """
-    place = _place(text, question)
-    if place is None:
+    position = _find(text, question)
+    if position is None:
         text = with_question(text, question, "")
-        place = QA(question), len(text)
-    known, end = place
+        position = QA(question), len(text)
+    known, end = position
     if _same(answer, known.answer) or f"\n\n{answer.strip()}" in f"\n\n{known.answer}":
         return text
     when = datetime.fromtimestamp(at / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M")
@@ -79,13 +79,13 @@ def with_answer(text: str, question: str, answer: str, at: int) -> str:
 
 
 def unanswered(text: str) -> QA | None:
-    """The last question, when nobody has answered it."""
-    found = questions(text)
-    return found[-1] if found and not found[-1].answer else None
+    """The last question, if it has no answer."""
+    pairs = questions(text)
+    return pairs[-1] if pairs and not pairs[-1].answer else None
 
 
 def whole_question(text: str, summary: str) -> str:
-    """What is asked: the summary, and the last question in the file that it sums up."""
+    """The summary, with the last question in the file, which it sums up."""
     block = unanswered(text)
     if block is None or not block.question or _within(block.question, summary):
         return summary
@@ -99,25 +99,25 @@ def whole_question(text: str, summary: str) -> str:
 def new_answers(
     text: str, asked: Sequence[tuple[str, str]], heard: Collection[str]
 ) -> dict[str, str]:
-    """By the id of an open question (of `asked`: id and text) the answer that the file has.
+    """By the id of an open question: its answer in the file.
 
-    `heard` are answers that were given before. The file's last question is the one that is open,
-    whatever its words, when only one is.
+    `asked` are the open questions (id, text), `heard` the answers given before. When one question
+    is open, it is the last one in the file, whatever its text.
     """
-    found = questions(text)
-    given: dict[str, str] = {}
+    pairs = questions(text)
+    answers: dict[str, str] = {}
     for mark, words in asked:
-        fresh = [k for k in found if k.mark == mark or (k.answer and k.answer not in heard)]
+        fresh = [k for k in pairs if k.mark == mark or (k.answer and k.answer not in heard)]
         named = [k for k in fresh if k.mark == mark or _within(k.question, words)]
-        last = fresh[-1:] if len(asked) == 1 and fresh[-1:] == found[-1:] else []
+        last = fresh[-1:] if len(asked) == 1 and fresh[-1:] == pairs[-1:] else []
         best = (named or last)[-1:]
         if best and best[0].answer:
-            given[mark] = best[0].answer
-    return given
+            answers[mark] = best[0].answer
+    return answers
 
 
-def _place(text: str, question: str) -> tuple[QA, int] | None:
-    """The newest question of that text or mark, and where all that belongs to it ends."""
+def _find(text: str, question: str) -> tuple[QA, int] | None:
+    """The newest question with that text or mark, and where its block with its answers ends."""
     ends: list[int] = []
     for block in _blocks(text):
         if block.kind == "Q":
@@ -132,11 +132,11 @@ def _place(text: str, question: str) -> tuple[QA, int] | None:
 
 
 def _blocks(text: str) -> list[_Block]:
-    asides = [found.span() for found in ASIDE.finditer(text)]
+    asides = [match.span() for match in ASIDE.finditer(text)]
     heads = [
-        found
-        for found in HEADING.finditer(text)
-        if not any(start <= found.start() < end for start, end in asides)
+        match
+        for match in HEADING.finditer(text)
+        if not any(start <= match.start() < end for start, end in asides)
     ]
     ends = [*(head.start() for head in heads), len(text)][1:]
     return [
@@ -152,22 +152,22 @@ def _block(head: re.Match[str], below: str, end: int) -> _Block:
     words = "\n\n".join(part for part in parts if part)
     if not COMMENT.sub("", words).strip() or words == PLACEHOLDER:
         words = ""
-    return _Block(head[1], mark, ESCAPED.sub("", words).translate(_otherwise()), end)
+    return _Block(head[1], mark, ESCAPED.sub("", words).translate(_as_cp1252()), end)
 
 
 @cache
-def _otherwise() -> dict[int, str]:
-    """What is not UTF-8 was read with surrogates; the editor that wrote it meant one of these."""
+def _as_cp1252() -> dict[int, str]:
+    """Bytes that are not UTF-8 were read as surrogates; their editor most likely wrote cp1252."""
     return {0xDC00 + n: bytes([n]).decode("cp1252", "replace") for n in range(0x80, 0x100)}
 
 
 def _body(words: str) -> str:
-    """Words that look like a heading of ours are marked as words."""
+    """Escape lines that look like one of our headings."""
     return LIKE_HEADING.sub(r"\\", words.strip())
 
 
 def _appended(text: str, at: int, block: str) -> str:
-    """With the block there, an empty line on both its sides."""
+    """Insert the block, with an empty line on both sides."""
     before, after = text[:at], text[at:]
     gap = "" if not before or before.endswith("\n\n") else "\n" if before.endswith("\n") else "\n\n"
     return before + gap + block + (f"\n{after}" if after else "")

@@ -1,4 +1,4 @@
-"""What was left for the agent of a task, by its earlier runs or by others: told as it begins."""
+"""What the prompt of a new run adds: a hand-off to its agent, and the agent's memories."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Store
 
-MAX_MEMORIES = 10  # memories
+MAX_MEMORIES = 10  # in a prompt
 
 
 def known_to(store: Store, task: Task, messages: Sequence[Message]) -> str:
-    """The newest hand-off that waits for it, and what it remembers; empty when there is nothing.
+    """The newest pending hand-off and the memories, as text; empty when there are none.
 
-    `messages`: the task's. A hand-off that is still to be told as words is not told here as well.
+    `messages` are the task's. A hand-off that waits among them as words is left out here.
     """
     waiting = {source_of(m) for m in messages if m.state is MessageState.OPEN}
     handoff = _handoff(store, task)
@@ -39,17 +39,19 @@ def known_to(store: Store, task: Task, messages: Sequence[Message]) -> str:
 def _handoff(store: Store, task: Task) -> Message | None:
     pending = str(MessageState.OPEN)
     query = MessageQuery(MessageKind.HANDOFF, team=task.team, state=pending, limit=1)
-    found = [h for name in names_of(task) for h in store.find_messages(query._replace(topic=name))]
-    return max(found, key=lambda handoff: order_of(handoff.id), default=None)
+    handoffs = [
+        h for name in names_of(task) for h in store.find_messages(query._replace(topic=name))
+    ]
+    return max(handoffs, key=lambda handoff: order_of(handoff.id), default=None)
 
 
 def _memories(store: Store, task: Task) -> list[Entry]:
     """Newest first."""
-    found = [
+    memories = [
         entry
         for name in names_of(task)
         for entry in store.entries(
             EntryQuery(EntryKind.MEMORY, task.team, name, limit=MAX_MEMORIES)
         )
     ]
-    return sorted(found, key=lambda entry: entry.at, reverse=True)
+    return sorted(memories, key=lambda entry: entry.at, reverse=True)

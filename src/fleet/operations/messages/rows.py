@@ -1,4 +1,4 @@
-"""Messages as people see them."""
+"""A message as commands and the server show it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
 
 
-STATUS = {  # by kind and state, as people say it
+STATUS = {  # by kind and state: the word that people see
     ("question", "open"): "open",
     ("question", "closed"): "answered",
     ("answer", "open"): "queued",

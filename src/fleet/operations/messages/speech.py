@@ -1,4 +1,4 @@
-"""What mail, chats, hand-offs and boards have in common."""
+"""Make and find messages: shared by mail, chats, hand-offs and boards."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from fleet.domain.message import Message, MessageKind, MessageState
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-NAMES = {MessageKind.HANDOFF: "checkpoint"}  # where people know the kind by another word
+NAMES = {MessageKind.HANDOFF: "checkpoint"}  # the words that people know, where they differ
 
 
 def new_message(
-    context: Context, kind: MessageKind, text: str, *, is_open: bool = False, **given: Any
+    context: Context, kind: MessageKind, text: str, *, is_open: bool = False, **fields: Any
 ) -> Message:
-    """By the actor, now. `is_open`: it waits to be read, or to be settled."""
+    """A message by the actor, now. `is_open`: it waits to be read or accepted."""
     now = context.store.now()
     return Message(
         id=context.store.new_id("m"),
         version=0,
-        task=given.pop("task", ""),
+        task=fields.pop("task", ""),
         author=context.actor.name,
         kind=kind,
         text=text,
         state=MessageState.OPEN if is_open else MessageState.CLOSED,
         at=now,
         closed_at=0 if is_open else now,
-        **given,
+        **fields,
     )
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
 
-# Of an outer agent, or of a git hook that called us; a coder drops its own marks itself.
+# Set by an outer agent, or by a git hook that called us. Coders drop their own variables.
 NOT_INHERITED = (
     "FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
     "JWT_SECRET",  # an agent that prints its environment would give away every token
@@ -48,13 +48,13 @@ NOT_INHERITED = (
 
 @dataclass
 class App:
-    """One process's view of one home. Everything is made when it is first used."""
+    """One process's view of one home. Each adapter is made when it is first used."""
 
     cwd: Path
     env: Mapping[str, str]
     config_file: Path | None = None
     flags: Mapping[str, object] = field(default_factory=dict)
-    listening: bool = False  # it is the one that the bell wakes
+    listening: bool = False  # this process is the supervisor, which the bell wakes
 
     @cached_property
     def home(self) -> Home:
@@ -64,7 +64,7 @@ class App:
 
     @cached_property
     def loaded(self) -> Loaded:
-        """The settings as they are for whoever typed the command, in its directory."""
+        """The settings for the person who typed the command, in the current directory."""
         from fleet.config import load
 
         return load(
@@ -91,9 +91,9 @@ class App:
         return self.another_store()
 
     def another_store(self) -> Store:
-        """A connection of its own, for the thread that asks.
+        """A connection of its own, for the calling thread.
 
-        A store that was deleted must not give a task the id of a run that is still here.
+        After a store was deleted, a new task must not get the id of a run that is still here.
         """
         runs = str(self.home.runs)
         url = self.loaded.settings.store.url
@@ -115,11 +115,11 @@ class App:
         return Terminals(self.home.runs, tmux)
 
     def attach_argv(self, run_id: str) -> list[str]:
-        """What to become, to sit at this run's terminal; raise `Unavailable` when it has none."""
+        """The command that attaches to the run's terminal; raise `Unavailable` when it has none."""
         return self.terminals.attach_argv(run_id, self.env)
 
     def close_terminals(self, task_id: str) -> None:
-        """What is left of the sessions of its runs, which have ended; their screens are kept."""
+        """Close the tmux sessions of its ended runs; the text of their screens is kept."""
         for run in self.store.runs(task_id):
             self.terminals.kill(run.id)
 
@@ -141,11 +141,11 @@ class App:
 
     @property
     def shared(self) -> bool:
-        """Other hosts may use this store, so that keepers have leases."""
+        """Whether other hosts may use this store; then keepers have leases."""
         return self.loaded.settings.store.url.startswith("postgres")
 
     def arrive(self) -> None:
-        """Before a supervisor starts here, for a while or for good."""
+        """Call it before a supervisor starts here, for one command or for long."""
         if self.shared:
             from fleet.adapters.processes.clock import SystemClock
             from fleet.supervisor.leases import shorten
@@ -155,7 +155,7 @@ class App:
             self.bell.listen()
 
     def leave(self) -> None:
-        """After it has: agents go on."""
+        """Call it after the supervisor has ended; agents go on."""
         if not self.listening:
             self.bell.close()
         if self.shared:
@@ -165,12 +165,12 @@ class App:
             extend(self.store, self.keepers, SystemClock(), self.home.host_id())
 
     def notifiers(self) -> list[Notifier]:
-        """As the settings are now."""
+        """By the settings as they are now."""
         from fleet.adapters.machine.notify import Desktop, Webhook
 
-        said = self.worlds("").settings.notify
-        found: list[Notifier] = [Desktop(self.env)] if said.desktop else []
-        return [*found, Webhook(said.webhook, self.env)] if said.webhook else found
+        notify = self.worlds("").settings.notify
+        notifiers: list[Notifier] = [Desktop(self.env)] if notify.desktop else []
+        return [*notifiers, Webhook(notify.webhook, self.env)] if notify.webhook else notifiers
 
     def notices(self, warn: Callable[[str], None]) -> Notices:
         from fleet.adapters.machine.notify import NumberFile
@@ -188,7 +188,7 @@ class App:
         )
 
     def beads(self, warn: Callable[[str], None]) -> Beads:
-        """For `queue: beads`; it does nothing while that is not set."""
+        """For `queue: beads`; the supervisor does not step it while that is not set."""
         from fleet.adapters.beads import BdProgram
         from fleet.adapters.machine.notify import NumberFile
         from fleet.adapters.processes.threads import ThreadJobs
@@ -221,7 +221,7 @@ class App:
         return installation()
 
     def newest_release(self) -> str:
-        """Raise `Unavailable` when the index cannot be asked."""
+        """Raise `Unavailable` when the package index does not answer."""
         from fleet.adapters.machine.installation import newest
 
         return newest(self.env)
@@ -233,7 +233,7 @@ class App:
 
     @cached_property
     def actor(self) -> Actor:
-        """Inside a run the run, else the person."""
+        """Inside a run: the run; else the person."""
         run = self.env.get("FLEET_RUN_ID", "")
         team = self.loaded.settings.team
         if not run:
@@ -261,7 +261,7 @@ class App:
             lambda: self.keepers,
             self.worlds,
             project=project,
-            edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is asked
+            edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is called
             sign=self._sign,
             trees=self._trees,
         )
@@ -277,14 +277,14 @@ class App:
         return signed(self.home.path, claims, self.env.get("JWT_SECRET", ""))
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
-        """All that a coder starts with: ours, less what an outer agent left in it."""
+        """The environment of a coder: ours, without what an outer agent left in it."""
         from fleet.adapters.home.bd_program import bd_folder
         from fleet.app.run_identity import server_env
 
         folder = self.home.task_dir(task_id)
         env = {k: v for k, v in self.env.items() if not k.startswith(NOT_INHERITED)}
-        ours = (bd_folder(self.home.path), Path(sys.executable).parent)
-        path = os.pathsep.join([*map(str, ours), env.get("PATH", os.defpath)])
+        folders = (bd_folder(self.home.path), Path(sys.executable).parent)
+        path = os.pathsep.join([*map(str, folders), env.get("PATH", os.defpath)])
         return env | {
             "PATH": path,
             "FLEET_HOME": str(self.home.path),
@@ -297,7 +297,7 @@ class App:
         }
 
     def coder(self, name: str, project: str = "") -> Coder:
-        """As this project declares it, if it is none of ours."""
+        """A built-in coder, else as this project declares it."""
         from fleet.domain.fleet import CODERS
 
         return make_coder(name, None if name in CODERS else self.worlds(project).fleet)
@@ -305,18 +305,18 @@ class App:
     def checkout(self, project: str) -> GitCheckout:
         from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
 
-        said = self.worlds(project).settings.workspace
+        settings = self.worlds(project).settings.workspace
         rules = WorkspaceRules(
-            root=str(said.root),
-            branch_prefix=said.branch_prefix,
-            credential_files=said.credential_files,
-            setup=() if said.quick else said.setup,
-            setup_timeout=said.setup_timeout,
-            branch_pattern=said.branch_pattern,
-            teardown=said.teardown,
-            ports=said.ports,
-            pool=said.pool,
-            pool_ignored=said.pool_ignored,
+            root=str(settings.root),
+            branch_prefix=settings.branch_prefix,
+            credential_files=settings.credential_files,
+            setup=() if settings.quick else settings.setup,
+            setup_timeout=settings.setup_timeout,
+            branch_pattern=settings.branch_pattern,
+            teardown=settings.teardown,
+            ports=settings.ports,
+            pool=settings.pool,
+            pool_ignored=settings.pool_ignored,
         )
         home = self.home
         return GitCheckout(
@@ -327,7 +327,7 @@ class App:
         )
 
     def check_start(self, cwd: str, project: str, branch: str, base: str) -> None:
-        """That a workspace can be had as asked, before anything is queued; raise what is wrong."""
+        """Check that the workspace can be made, before the task is queued; raise what is wrong."""
         from fleet.adapters.git.repo import Repo
 
         repo = Repo.of(Path(cwd))
@@ -344,14 +344,14 @@ class App:
         return self.checkout(project).env(workspace)
 
     def gateway_key(self, gateway: Gateway) -> str:
-        """The environment's, else the one that was made for it; empty when there is none yet."""
+        """The key from the environment, else the one we made; empty when there is none yet."""
         from fleet.adapters.gateway.key import key_of
 
         return key_of(gateway, self.home.path, self.env)
 
     @property
     def workspaces(self) -> Workspaces:
-        """What is done with workspaces besides making them."""
+        """Listing, merging, removing and repairing workspaces."""
         from fleet.app.workspaces.manage import Workspaces
 
         return Workspaces(self)

@@ -1,4 +1,4 @@
-"""What is valid in the settings and will not work well: `fleet validate` says it."""
+"""Settings that are valid but will not work well, for `fleet validate`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from fleet.config.loader import Loaded
     from fleet.domain.fleet import Model
 
-ANSWER = 4096  # tokens that an answer needs beside the first request
+ANSWER = 4096  # tokens that an answer needs besides the first request
 ENOUGH, ENOUGH_WITHOUT_TOOLS = 32_768, 8192
 
 
 def advice(loaded: Loaded) -> list[str]:
-    found = (*_contexts(loaded), *_tools(loaded), *_names(loaded))
-    return [str(problem) for problem in found]
+    problems = (*_contexts(loaded), *_tools(loaded), *_names(loaded))
+    return [str(problem) for problem in problems]
 
 
 def least_context(coder: str) -> int:
@@ -32,7 +32,7 @@ def least_context(coder: str) -> int:
 
 
 def _contexts(loaded: Loaded) -> Iterator[Problem]:
-    """A model that is too small for a program that an agent drives with it."""
+    """Models whose context is too small for the coder of an agent."""
     fleet = loaded.fleet
     short: dict[tuple[Model, str], list[str]] = {}
     for agent in (*fleet.agents.values(), *fleet.coders.values()):
@@ -56,26 +56,26 @@ def _contexts(loaded: Loaded) -> Iterator[Problem]:
 def _tools(loaded: Loaded) -> Iterator[Problem]:
     for agent in loaded.fleet.agents.values():
         path = f"agents.{agent.name}.tools"
-        if not agent.tools or not (where := built_in(agent.coder).tools):
+        if not agent.tools or not (dotted_path := built_in(agent.coder).tools):
             continue
-        tools: Tools = part(where)
+        tools: Tools = part(dotted_path)
         if tools.unheeded:
             yield Problem(_place(loaded, path), path, f"{tools.unheeded}.")
         missing = tools.unknown(agent.tools)
         if not missing:
             continue
-        will = ", ".join(tools.granted(agent.tools)) or "none of them"
+        granted = ", ".join(tools.granted(agent.tools)) or "none of them"
         instead = [f"{now} does what {tool} did" for tool, now in tools.instead if tool in missing]
         more = f" {'; '.join(instead)}." if instead else ""
         message = (
             f"{agent.coder} has no {' and no '.join(missing)}, and says nothing of it. "
-            f"It will grant {will}.{more}"
+            f"It will grant {granted}.{more}"
         )
         yield Problem(_place(loaded, path), path, message)
 
 
 def _names(loaded: Loaded) -> Iterator[Problem]:
-    """A model that is called as an agent is at the gateway."""
+    """Models with the name that an agent has at the gateway."""
     fleet = loaded.fleet
     agents = {alias_of(agent): agent for agent in fleet.agents.values() if agent.model is not None}
     for model in dict.fromkeys(fleet.models.values()):
@@ -90,8 +90,8 @@ def _names(loaded: Loaded) -> Iterator[Problem]:
 
 
 def _place(loaded: Loaded, path: str) -> Place:
-    """Where it is written, or where the entry is that leaves it to its default."""
+    """Where the setting is written, or else where its section is."""
     head = path.rpartition(".")[0]
-    found = [loaded.origins[path]] if path in loaded.origins else []
-    found += [origin for name, origin in loaded.origins.items() if name.startswith(f"{head}.")]
-    return next((o.place for o in found if o.place.line), found[0].place)
+    origins = [loaded.origins[path]] if path in loaded.origins else []
+    origins += [origin for name, origin in loaded.origins.items() if name.startswith(f"{head}.")]
+    return next((o.place for o in origins if o.place.line), origins[0].place)

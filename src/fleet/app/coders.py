@@ -1,4 +1,4 @@
-"""Which coders there are: ours, those that a fleet declares, those that packages bring."""
+"""The coders: built-in ones, those that a fleet declares, those of installed packages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
     from fleet.ports import Coder
 
-NOT_PRELOADED = {"__main__", "cli", "server", "testing"}  # other processes; cli is loaded by then
+NOT_PRELOADED = {
+    "__main__",
+    "cli",
+    "server",
+    "testing",
+}  # other processes use them; cli is loaded already
 
 
 def make_coder(name: str, fleet: Fleet | None = None) -> Coder:
-    """One of ours, one that this fleet declares, or one that an installed package brings."""
+    """A built-in coder, one that this fleet declares, or one of an installed package."""
     from fleet.adapters.coders import built_in, part
 
-    if where := built_in(name).coder:
-        made: Coder = part(where)()
+    if dotted_path := built_in(name).coder:
+        made: Coder = part(dotted_path)()
         return made
     if fleet is not None and name in fleet.own_coders:
         from fleet.adapters.coders.plain.custom import CustomCoder
@@ -29,8 +34,8 @@ def make_coder(name: str, fleet: Fleet | None = None) -> Coder:
         return CustomCoder(fleet.own_coders[name])
     from fleet.adapters.coders.shared.entry_points import installed
 
-    if (found := installed(name)) is not None:
-        return found
+    if (coder := installed(name)) is not None:
+        return coder
     from fleet.domain.fleet import CODERS
 
     known = fleet.coder_names() if fleet is not None else list(CODERS)
@@ -45,48 +50,48 @@ def generate_targets() -> tuple[str, ...]:
     return ("litellm", *coders_with("files"), "env", "mcp")
 
 
-def coders_with(what: str) -> tuple[str, ...]:
-    """The names of the built-in coders that have this, of the fields of their rows."""
+def coders_with(field: str) -> tuple[str, ...]:
+    """The names of the built-in coders whose row has this field."""
     from fleet.adapters.coders import having
 
-    return having(what)
+    return having(field)
 
 
-def assistants(what: str = "skills") -> tuple[str, ...]:
-    """What `fleet skills` calls the coders that can have them."""
+def assistants(field: str = "skills") -> tuple[str, ...]:
+    """The names by which `fleet skills` knows the coders that have this field."""
     from fleet.adapters.coders import BUILT_IN
 
-    return tuple(BUILT_IN[name].assistant or name for name in coders_with(what))
+    return tuple(BUILT_IN[name].assistant or name for name in coders_with(field))
 
 
 def probe_programs(
     coders: Iterable[Coder], env: Mapping[str, str], *, ask: bool
 ) -> dict[str, dict[str, str | None]]:
-    """By coder: its `executable`, and the `path` and `version` of it here; `why` not."""
+    """By coder: its `executable`, and its `path` and `version` here, or `why` there is none."""
     from fleet.adapters.coders.shared.programs import executable, found
 
     names = {coder.name: executable(coder) for coder in coders}
-    there = found(names.values(), env, ask=ask)
+    programs = found(names.values(), env, ask=ask)
     nothing = {"path": None, "version": None, "why": ""}
     return {
-        name: {"executable": program, **(there[program]._asdict() if program else nothing)}
+        name: {"executable": program, **(programs[program]._asdict() if program else nothing)}
         for name, program in names.items()
     }
 
 
 def preload() -> None:
-    """Load all that a long-lived process may come to use: it never mixes versions."""
+    """Load every module a long-lived process may need, so that an update mixes no versions."""
     from importlib import import_module
     from pkgutil import walk_packages
 
     import fleet
 
-    for found in walk_packages(fleet.__path__, "fleet."):
-        if found.name.split(".")[1] not in NOT_PRELOADED:
+    for module in walk_packages(fleet.__path__, "fleet."):
+        if module.name.split(".")[1] not in NOT_PRELOADED:
             with suppress(ImportError):  # a driver that is not installed
-                import_module(found.name)
+                import_module(module.name)
     from fleet.config.bind_coders import installed
 
     for name in installed():
-        with suppress(FleetError):  # it is complained of when a task asks for it
+        with suppress(FleetError):  # a task that needs it will report that
             make_coder(name)

@@ -1,4 +1,4 @@
-"""The checks of `fleet doctor`: each looks at one thing, and all of them look at once."""
+"""The checks of `fleet doctor`: each looks at one thing, and all run at the same time."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     Check: TypeAlias = Callable[[], Iterator[Finding]]
 
 LOOK = 3.0  # seconds for all nodes together
-GRACE = 2.0  # for a check to say itself that it ran out of time
+GRACE = 2.0  # seconds for a check to report its own time-out
 NO_FLEET = Finding("fleet", SKIPPED, "There is no fleet.yaml here.", "fleet init")
-READ = 0.5  # of a long prompt, that must have reached the model; tokens are only estimated
+READ = 0.5  # the share of a long prompt that must reach the model; tokens are only estimated
 
 
 class Checkup:
-    """`within`: seconds for all of it; a round trip takes what the model takes."""
+    """`within`: seconds for all checks; a round trip takes as long as the model does."""
 
     def __init__(self, app: App, *, within: float) -> None:
         self._app, self._within = app, within
@@ -103,19 +103,19 @@ class Checkup:
         yield from checks.modes(self._app.home.path)
 
     def _coders(self) -> Iterator[Finding]:
-        """Those that the agents here, or tasks that name none, would be run with."""
+        """The coders of the declared agents, and the default coder."""
         from fleet.app.coders import make_coder, probe_programs
 
         fleet = self._fleet
         names = {self._app.loaded.settings.coder, *(a.coder for a in fleet.agents.values())}
-        made = [make_coder(name, fleet) for name in sorted(names)]
-        for name, there in probe_programs(made, self._app.env, ask=True).items():
-            program = there["executable"]
-            if not program or there["version"]:
-                words = f"{name} {there['version'] or ''}".rstrip()
+        coders = [make_coder(name, fleet) for name in sorted(names)]
+        for name, program_info in probe_programs(coders, self._app.env, ask=True).items():
+            program = program_info["executable"]
+            if not program or program_info["version"]:
+                words = f"{name} {program_info['version'] or ''}".rstrip()
                 yield Finding("coders", OK, words if program else f"{name} needs no program")
                 continue
-            why = there["why"] or f"There is no {program} on PATH."
+            why = program_info["why"] or f"There is no {program} on PATH."
             fix = f"Install {program}, or choose another: fleet config set coder=NAME"
             yield Finding("coders", BAD, f"The coder {name} cannot run here. {why}", fix)
 
@@ -143,8 +143,8 @@ class Checkup:
     def _litellm(self) -> Iterator[Finding]:
         environment = self._services.environment
         if not environment.own and not environment.version():
-            said = "LiteLLM is not installed yet."
-            yield Finding("litellm", SKIPPED, said, "fleet gateway install")
+            message = "LiteLLM is not installed yet."
+            yield Finding("litellm", SKIPPED, message, "fleet gateway install")
             return
         try:
             yield Finding("litellm", OK, f"LiteLLM {environment.checked()}")
@@ -170,16 +170,16 @@ class Checkup:
     def _gateway(self) -> Iterator[Finding]:
         answers = self._services.look()
         if self._services.stale():
-            said = "The gateway and the relay run with another fleet.yaml than this one."
-            yield Finding("gateway", BAD, said, "fleet gateway start")
+            message = "The gateway and the relay run with another fleet.yaml than this one."
+            yield Finding("gateway", BAD, message, "fleet gateway start")
         elif all(each.record and each.answers for each in answers):
             yield Finding("gateway", OK, f"It answers at {self._services.url()}.")
         elif not any(each.record for each in answers):
             yield Finding("gateway", SKIPPED, "The gateway is not running.", "fleet up")
         else:
             down = [each.name for each in answers if not (each.record and each.answers)]
-            said = f"Not answering: {' and '.join(down)}, though the other runs."
-            yield Finding("gateway", BAD, said, "fleet gateway start")
+            message = f"Not answering: {' and '.join(down)}, though the other runs."
+            yield Finding("gateway", BAD, message, "fleet gateway start")
 
     def _nodes(self) -> Iterator[Finding]:
         from fleet.app.compute.nodes import Compute
@@ -193,8 +193,8 @@ class Checkup:
         answers = services.look()
         if not all(each.record and each.answers for each in answers):
             down = next((each.name for each in answers if not each.answers), "gateway")
-            said = f"The models are not asked: the {down} does not run."
-            yield Finding("round trip", SKIPPED, said, "fleet up, then fleet doctor")
+            message = f"The models are not asked: the {down} does not run."
+            yield Finding("round trip", SKIPPED, message, "fleet up, then fleet doctor")
             return
         models = dict.fromkeys(self._fleet.models.values())
         acts = {model.alias: self._trip_of(model) for model in models}
@@ -207,9 +207,9 @@ class Checkup:
         from fleet.adapters.gateway.round_trip import Gateway, round_trip
 
         if not any(serving.node.endpoint for serving in model.servings):
-            said = f"{model.alias} is a hosted API: asking it costs money."
+            message = f"{model.alias} is a hosted API: asking it costs money."
             return Finding(
-                "round trip", SKIPPED, said, f"Ask it yourself, by the name {model.alias}."
+                "round trip", SKIPPED, message, f"Ask it yourself, by the name {model.alias}."
             )
         services = self._services
         gateway = Gateway(services.url(), services.key(), services.traces)
@@ -235,17 +235,17 @@ def _judged(model: Model, trip: Trip) -> Finding:
             f"{name}: the model got {trip.read} of about {trip.sent} tokens{where}: cut to fit.",
             f"fleet warmup --model {model.name}; else lower models.{model.name}.context",
         )
-    said = (
+    message = (
         f"{name} was answered by {trip.node or 'a node that is not known'} in {trip.seconds:.1f} s"
     )
     own = {serving.node.name for serving in model.servings}
     if trip.node and trip.node not in own:
         fix = "`fleet nodes` says what is wrong with its own nodes."
-        return Finding("round trip", WARNING, f"{said}: a fallback.", fix)
+        return Finding("round trip", WARNING, f"{message}: a fallback.", fix)
     if not trip.called:
         fix = f"Agents need tools: choose a model that can call them for models.{model.name}."
-        return Finding("round trip", WARNING, f"{said}, but called no tool.", fix)
-    return Finding("round trip", OK, f"{said}, with a tool call.")
+        return Finding("round trip", WARNING, f"{message}, but called no tool.", fix)
+    return Finding("round trip", OK, f"{message}, with a tool call.")
 
 
 def _fix(trip: Trip) -> str:
@@ -257,17 +257,17 @@ def _fix(trip: Trip) -> str:
 
 
 def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") -> list[Finding]:
-    """What each found, in their order. One that is not done in time is left to itself."""
-    found: dict[str, list[Finding]] = {}
+    """The findings in the order of the checks. A check that is late goes on without us."""
+    findings: dict[str, list[Finding]] = {}
     bugs: list[Exception] = []
 
     def act(name: str) -> None:
         try:
-            found[name] = list(acts[name]())
+            findings[name] = list(acts[name]())
         except (FleetError, OSError) as error:
             fix = getattr(error, "fix", "") or "`FLEET_DEBUG=1 fleet doctor` shows more."
-            found[name] = [Finding(check or name, BAD, f"It could not be checked: {error}", fix)]
-        except Exception as error:  # noqa: BLE001  # raised where a person sees it
+            findings[name] = [Finding(check or name, BAD, f"It could not be checked: {error}", fix)]
+        except Exception as error:  # noqa: BLE001  # raised below, where a person sees it
             bugs.append(error)
 
     threads = [threading.Thread(target=act, args=(name,), daemon=True) for name in acts]
@@ -283,5 +283,5 @@ def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") 
     return [
         finding
         for name in acts
-        for finding in found.get(name, [Finding(check or name, BAD, f"{name}: {late}.", more)])
+        for finding in findings.get(name, [Finding(check or name, BAD, f"{name}: {late}.", more)])
     ]

@@ -1,4 +1,4 @@
-"""Who types a command, by the environment."""
+"""The person who types a command, by the environment."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 def person(env: Mapping[str, str], team: str) -> Actor:
-    """Whoever types. A program may say that it is less than that, never more."""
+    """The person who types. A program may claim a lower role than theirs, never a higher one."""
     name = env.get("CLAUDE_CODE_AGENT_NAME") or user(env)
     return Actor(name, lowered(Role.COORDINATOR, env.get("CLAUDE_CODE_AGENT_TYPE", "")), team)
 
 
 def lowered(role: Role, wanted: str) -> Role:
-    """`wanted`, unless that may do more than `role`. A kind of agent that is no role is a worker."""
+    """`wanted`, unless it may do more than `role`. An unknown kind of agent is a worker."""
     if not wanted:
         return role
-    asked = Role(wanted) if wanted in list(Role) else Role.WORKER
-    return asked if GRANTS[asked] - OWN <= GRANTS[role] else role
+    lower = Role(wanted) if wanted in list(Role) else Role.WORKER
+    return lower if GRANTS[lower] - OWN <= GRANTS[role] else role
 
 
 def user(env: Mapping[str, str]) -> str:
-    if named := env.get("LOGNAME") or env.get("USER"):
-        return named
+    if name := env.get("LOGNAME") or env.get("USER"):
+        return name
     import pwd
 
     try:

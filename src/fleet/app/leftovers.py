@@ -1,4 +1,4 @@
-"""What is left here that nobody looks after. It is only looked at: nothing is changed."""
+"""Find runs, sessions and worktrees that have no task any more. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fleet.app import App
 
-FOREVER = 36_500.0  # days: only what nobody owns, and what was cut off
+FOREVER = 36_500.0  # days: list only what has no owner, and removals that were cut off
 REPAIR = "fleet list --repair"
 
 
@@ -21,14 +21,14 @@ def orphans(app: App) -> Iterator[Finding]:
     if not (app.home.path / "fleet.db").exists() and not app.shared:
         yield Finding("orphans", SKIPPED, "Nothing has run here yet.", "fleet add, or fleet create")
         return
-    found = [*_runs(app), *_sessions(app), *_places(app)]
-    yield from found
-    if not found:
+    findings = [*_runs(app), *_sessions(app), *_workspaces(app)]
+    yield from findings
+    if not findings:
         yield Finding("orphans", OK, "Every process, worktree and session has its task.")
 
 
 def _runs(app: App) -> Iterator[Finding]:
-    """Runs that count as going, whose processes are proven gone, while nobody supervises."""
+    """Without a supervisor: runs recorded as live whose processes are proven gone."""
     if app.daemon.running():
         return
     for run in app.store.live_runs(host=app.home.host_id()):
@@ -44,19 +44,19 @@ def _sessions(app: App) -> Iterator[Finding]:
             yield Finding("orphans", BAD, f"No task has the session {pane.session}.", end)
 
 
-def _places(app: App) -> Iterator[Finding]:
+def _workspaces(app: App) -> Iterator[Finding]:
     tidied = app.workspaces.tidy(days=FOREVER, dry_run=True)
-    for one in tidied.cleared:
-        said = f"The removal of a worktree of {one.task} was cut off."
-        yield Finding("orphans", BAD, said, "fleet gc")
+    for workspace in tidied.cleared:
+        message = f"The removal of a worktree of {workspace.task} was cut off."
+        yield Finding("orphans", BAD, message, "fleet gc")
     for orphan in tidied.orphans:
-        said = f"No task has the {orphan.what} {orphan.name}."
+        message = f"No task has the {orphan.what} {orphan.name}."
         if orphan.what == "branch":
             fix = f"Look: git -C {orphan.project} log {orphan.name}"
-            yield Finding("orphans", WARNING, said, fix)
+            yield Finding("orphans", WARNING, message, fix)
         else:
             fix = f"Look into it; then: git worktree remove --force {orphan.name}"
-            yield Finding("orphans", BAD, said, fix)
+            yield Finding("orphans", BAD, message, fix)
 
 
 def _has(app: App, run_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""`fleet mcp` in the settings of the programs that are to use it."""
+"""Register `fleet mcp` in the settings of coders."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["SCOPES", "Registered", "install", "shown", "uninstall"]
 
 
 def command_of(scope: str) -> str:
-    """For this person the program itself; a project may be somebody else's, too."""
-    here = Path(sys.executable).with_name("fleet")
-    return str(here) if scope == "user" and here.exists() else "fleet"
+    """For one person our program's path; for a project its name: others use it too."""
+    program = Path(sys.executable).with_name("fleet")
+    return str(program) if scope == "user" and program.exists() else "fleet"
 
 
 def install(
@@ -40,7 +40,7 @@ def uninstall(
 
 
 def shown(coders: Sequence[str], scope: str, top: Path, env: Mapping[str, str]) -> list[Registered]:
-    """What `install` would have there."""
+    """What `install` would write."""
     return [
         Registered(c, str(file_of(c, scope, top, env)), "", text_of(c, command_of(scope)))
         for c in coders

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fleet.app import App
     from fleet.ports import Screen
 
-TAIL = 64 * 1024  # bytes of what its hooks wrote: enough for what it did last
+TAIL = 64 * 1024  # bytes of the transcript: enough for what the agent did last
 HEAD = 8 * 1024
-FEW = 20  # agents, whose screens are all looked at
+FEW = 20  # up to so many agents, we look at every screen
 NOTHING_YET = Activity(Doing.STARTING, "its process is there, and it has said nothing yet")
 
 
@@ -57,7 +57,7 @@ class Sight(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """What it comes to that it said, and how many seconds ago the last of it was."""
+    """The activity by the transcript, and the seconds since its last line."""
 
     activity: Activity | None
     silent: float
@@ -71,16 +71,16 @@ def observe(app: App, subjects: Iterable[Subject]) -> dict[str, Sight]:
     talking = {s.run: s for s in known if sights[s.run] is None}
     sights |= _by_their_words(app, talking)
     roots = {s.run: pid for s in known if s.live and s.here and (pid := _keeper(app, s.run))}
-    using = used(roots, app.home.path / "samples.json") if roots else {}
+    usage = used(roots, app.home.path / "samples.json") if roots else {}
     return {
-        run: sight._replace(cpu=using[run].cpu, memory=using[run].memory) if run in using else sight
+        run: sight._replace(cpu=usage[run].cpu, memory=usage[run].memory) if run in usage else sight
         for run, sight in sights.items()
         if sight is not None
     }
 
 
 def _by_its_process(app: App, subject: Subject) -> Sight | None:
-    """None when that is there, and it has words of its own."""
+    """None when its process is there and its transcript tells more."""
     if not subject.here:
         return Sight(Doing.UNKNOWN, "it runs on another host")
     look = app.keepers.look(subject.run)
@@ -93,27 +93,27 @@ def _by_its_process(app: App, subject: Subject) -> Sight | None:
 
 
 def _by_their_words(app: App, subjects: Mapping[str, Subject]) -> dict[str, Sight | None]:
-    """And by their screens: of all of them when they are few, else where their words leave doubt."""
-    found: dict[str, Sight | None] = {}
+    """By transcript and screen: all screens when agents are few, else where there is doubt."""
+    sights: dict[str, Sight | None] = {}
     words: dict[str, _Words] = {}
     for run, subject in subjects.items():
         try:
             words[run] = _words(app, subject)
         except (FleetError, OSError, ValueError) as error:
-            found[run] = Sight(Doing.UNKNOWN, f"what it said cannot be read: {error}")
+            sights[run] = Sight(Doing.UNKNOWN, f"what it said cannot be read: {error}")
     doubtful = [r for r, w in words.items() if in_doubt(w.activity, silent=w.silent)]
     screens = _screens(app, list(words) if len(words) <= FEW else doubtful)
-    for run, (said, silent) in words.items():
+    for run, (activity, silent) in words.items():
         screen = screens.get(run)
         state, rule = (str(screen.state), screen.rule) if screen else ("", "")
-        better = by_its_screen(said, state, rule, silent=silent) if screen else None
-        doing, by = better or said or NOTHING_YET
-        found[run] = Sight(str(doing), by, screen=f"{state} ({rule})" if rule else state)
-    return found
+        better = by_its_screen(activity, state, rule, silent=silent) if screen else None
+        doing, by = better or activity or NOTHING_YET
+        sights[run] = Sight(str(doing), by, screen=f"{state} ({rule})" if rule else state)
+    return sights
 
 
 def _screens(app: App, runs: list[str]) -> dict[str, Screen]:
-    with suppress(FleetError, OSError):  # a failed look asserts nothing
+    with suppress(FleetError, OSError):  # a failed look proves nothing
         return app.terminals.screens(runs) if runs else {}
     return {}
 
@@ -124,20 +124,20 @@ def _words(app: App, subject: Subject) -> _Words:
     if not isinstance(coder, InTerminal) or not file.exists():
         return _Words(None, 0.0)
     listener = coder.watch(app.keepers.opening(subject.run))
-    held = file.stat()
-    start = max(0, held.st_size - TAIL)
+    status = file.stat()
+    start = max(0, status.st_size - TAIL)
     lines = app.keepers.read(subject.run, start).lines
-    if start:  # which conversation it is, a program may tell only once
+    if start:  # a program may name its session only once, at the beginning
         for line in app.keepers.read(subject.run, 0, limit=HEAD).lines:
             listener.hear(line)
     heard = []
     for line in lines[1:] if start else lines:
         heard += [(said.kind, said.text or said.name) for said in listener.hear(line)]
-    return _Words(by_its_words(heard), max(0.0, time.time() - held.st_mtime))
+    return _Words(by_its_words(heard), max(0.0, time.time() - status.st_mtime))
 
 
 def _keeper(app: App, run: str) -> int:
     with suppress(OSError, ValueError, KeyError):
-        held = json.loads((app.keepers.folder(run) / "keeper.json").read_bytes())
-        return int(held["pid"])
+        record = json.loads((app.keepers.folder(run) / "keeper.json").read_bytes())
+        return int(record["pid"])
     return 0

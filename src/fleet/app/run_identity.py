@@ -12,11 +12,11 @@ from fleet.domain.fleet import CODERS
 if TYPE_CHECKING:
     from fleet.app import App
 
-LASTS = 30 * 86400.0  # seconds; it counts no longer than its run, which may be a long one
+LASTS = 30 * 86400.0  # seconds; the token ends with its run, which may be a long one
 
 
 def actor_of(app: App, run_id: str) -> Actor:
-    """By its task's team, and the role it was spawned with; else its agent's declaration tells."""
+    """The team is the task's; the role is what it was spawned with, else its agent's."""
     task = app.store.task(run_id.rpartition(".")[0])
     agent = app.store.run(run_id).choice.agent
     role = Role(task.role) if task.role else _role(app, agent, task.project)
@@ -27,14 +27,14 @@ def _role(app: App, agent: str, project: str) -> Role:
     if agent in CODERS:
         return Role.WORKER
     try:
-        found = app.worlds(project).fleet.agents.get(agent)
-    except FleetError:  # with settings that are wrong it is given nothing beyond the least
+        declared = app.worlds(project).fleet.agents.get(agent)
+    except FleetError:  # with broken settings a run gets the lowest role
         return Role.WORKER
-    return Role(found.role) if found else Role.WORKER
+    return Role(declared.role) if declared else Role.WORKER
 
 
 def server_env(app: App, run_id: str) -> dict[str, str]:
-    """Where the server is and a token of the run's own; nothing when none runs that takes it."""
+    """The server's address and a token for the run; empty when no server runs that accepts it."""
     if not (app.home.path / SERVING).exists():
         return {}
     from fleet.app.server_process import own_token, serving_at

@@ -1,4 +1,4 @@
-"""The server that commands speak to, and who they are there. Every agent may load this: it is little."""
+"""The server that commands call, and their token. Every agent may load this, so it is small."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Remote", "named_url", "remote_of"]
 
 URLS = ("FLEET_URL", "CLAUDE_FLEET_URL")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-LASTS = 3600.0  # seconds: of a token that one command makes for itself
+LASTS = 3600.0  # seconds of a token that one command makes for itself
 
 
 def named_url(env: Mapping[str, str]) -> str:
@@ -25,23 +25,23 @@ def named_url(env: Mapping[str, str]) -> str:
 
 def remote_of(app: App, url: str = "") -> Remote:
     """The server of this address, else the one that runs over this home."""
-    at = url or named_url(app.env) or _running(app)
-    if not at:
+    address = url or named_url(app.env) or _running(app)
+    if not address:
         raise Unavailable(
             "The server is not running.", fix="Start it: fleet serve --background", code="no_server"
         )
-    return Remote(at, app.env.get("FLEET_TOKEN") or _own_token(app, at))
+    return Remote(address, app.env.get("FLEET_TOKEN") or _own_token(app, address))
 
 
 def _own_token(app: App, url: str) -> str:
-    """For the server of this home its key is enough: nothing is to be pasted.
+    """A token for this home's own server, made with its key, so that nobody pastes one.
 
-    Nobody else is given such a token: somebody else's server could use it with ours.
+    No other server gets such a token: it could use it to call ours.
     """
-    host, port = _place(url)
-    if (host, port) != _place(_running(app)):
+    host, port = _host_and_port(url)
+    if (host, port) != _host_and_port(_running(app)):
         if host in LOOPBACK:
-            return ""  # it may say itself whether it wants one
+            return ""  # that server tells whether it requires a token
         raise Forbidden(
             f"{url} requires a token.",
             fix="Set FLEET_TOKEN; `fleet token create NAME` makes one, where the server runs.",
@@ -49,17 +49,17 @@ def _own_token(app: App, url: str) -> str:
         )
     from fleet.app.server_process import own_token
 
-    here = App(app.cwd, app.env, config_file=app.config_file, flags=app.flags)
+    local = App(app.cwd, app.env, config_file=app.config_file, flags=app.flags)
     secret = app.env.get("JWT_SECRET", "")
-    return own_token(app.home.path, here.actor, seconds=LASTS, secret=secret)
+    return own_token(app.home.path, local.actor, seconds=LASTS, secret=secret)
 
 
-def _place(url: str) -> tuple[str, int | None]:
+def _host_and_port(url: str) -> tuple[str, int | None]:
     parts = urlsplit(url if "://" in url else f"http://{url}")
     host = parts.hostname or ""
     try:
         return "127.0.0.1" if host in LOOPBACK else host, parts.port
-    except ValueError:  # a port that is none
+    except ValueError:  # the port is not a number
         return host, None
 
 

@@ -1,4 +1,4 @@
-"""What the server needs of this machine: its key, and its being a service."""
+"""The server on this machine: its key, its tokens, its process and its address."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STORES = {"": "", "sqlite": "sqlite", "postgresql": "postgres", "postgres": "pos
 
 
 def server_key(home: Path, secret: str = "") -> bytes:
-    """`JWT_SECRET`, else one that is made once and kept where only you can read it."""
+    """By `JWT_SECRET`, else a key made once and kept where only you can read it."""
     if secret:
         return hashlib.sha256(secret.encode()).digest()
     path = home / "server.key"
@@ -56,26 +56,26 @@ def server_key(home: Path, secret: str = "") -> bytes:
 
 
 def signed(home: Path, claims: dict[str, Any], secret: str = "") -> str:
-    """What is claimed, as a token that this home's server believes."""
+    """The claims as a token that this home's server accepts."""
     import jwt  # start-up time
 
     return jwt.encode(claims, server_key(home, secret), algorithm="HS256")
 
 
 def own_token(home: Path, actor: Actor, *, seconds: float, secret: str = "") -> str:
-    """A token of this home's server, whose key we can read, for this actor."""
+    """A token for this actor, signed with the key of this home's server."""
     at = int(time.time())
     claims = claims_of(actor, secrets.token_hex(8), at=at, until=at + int(seconds))
     return signed(home, claims, secret)
 
 
 def begin(service: Service, words: Sequence[str], *, port: int, cwd: Path) -> Popen[bytes]:
-    """`fleet WORDS` in the directory that it serves, but with none of the modules that lie there."""
+    """Start `fleet WORDS` in the directory that it serves, without importing modules from there."""
     return service.start(fleet_argv(words), env=os.environ, port=port, cwd=str(cwd))
 
 
 def check_store(app: App) -> None:
-    """Raise unless its records go where `STORAGE_BACKEND` says: a server outlives a warning."""
+    """Raise unless the store is what `STORAGE_BACKEND` says: few read the warnings of a server."""
     backend = app.env.get("STORAGE_BACKEND", "").lower()
     if backend not in STORES:
         raise BadInput(
@@ -97,7 +97,7 @@ def service_of(home: Path) -> Service:
 
 @contextmanager
 def noted(home: Path, url: str) -> Iterator[None]:
-    """While it serves, commands of this home find it; there is one, or they would lose it."""
+    """Let commands of this home find the server. Raise `Refused` if one runs already."""
     file = home / SERVING
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (file.parent / "serving.lock").open("a") as lock:
@@ -110,10 +110,10 @@ def _take(lock: IO[str], home: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        there = serving_at(home)
-        where = f" at {there} (pid {serving_pid(home)})" if there else ""
+        url = serving_at(home)
+        at = f" at {url} (pid {serving_pid(home)})" if url else ""
         raise Refused(
-            f"A server of this home is already running{where}.",
+            f"A server of this home is already running{at}.",
             fix="Use that one, or stop it first; another FLEET_HOME can have its own.",
             code="serving",
         ) from None
@@ -121,28 +121,28 @@ def _take(lock: IO[str], home: Path) -> None:
 
 @contextmanager
 def _written(file: Path, home: Path, url: str) -> Iterator[None]:
-    key = _mark(server_key(home, os.environ.get("JWT_SECRET", "")))
-    mine = {"url": url, "pid": os.getpid(), "born": born(os.getpid()), "key": key}
-    write_atomically(file, json.dumps(mine) + "\n")
+    key = _fingerprint(server_key(home, os.environ.get("JWT_SECRET", "")))
+    record = {"url": url, "pid": os.getpid(), "born": born(os.getpid()), "key": key}
+    write_atomically(file, json.dumps(record) + "\n")
     try:
         yield
     finally:
         with suppress(OSError, ValueError):
-            if json.loads(file.read_bytes()) == mine:  # another may have begun since
+            if json.loads(file.read_bytes()) == record:  # another server may have started since
                 file.unlink()
 
 
 def serving_at(home: Path, secret: str | None = None) -> str:
     """The address of this home's server; empty when none runs.
 
-    With a `secret` (empty: the key of the home), also when it does not take tokens made with that.
+    With a `secret` (empty: the key of the home), also empty when the server refuses its tokens.
     """
     try:
-        held = json.loads((home / SERVING).read_bytes())
-        there = is_alive(held["pid"], held["born"])
+        record = json.loads((home / SERVING).read_bytes())
+        alive = is_alive(record["pid"], record["born"])
         if secret is not None:
-            there = there and held["key"] == _mark(server_key(home, secret))
-        return str(held["url"]) if there else ""
+            alive = alive and record["key"] == _fingerprint(server_key(home, secret))
+        return str(record["url"]) if alive else ""
     except (OSError, ValueError, TypeError, KeyError):
         return ""
 
@@ -150,12 +150,12 @@ def serving_at(home: Path, secret: str | None = None) -> str:
 def serving_pid(home: Path) -> int:
     """The process of this home's server; 0 when none runs."""
     try:
-        held = json.loads((home / SERVING).read_bytes())
-        return int(held["pid"]) if is_alive(held["pid"], held["born"]) else 0
+        record = json.loads((home / SERVING).read_bytes())
+        return int(record["pid"]) if is_alive(record["pid"], record["born"]) else 0
     except (OSError, ValueError, TypeError, KeyError):
         return 0
 
 
-def _mark(key: bytes) -> str:
-    """By which a key is known again, and which tells nothing of it."""
+def _fingerprint(key: bytes) -> str:
+    """Identifies a key without revealing it."""
     return hashlib.sha256(b"mark " + key).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The skills and plugins that assistants read, put into a directory."""
+"""Install the skills and plugins that assistants read into a directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["BUNDLES", "FOLDERS", "Skill", "plugin_of", "shipped"]
 def install_skills(
     top: Path, skills: Sequence[Skill], targets: Sequence[str], *, force: bool
 ) -> Plan:
-    """Raise `Refused`, and write nothing, where that would replace what is not ours."""
+    """Raise `Refused` and write nothing when it would replace files that are not ours."""
     groups = {group_of(target, skill.name) for target in targets for skill in skills}
     return _install(top, skill_files(skills, targets), groups, force=force)
 
@@ -40,32 +40,32 @@ def install_plugins(top: Path, targets: Sequence[str], *, force: bool) -> Plan:
 
 
 def _install(top: Path, files: list[File], groups: Collection[str], *, force: bool) -> Plan:
-    made = Generated(top)
-    planned = made.plan(files, groups, force=force)
-    for what, paths in (
+    generated = Generated(top)
+    planned = generated.plan(files, groups, force=force)
+    for reason, paths in (
         ("Edited since they were installed", planned.edited),
         ("There already, and not written by us", planned.foreign),
     ):
         if paths:
-            raise Refused(f"{what}: {', '.join(paths)}.", fix="`--force` writes over them.")
-    made.apply(files, planned)
+            raise Refused(f"{reason}: {', '.join(paths)}.", fix="`--force` writes over them.")
+    generated.apply(files, planned)
     return planned
 
 
 def standing(top: Path, skills: Sequence[Skill]) -> dict[tuple[str, str], str]:
-    """Of each (skill, target) that is there: installed, older, edited, or foreign."""
-    made = Generated(top)
-    found = {}
+    """By (skill, target) that exists: installed, older, edited or foreign."""
+    generated = Generated(top)
+    states = {}
     for target in FOLDERS:
         for skill in skills:
             (file,) = skill_files([skill], [target])
-            planned = made.plan([file], (), force=False)
+            planned = generated.plan([file], (), force=False)
             if (top / file.path).exists():
-                found[skill.name, target] = _word(planned)
-    return found
+                states[skill.name, target] = _state_of(planned)
+    return states
 
 
-def _word(planned: Plan) -> str:
+def _state_of(planned: Plan) -> str:
     if planned.same:
         return "installed"
     if planned.write:

@@ -1,4 +1,4 @@
-"""The store that an address means."""
+"""Open the store of an address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_store(
     url: str, bell: Bell | None = None, *, taken: Callable[[str], bool] | None = None
 ) -> Store:
-    """`sqlite:///PATH` or `postgresql://…`; no id that is `taken` is given to anything new."""
+    """`sqlite:///PATH` or `postgresql://…`; the store never gives out an id that is `taken`."""
     from fleet.adapters.stores.sql import SqlStore
 
     scheme, _, rest = url.partition("://")

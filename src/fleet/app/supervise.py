@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fleet.ports import Report, Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
 
-ERRAND = 15.0  # seconds that we wait for a command that holds the lock to see to a run
+LOCK_SECONDS = 15.0  # that we wait for a command that holds the lock
 RETRY_LOCK = 0.2  # seconds between tries to be the supervisor, while a command holds the lock
 LONGEST_ERROR = 2000  # characters of the last error
 FOLDERS_A_ROUND = 100
@@ -38,13 +38,13 @@ class Options(NamedTuple):
 
 
 def supervise(app: App, options: Options, report: Report) -> None:
-    """In the main thread, until a signal ends it. Raise `Refused` when another supervisor runs."""
+    """Supervise in the main thread until a signal. Raise `Refused` when another one runs."""
     from fleet.app import preload
 
     preload()
-    _ = app.loaded  # what is relative is relative to where we were started
+    _ = app.loaded  # relative paths are relative to this directory: read them before we leave it
     if options.detached:
-        os.chdir("/")  # else nobody could unmount or remove where we were started
+        os.chdir("/")  # else the directory we were started in could not be unmounted
     with _lock_home(app):
         stop = Stop(app)
         on_signals(stop.ask, stop.wake)
@@ -77,12 +77,12 @@ class SupervisorThread:
         self._thread.start()
 
     def wake(self) -> None:
-        """The settings may have changed."""
+        """Look at once: the settings may have changed."""
         if self._stop is not None:
             self._stop.wake()
 
     def end(self) -> None:
-        """Agents go on. Raise what the supervisor ended by, unless it was this."""
+        """End the supervisor; agents go on. Raise the error that ended it before."""
         with self._lock:
             self._over.set()
             if self._stop is not None:
@@ -97,14 +97,14 @@ class SupervisorThread:
         try:
             preload()
             self._supervise(self._make_app())
-        except BaseException as error:  # noqa: BLE001  # it is raised again by `end`
+        except BaseException as error:  # noqa: BLE001  # `end` raises it again
             self._error = error
             self._failed()
 
     def _supervise(self, app: App) -> None:
         while not self._over.is_set():
-            with app.home.alone() as mine:
-                if mine:
+            with app.home.alone() as locked:
+                if locked:
                     self._supervise_locked(app)
                     return
             if other := app.daemon.running():
@@ -123,7 +123,7 @@ class SupervisorThread:
 
 
 def _supervise_until(stop: Stop, app: App, options: Options, report: Report) -> None:
-    """With the host's lock held, in the thread that made the app."""
+    """Call it with the host's lock held, in the thread that made the app."""
     app.arrive()
     supervisor = app.supervisor(coder=options.coder, max_concurrent=options.most)
     _loop(stop, app, options, report, supervisor)
@@ -141,11 +141,11 @@ def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Su
     notices = app.notices(record.warn)
     beads = app.beads(record.warn)
 
-    def trades() -> bool:
+    def uses_beads() -> bool:
         return app.worlds("").settings.queue == "beads"
 
-    def trade() -> None:
-        if trades():
+    def step_beads() -> None:
+        if uses_beads():
             beads.step(app.store.now())
 
     missing = MissingFolders(app.store, app.files)
@@ -156,8 +156,8 @@ def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Su
         began=record.began,
         files=app.files,
         complaints=lambda: app.worlds.complaints,
-        also=(notices.step, record.step, stop.look, trade, missing.step),
-        idle=lambda: beads.idle or not trades(),
+        also=(notices.step, record.step, stop.look, step_beads, missing.step),
+        idle=lambda: beads.idle or not uses_beads(),
     )
     try:
         loop.run(supervisor, app.store, once=options.once, stopping=stop, hooks=hooks)
@@ -166,7 +166,7 @@ def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Su
 
 
 class MissingFolders:
-    """Whoever wrote a task may have died before its folder was written: each round looks at a few."""
+    """Write the folders of tasks whose writer crashed before it wrote them: a few in each round."""
 
     def __init__(self, store: Store, files: TaskFiles) -> None:
         self._store, self._files = store, files
@@ -189,13 +189,13 @@ class MissingFolders:
 
 @contextmanager
 def _lock_home(app: App) -> Iterator[None]:
-    """Be the supervisor of this home, or say who is."""
+    """Take the lock of this home, or raise which process is its supervisor."""
     from fleet.domain.errors import Refused
 
-    until = time.monotonic() + ERRAND
+    until = time.monotonic() + LOCK_SECONDS
     while True:
-        with app.home.alone() as mine:
-            if mine:
+        with app.home.alone() as locked:
+            if locked:
                 yield
                 return
         if app.daemon.running() or time.monotonic() > until:
@@ -215,31 +215,31 @@ class Stop:
     """
 
     def __init__(self, app: App) -> None:
-        self._asked = self._homeless = False
+        self._requested = self._home_lost = False
         self._lock = app.home.path / "supervisor.lock"
-        self._ours = self._lock.stat().st_ino
+        self._inode = self._lock.stat().st_ino
         self._bell = app.bell
 
     def ask(self) -> None:
-        self._asked = True
+        self._requested = True
         self._bell.ring_self()
 
     def wake(self) -> None:
         self._bell.ring_self()
 
     def __call__(self) -> bool:
-        return self._asked
+        return self._requested
 
     def look(self) -> None:
         try:
-            there = self._lock.stat().st_ino == self._ours
+            ours = self._lock.stat().st_ino == self._inode
         except FileNotFoundError:
-            there = False
-        self._homeless = self._homeless or not there
-        self._asked = self._asked or self._homeless
+            ours = False
+        self._home_lost = self._home_lost or not ours
+        self._requested = self._requested or self._home_lost
 
     def complain(self) -> None:
-        if self._homeless:
+        if self._home_lost:
             from fleet.domain.errors import Unavailable
 
             raise Unavailable(
@@ -248,34 +248,34 @@ class Stop:
 
 
 def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
-    """In the main thread: a signal asks to stop; a second one ends us at once, as it ends anything.
+    """In the main thread: the first signal asks us to stop; a second one ends us at once.
 
-    A terminal that is closed asks too. Without one SIGHUP is a reason to look at the settings.
-    What the parent ignores stays ignored: SIGINT as a script's `&` leaves it, SIGHUP as `nohup` does.
+    Closing our terminal asks too. Without a terminal, SIGHUP makes us look at the settings. Signals
+    that the parent ignores stay ignored: SIGINT behind a script's `&`, SIGHUP behind `nohup`.
     """
-    asking = [signal.SIGTERM]
+    stop_signals = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        asking.append(signal.SIGINT)
+        stop_signals.append(signal.SIGINT)
 
-    def asked(_number: int, _frame: object) -> None:
-        for number in asking:
+    def on_stop(_number: int, _frame: object) -> None:
+        for number in stop_signals:
             signal.signal(number, signal.SIG_DFL)
         ask()
 
-    def woken(_number: int, _frame: object) -> None:
+    def on_hangup(_number: int, _frame: object) -> None:
         wake()
 
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         if has_terminal():
-            asking.append(signal.SIGHUP)
+            stop_signals.append(signal.SIGHUP)
         else:
-            signal.signal(signal.SIGHUP, woken)
-    for number in asking:
-        signal.signal(number, asked)
+            signal.signal(signal.SIGHUP, on_hangup)
+    for number in stop_signals:
+        signal.signal(number, on_stop)
 
 
 def has_terminal() -> bool:
-    """Whether there is one whose end would be told to us."""
+    """Whether we have a terminal, whose end the kernel would signal to us."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:
@@ -284,24 +284,24 @@ def has_terminal() -> bool:
 
 
 class Record:
-    """What `fleet run status` and `restart` need to know, written when it changes."""
+    """The file for `fleet run status` and `restart`, written when it changes."""
 
     def __init__(self, app: App, options: Options, report: Report) -> None:
         self._app, self._report = app, report
         self._written: object = None
-        self._now = app.daemon.record(
+        self._record = app.daemon.record(
             detached=options.detached,
             coder=options.coder,
             most=options.most,
             config=options.config,
             cwd=options.cwd,
         )
-        with suppress(OSError):  # a full disk: what runs already is to be looked after
+        with suppress(OSError):  # a full disk must not keep us from supervising runs
             self.step()
 
     def began(self) -> None:
         home = self._app.home
-        self._now = self._now._replace(supervising=True)
+        self._record = self._record._replace(supervising=True)
         self.step()
         self._report.line(
             f"Supervising {home.path} as {home.host_id()}. Ctrl-C stops it; agents keep running."
@@ -310,16 +310,16 @@ class Record:
     def step(self) -> None:
         from fleet.supervisor.loop import distinct
 
-        self._now = self._now._replace(complaints=distinct(self._app.worlds.complaints))
-        if self._now != self._written:
-            self._app.daemon.note(self._now)
-            self._written = self._now
+        self._record = self._record._replace(complaints=distinct(self._app.worlds.complaints))
+        if self._record != self._written:
+            self._app.daemon.note(self._record)
+            self._written = self._record
 
     def warn(self, text: str) -> None:
         at = time.time_ns() // 1000
-        self._now = self._now._replace(error=text[:LONGEST_ERROR], error_at=at)
+        self._record = self._record._replace(error=text[:LONGEST_ERROR], error_at=at)
         self._report.warning(text, at)
 
     def over(self, text: str) -> None:
-        if self._now.error == text[:LONGEST_ERROR]:
-            self._now = self._now._replace(error="", error_at=0)
+        if self._record.error == text[:LONGEST_ERROR]:
+            self._record = self._record._replace(error="", error_at=0)

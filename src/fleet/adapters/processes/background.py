@@ -1,4 +1,4 @@
-"""A program of ours that goes on without a terminal: the supervisor, the server, the gateway, the relay."""
+"""A program that runs without a terminal: the supervisor, the server, the gateway, the relay."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ BOOT = (
     "import sys; {root!r} in sys.path or sys.path.insert(0, {root!r}); "
     "from fleet.cli.main import main; sys.exit(main(sys.argv[1:]))"
 )
-LARGEST_LOG = 20 << 20  # bytes, from which a new one is begun
-LAST_WORDS = 1 << 16  # bytes of the log that are looked at
+LARGEST_LOG = 20 << 20  # bytes; a larger log is put away at the next start
+LAST_WORDS = 1 << 16  # bytes at the end of the log that `words` reads
 LOOK_SECONDS = 0.02  # seconds between two looks
 
 
 class Background:
-    """`log` takes all that it prints."""
+    """`log` is the file for all its output."""
 
     def __init__(self, log: Path, *, largest_log: int = LARGEST_LOG) -> None:
         self.log = log
@@ -42,9 +42,9 @@ class Background:
     def launch(
         self, argv: Sequence[str], *, cwd: str | Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """In a session of its own. It holds none of our descriptors, so it keeps nobody waiting.
+        """In a session of its own. It inherits none of our descriptors, so no pipe waits for it.
 
-        It keeps our umask: its agents' files are made as this person's are.
+        It inherits our umask: agents create files with the user's permissions.
         """
         with os.fdopen(self._open_log(), "ab") as log:
             return subprocess.Popen(
@@ -60,7 +60,7 @@ class Background:
         return os.open(self.log, flags, 0o600)
 
     def log_size(self) -> int:
-        """As it will be when it is started: a large one is put away then."""
+        """The size at the next start, which puts a large log away."""
         try:
             size = self.log.stat().st_size
         except OSError:
@@ -68,7 +68,7 @@ class Background:
         return 0 if size > self._largest_log else size
 
     def words(self, lines: int = 12, since: int = 0) -> str:
-        """The last that it printed, from this size of the log on."""
+        """The last lines of its output, from this size of the log on."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(since, self.log.stat().st_size - LAST_WORDS))
@@ -79,7 +79,7 @@ class Background:
 
 
 class ServiceRecord(NamedTuple):
-    """Which process was started. It runs if a process of that number was born then."""
+    """Which process was started. It runs if a process with that pid was `born` then."""
 
     pid: int
     born: str
@@ -89,7 +89,7 @@ class ServiceRecord(NamedTuple):
 
 
 class Service(Background):
-    """One that is known by the record that its starter writes into `folder`."""
+    """A program found by the record that its starter writes into `folder`."""
 
     def __init__(self, name: str, folder: Path, log: Path) -> None:
         super().__init__(log)
@@ -99,7 +99,7 @@ class Service(Background):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Two commands that start or stop it wait for each other."""
+        """Hold the lock, so that two commands that start or stop it wait for each other."""
         self._lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._lock.open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -118,7 +118,7 @@ class Service(Background):
         version: str = "",
         cwd: str = "",
     ) -> subprocess.Popen[bytes]:
-        """`cwd`: where it is about a directory; else it is in its own, and keeps nobody from leaving."""
+        """`cwd`: the directory it works on; else its own folder, which blocks no unmount."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         process = self.launch(argv, cwd=cwd or self._file.parent, env=env)
         now = time.time_ns() // 1000
@@ -127,7 +127,7 @@ class Service(Background):
         return process
 
     def stop(self, seconds: float) -> bool:
-        """Ask it to end, then end it. True if it ran."""
+        """Ask it to end, then kill it. True if it ran."""
         record = self.running()
         if record is None:
             return False
@@ -144,12 +144,12 @@ class Service(Background):
 
 
 def fleet_argv(words: Sequence[str]) -> list[str]:
-    """`fleet WORDS` of this very package, with none of the modules that lie where it starts."""
+    """`fleet WORDS` of this very package, ignoring modules in the current directory."""
     return [sys.executable, "-P", "-c", BOOT.format(root=str(PACKAGE.parent)), *words]
 
 
 def read_record(file: Path, kind: type[Record]) -> Record | None:
-    """What a release of ours wrote there; fields of another release are passed over."""
+    """The record that any release of fleet wrote; fields of another release are ignored."""
     try:
         fields = json.loads(file.read_bytes())
         known: Any = kind  # a NamedTuple
@@ -160,13 +160,13 @@ def read_record(file: Path, kind: type[Record]) -> Record | None:
 
 
 def is_alive(pid: int, at: str) -> bool:
-    """Whether the process that was `born` then runs; another may have its number by now."""
+    """Whether the process that was `born` then runs; another may have its pid by now."""
     return born(pid) == at and not machine.is_zombie(pid)
 
 
-def within(seconds: float, seen: Callable[[], bool]) -> bool:
+def within(seconds: float, is_so: Callable[[], bool]) -> bool:
     until = time.monotonic() + seconds
-    while not seen():
+    while not is_so():
         if time.monotonic() > until:
             return False
         time.sleep(LOOK_SECONDS)
@@ -174,7 +174,7 @@ def within(seconds: float, seen: Callable[[], bool]) -> bool:
 
 
 def born(pid: int) -> str:
-    """When a process began, in the kernel's ticks; empty where that cannot be told."""
+    """When a process began, in the kernel's ticks; empty where the kernel does not say."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

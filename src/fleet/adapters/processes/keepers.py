@@ -1,4 +1,4 @@
-"""Coders under keepers: started, looked at, spoken to, ended. See `fleet.keeper`."""
+"""Start, watch, write to and end coders under keepers. See `fleet.keeper`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 IN_PANE = 0.5  # seconds for a keeper to come up in its pane
 ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
 BOOT = "import sys; sys.path.insert(0, {root!r}); from fleet import keeper; keeper.main()"
-# What goes wrong with a keeper is for its log; the pane is its coder's.
+# A keeper writes its errors into its log; the pane belongs to its coder.
 BOOT_IN_PANE = "import os; os.dup2(os.open({log!r}, os.O_WRONLY | os.O_APPEND), 2); "
 NO_INPUT = "{} runs in a terminal, and takes its input there."
 
 
 class Keepers:
-    """`runs` is the folder of run folders; `bell` whom a keeper wakes when its coder has ended.
+    """`runs` is the folder of run folders; a keeper rings `bell` when its coder has ended.
 
-    `root` is where keepers load their code from, `terminals` where some of them run.
+    Keepers load their code from `root`; some of them run in `terminals`.
     """
 
     def __init__(
@@ -65,7 +65,9 @@ class Keepers:
             raise self._cannot_start(run_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = os.urandom(16).hex()
-        if not (folder / "launch.json").exists():  # what was written first is what is started
+        if not (
+            folder / "launch.json"
+        ).exists():  # the order that was written first is the one that starts
             records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
             write_once(folder / "input", records)
             write_once(folder / "launch.json", json.dumps(self._order(launch, mark, run_id)))
@@ -84,10 +86,10 @@ class Keepers:
             )
 
     def _start_in_pane(self, run_id: str, session: str, cwd: str) -> None:
-        """Whoever comes first makes the session; the others find it, or its keeper."""
+        """The first process makes the session; others find it, or its keeper."""
         now, last = time.monotonic(), self._paned.get(run_id)
         if last is not None and now - last < IN_PANE:
-            return  # it is on its way, and tmux need not be asked about it at every step
+            return  # it is starting; do not ask tmux about it at every step
         if last is not None and self._panes().has_ended(session) and not self._is_kept(run_id):
             raise self._cannot_start(run_id)
         self._paned[run_id] = now
@@ -116,7 +118,7 @@ class Keepers:
         try:
             launch = _json(self.folder(run_id) / "launch.json") or {}
         except ValueError:
-            return ""  # what cannot be read starts nothing either
+            return ""  # an order that cannot be read starts nothing
         return str(launch.get("session", ""))
 
     def _order(self, launch: Launch, mark: str, run_id: str = "") -> dict[str, Any]:
@@ -144,9 +146,9 @@ class Keepers:
     def look(self, run_id: str) -> Look:
         folder = self.folder(run_id)
         try:
-            if found := self._ended(folder):
-                self._starting(run_id)  # waits for our own keeper, so that no zombie is left
-                return found
+            if look := self._ended(folder):
+                self._starting(run_id)  # reaps our own keeper, so that no zombie is left
+                return look
             keeper = _json(folder / "keeper.json")
             if keeper is None:
                 return Look(Presence.NEVER)
@@ -167,7 +169,7 @@ class Keepers:
         return Look(Presence.EXITED, code=ended["code"], stderr=_tail(folder / "stderr", 4096))
 
     def _locked(self, folder: Path) -> bool:
-        """Whether a keeper holds its lock, which the kernel takes from the dead."""
+        """Whether a keeper holds its lock, which the kernel releases when a process dies."""
         fd = os.open(folder / "keeper.lock", os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -184,11 +186,11 @@ class Keepers:
 
     def told(self, run_id: str) -> list[str]:
         try:
-            held = (self.folder(run_id) / "input").read_bytes()
+            data = (self.folder(run_id) / "input").read_bytes()
         except FileNotFoundError:
             return []
-        whole = held[: held.rfind(b"\n") + 1].splitlines()
-        keys = (_key(line) for line in whole)
+        lines = data[: data.rfind(b"\n") + 1].splitlines()
+        keys = (_key(line) for line in lines)
         return [key for key in keys if key]
 
     def close(self, run_id: str) -> None:
@@ -203,7 +205,7 @@ class Keepers:
             self._stop_by_signal(self.folder(run_id))
 
     def _stop_by_signal(self, folder: Path) -> None:
-        """The keeper knows what a SIGTERM means. While it holds its lock, its number is its own."""
+        """A keeper stops its coder on SIGTERM. While it holds its lock, the pid is the keeper's."""
         if pid := (_json(folder / "keeper.json") or {}).get("pid"):
             machine.send_signal_if(pid, signal.SIGTERM, lambda: self._locked(folder))
 
@@ -222,10 +224,10 @@ class Keepers:
     def _append(self, run_id: str, record: dict[str, Any], *, key: str = "") -> None:
         folder = self.folder(run_id)
         with _open_alone(folder / "input") as fd:
-            held, _, torn = (folder / "input").read_bytes().rpartition(b"\n")
-            if key and json.dumps({"key": key})[1:-1].encode() in held:
+            written, _, torn = (folder / "input").read_bytes().rpartition(b"\n")
+            if key and json.dumps({"key": key})[1:-1].encode() in written:
                 return
-            count = len(held.splitlines()) + bool(torn)
+            count = len(written.splitlines()) + bool(torn)
             numbered = {"n": count + 1, **({"key": key} if key else {}), **record}
             line = (b"\n" if torn else b"") + json.dumps(numbered).encode() + b"\n"
             if os.write(fd, line) < len(line):
@@ -239,11 +241,11 @@ class Keepers:
             os.close(fd)
 
     def end(self, run_id: str) -> bool:
-        gone = self._end(run_id)
-        if gone and self._session(run_id):
-            with suppress(Unavailable):  # its processes are gone; the picture of them may stay
+        ended = self._end(run_id)
+        if ended and self._session(run_id):
+            with suppress(Unavailable):  # its processes are gone; the pane may stay
                 self._panes().kill(run_id)
-        return gone
+        return ended
 
     def _end(self, run_id: str) -> bool:
         folder = self.folder(run_id)
@@ -260,13 +262,13 @@ class Keepers:
         if keeper.get("never") or machine.is_another_boot(keeper.get("boot", "")):
             return True
         if look.presence is Presence.EXITED and not machine.can_prove():
-            return True  # by the keeper's word, who ended what was left before it wrote that
+            return True  # the keeper ended what was left before it wrote exit.json
         return _end_all(keeper.get("mark", ""), session=keeper.get("pid", 0))
 
     def _forbid(self, folder: Path) -> bool:
-        """Take the place of a keeper, so that none starts later. False: one was first."""
-        word = {"format": FORMAT, "never": True}
-        return write_once(folder / "keeper.json", json.dumps(word))
+        """Write a record in place of a keeper's, so that none starts. False: one was first."""
+        record = {"format": FORMAT, "never": True}
+        return write_once(folder / "keeper.json", json.dumps(record))
 
     def renew(self, run_ids: Sequence[str], *, until: float) -> None:
         for run_id in run_ids:
@@ -284,9 +286,9 @@ class Keepers:
                 at_end = not file.peek(1)
         except FileNotFoundError:
             return Chunk((), offset)
-        whole = data if final and at_end else data[: data.rfind(b"\n") + 1]
-        lines = whole.decode("utf-8", "replace").split("\n")
-        return Chunk(tuple(lines if lines[-1] else lines[:-1]), offset + len(whole))
+        complete = data if final and at_end else data[: data.rfind(b"\n") + 1]
+        lines = complete.decode("utf-8", "replace").split("\n")
+        return Chunk(tuple(lines if lines[-1] else lines[:-1]), offset + len(complete))
 
     def stderr(self, run_id: str, *, tail: int = 4096) -> str:
         return _tail(self.folder(run_id) / "stderr", tail)
@@ -316,9 +318,9 @@ def _open_alone(path: Path) -> Iterator[int]:
 
 
 def _end_all(mark: str, *, session: int) -> bool:
-    """Of a dead keeper, what carries its mark. True when twice in a row there was nothing left.
+    """Kill what carries a dead keeper's mark. True when two looks in a row showed nothing left.
 
-    What is left of its session without the mark is not provably ours, and not provably gone.
+    A process of its session without the mark is not provably ours, so it is not killed.
     """
     for pid in machine.marked(mark):
         machine.send_signal(pid, signal.SIGKILL, mark=mark)
@@ -328,13 +330,13 @@ def _end_all(mark: str, *, session: int) -> bool:
 
 
 def _orphans(session: int) -> set[int]:
-    """A number that somebody has again, as its leader, was free: nothing of the old one is left."""
-    found = machine.in_session(session) if session else set()
-    return set() if session in found else found
+    """A new leader with the session's number proves that the old session is gone."""
+    pids = machine.in_session(session) if session else set()
+    return set() if session in pids else pids
 
 
 def _key(record: bytes) -> str:
-    """A torn record, which a later one was put behind, has none."""
+    """Empty for a torn record, which a later one follows."""
     try:
         return str(json.loads(record).get("key", ""))
     except (ValueError, AttributeError):
@@ -343,10 +345,10 @@ def _key(record: bytes) -> str:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_bytes())
+        record = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    return dict(found)
+    return dict(record)
 
 
 def _tail(path: Path, size: int) -> str:

@@ -1,4 +1,4 @@
-"""A foreign program, run to its end or to its deadline."""
+"""Run another program to its end or to its deadline."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-KILLED_SECONDS = 10.0  # for killed processes to be gone
-LONGEST = 2**31 - 1  # milliseconds that a system can wait: 24 days
+KILLED_SECONDS = 10.0  # for killed processes to disappear
+LONGEST = 2**31 - 1  # milliseconds that poll(2) can wait: 24 days
 
 
 class Missing(Unavailable):
-    """There is no such program here."""
+    """The program is not installed on this machine."""
 
 
 class TooLate(Unavailable):
-    """It did not end in time, and was ended."""
+    """The program did not end in time, so it was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Done:
     status: int
     out: str
     err: str
-    raw: bytes = b""  # what it wrote, as it was: a file may have any name
+    raw: bytes = b""  # its output undecoded: a file may have any name
 
     @property
     def words(self) -> str:
-        """The end of what it said, on one line."""
+        """The end of its output, on one line."""
         return " ".join((self.err or self.out).split())[-300:] or f"status {self.status}"
 
 
@@ -54,20 +54,20 @@ def run(
     in_memory: bool = False,
     ends_with_us: bool = False,
 ) -> Done:
-    """In a session of its own, so that a Ctrl-C meant for us does not reach it.
+    """In a session of its own, so that a Ctrl-C meant for fleet does not reach it.
 
-    Its output goes to files: what it leaves behind may hold them open, and we do not wait for that.
-    `in_memory`: it leaves nothing behind that could write there for ever. `ends_with_us`: when we
-    are interrupted it must not go on.
+    Its output goes to files, not pipes: a child that it leaves behind may hold them open, and fleet
+    does not wait for that. `in_memory`: it leaves no child behind that could fill the memory.
+    `ends_with_us`: kill it when fleet is interrupted.
     """
     marked = {**env, machine.MARK: mark} if mark else env
     scratch = _in_memory if in_memory else _on_disk
-    with scratch() as out, scratch() as err, scratch() as given:
-        given.write(stdin)
-        given.seek(0)
+    with scratch() as out, scratch() as err, scratch() as input_file:
+        input_file.write(stdin)
+        input_file.seek(0)
         try:
             process = subprocess.Popen(
-                argv, cwd=cwd, env=marked, stdin=given, stdout=out, stderr=err,
+                argv, cwd=cwd, env=marked, stdin=input_file, stdout=out, stderr=err,
                 start_new_session=True,
             )  # fmt: skip
         except FileNotFoundError as error:
@@ -78,8 +78,8 @@ def run(
             status = _wait(process, timeout)
         except subprocess.TimeoutExpired as error:
             _kill(process)
-            what = " ".join(argv[:2])
-            raise TooLate(f"{what} took more than {timeout:.0f} s.") from error
+            command = " ".join(argv[:2])
+            raise TooLate(f"{command} took more than {timeout:.0f} s.") from error
         except BaseException:
             if ends_with_us:
                 _kill(process)
@@ -95,7 +95,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> int:
-    """Woken by its end; `Popen.wait` sleeps, for ever longer, and looks again."""
+    """Wakes when the process ends; `Popen.wait` polls, with ever longer sleeps."""
     try:
         end = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # not on Linux, or no descriptor left
@@ -132,13 +132,13 @@ def _text(file: IO[bytes]) -> str:
 
 
 def end_marked(mark: str) -> bool:
-    """End what was run with this mark and goes on, though whoever ran it is gone."""
+    """Kill the processes with this mark that outlived the process which started them."""
     until, quiet = time.monotonic() + KILLED_SECONDS, 0
-    while quiet < 3:  # one that is just becoming another program shows no environment
-        found = machine.marked(mark)
-        for pid in found:
+    while quiet < 3:  # a process shows no environment while it executes another program
+        pids = machine.marked(mark)
+        for pid in pids:
             machine.send_signal(pid, signal.SIGKILL, mark=mark)
-        quiet = 0 if found else quiet + 1
+        quiet = 0 if pids else quiet + 1
         if time.monotonic() > until:
             return False
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""The supervisor as a process: started apart from any terminal, found by its lock, told to end."""
+"""The supervisor as a process: start it apart from any terminal, find it by its lock, end it."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ KEEPER = (  # all of the package that a keeper loads
     *("__init__.py", "keeper.py"),
     *("base/__init__.py", "base/files.py", "base/machine.py", "base/lean.py"),
 )
-LARGEST_LOG = 5 << 20  # bytes, from which a new one is begun
-EXIT_SECONDS = 3.0  # seconds for a process that has done all to be gone
+LARGEST_LOG = 5 << 20  # bytes; a larger log is put away at the next start
+EXIT_SECONDS = 3.0  # for a process that has released its lock to exit
 
 
 class SupervisorRecord(NamedTuple):
-    """What a supervisor says of itself, in `supervisor.json`. It informs; the lock decides."""
+    """What a supervisor writes into `supervisor.json`. The lock alone decides which one runs."""
 
     pid: int
-    born: str = ""  # when, as the kernel counts: with the pid, which process it is
+    born: str = ""  # its start in the kernel's ticks: with the pid, it identifies the process
     started_at: int = 0
     version: str = ""
-    code: str = ""  # the fingerprint of what it runs
+    code: str = ""  # the fingerprint of the package that it runs
     host: str = ""
     detached: bool = False
     coder: str = ""
@@ -58,7 +58,7 @@ class SupervisorRecord(NamedTuple):
 
 
 class SupervisorProcess(Background):
-    """Known by its lock; what it says of itself is in `supervisor.json`."""
+    """Found by its lock; `supervisor.json` describes it."""
 
     def __init__(self, home: Home) -> None:
         super().__init__(home.logs / "supervisor.log", largest_log=LARGEST_LOG)
@@ -66,11 +66,11 @@ class SupervisorProcess(Background):
         self._file = home.path / "supervisor.json"
 
     def last(self) -> SupervisorRecord | None:
-        """Of the newest supervisor, whether or not it runs."""
+        """The record of the newest supervisor, whether or not it runs."""
         return read_record(self._file, SupervisorRecord)
 
     def running(self) -> SupervisorRecord | None:
-        """Of the one that runs now. A command that sees to a run also holds the lock, for a while."""
+        """The record of the running one. A command that supervises a run also holds the lock."""
         last = self.last()
         if last is None or last.pid != self._home.supervisor_pid():
             return None
@@ -79,7 +79,7 @@ class SupervisorProcess(Background):
     def record(
         self, *, detached: bool, coder: str, most: int, config: str, cwd: str
     ) -> SupervisorRecord:
-        """Of this process."""
+        """The record of this process."""
         pid = os.getpid()
         return SupervisorRecord(
             pid=pid,
@@ -99,17 +99,17 @@ class SupervisorProcess(Background):
         write_atomically(self._file, json.dumps(record._asdict(), indent=1) + "\n")
 
     def start(self, words: Sequence[str], *, cwd: str) -> subprocess.Popen[bytes]:
-        """`fleet WORDS`, which keeps our umask: its agents' files are made as this person's are."""
+        """Run `fleet WORDS` with our umask: agents create files with the user's permissions."""
         self._home.ensure()
         return self.launch(fleet_argv(words), cwd=cwd)
 
     def wait_for(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Whether it supervises. False: it has ended, or did not come so far in time."""
+        """Whether it supervises. False: it has ended, or was not ready in time."""
         supervises = False
 
         def settled() -> bool:
             nonlocal supervises
-            ended = process.poll() is not None  # asked first: it may have supervised until then
+            ended = process.poll() is not None  # first: it may have supervised until then
             running = self.running()
             supervises = bool(running and running.pid == process.pid and running.supervising)
             return supervises or ended
@@ -118,7 +118,7 @@ class SupervisorProcess(Background):
         return supervises
 
     def stop(self, record: SupervisorRecord, seconds: float) -> bool:
-        """Ask that very process to end. True once it has let go of the lock, and is gone."""
+        """Ask that very process to end. True once it has released the lock and exited."""
         machine.send_signal_if(record.pid, signal.SIGTERM, lambda: self._is(record))
         if not within(seconds, lambda: not self._is(record)):
             return False
@@ -126,31 +126,31 @@ class SupervisorProcess(Background):
         return True
 
     def _is(self, record: SupervisorRecord) -> bool:
-        now = self.running()
-        return now is not None and (now.pid, now.born) == (record.pid, record.born)
+        running = self.running()
+        return running is not None and (running.pid, running.born) == (record.pid, record.born)
 
     @staticmethod
     def fingerprint() -> str:
-        """Of the package as it is on disk now."""
-        found = (f for kind in ("py", "sql", "md") for f in PACKAGE.rglob(f"*.{kind}"))
-        return _hash(PACKAGE, sorted(str(f.relative_to(PACKAGE)) for f in found))
+        """The hash of the package as it is on disk now."""
+        files = (f for kind in ("py", "sql", "md") for f in PACKAGE.rglob(f"*.{kind}"))
+        return _hash(PACKAGE, sorted(str(f.relative_to(PACKAGE)) for f in files))
 
     def keep_code(self) -> Path:
-        """A copy of what a keeper loads, so that one starts while the package is being replaced.
+        """A copy of what a keeper loads, so that one can start while the package is being replaced.
 
-        With no room for it, the package itself: what runs already is to be looked after.
+        On a full disk the package itself: the supervisor must still look after running agents.
         """
-        kept = self._home.path / "keeper"
-        into = kept / _hash(PACKAGE, KEEPER)
+        folder = self._home.path / "keeper"
+        copy = folder / _hash(PACKAGE, KEEPER)
         try:
-            _copy(into)
+            _copy(copy)
         except OSError:
             return PACKAGE.parent
-        for other in set(kept.iterdir()) - {into}:
+        for other in set(folder.iterdir()) - {copy}:
             import shutil  # noqa: PLC0415  # start-up time
 
             shutil.rmtree(other, ignore_errors=True)
-        return into
+        return copy
 
 
 def _copy(into: Path) -> None:
@@ -165,13 +165,13 @@ def _copy(into: Path) -> None:
 
 
 def _compile(file: Path) -> None:
-    """Here, and not by keepers: on a full disk Python leaves half a file, which none could load."""
+    """Now, not in a keeper: on a full disk Python leaves half a file, which cannot load."""
     import importlib.util  # noqa: PLC0415  # once in a version's life
     import marshal  # noqa: PLC0415
 
     source = file.read_bytes()
     code = compile(source, str(file), "exec", dont_inherit=True)
-    unchecked = (1).to_bytes(4, "little")  # it counts whatever the times of the files are
+    unchecked = (1).to_bytes(4, "little")  # Python then ignores the times of the files
     head = importlib.util.MAGIC_NUMBER + unchecked + importlib.util.source_hash(source)
     target = Path(importlib.util.cache_from_source(str(file)))
     target.parent.mkdir(exist_ok=True)

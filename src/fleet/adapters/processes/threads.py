@@ -1,4 +1,4 @@
-"""Slow work beside the loop: checkouts, set-ups, and whatever a terminal takes its time for."""
+"""Slow work beside the supervisor's loop: checkouts, set-ups, and waiting for terminals."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ class ThreadJob:
         with self._room:
             try:
                 self._act()
-            except BaseException as error:  # noqa: BLE001  # kept for whoever asks
+            except BaseException as error:  # noqa: BLE001  # `result` raises it
                 self._error = error
         self._over = True
         self._bell.ring_self()
 
 
 def side_by_side(acts: Sequence[Callable[[], T]]) -> list[T]:
-    """What each returns, in their order. Whoever is interrupted waits for none of them."""
+    """What each returns, in their order. An interrupted caller waits for none of them."""
     if len(acts) == 1:
         return [acts[0]()]
-    left, found, errors = deque(enumerate(acts)), dict[int, T](), list[BaseException]()
+    waiting, results, errors = deque(enumerate(acts)), dict[int, T](), list[BaseException]()
 
     def work() -> None:
         with suppress(IndexError):
             while True:
-                number, act = left.popleft()
+                number, act = waiting.popleft()
                 try:
-                    found[number] = act()
+                    results[number] = act()
                 except BaseException as error:  # noqa: BLE001  # raised below
                     errors.append(error)
 
@@ -68,16 +68,16 @@ def side_by_side(acts: Sequence[Callable[[], T]]) -> list[T]:
         for thread in threads:
             thread.join()
     finally:
-        left.clear()
+        waiting.clear()
     if errors:
         raise errors[0]
-    return [found[number] for number in range(len(acts))]
+    return [results[number] for number in range(len(acts))]
 
 
 class ThreadJobs:
-    """`bell` is rung when a job is done, so that nobody has to look.
+    """A job rings `bell` when it is done, so that the supervisor need not poll.
 
-    Whoever ends does not wait for them: a job that was cut off is finished by the next supervisor.
+    A supervisor that ends does not wait for its jobs: the next one finishes a job that was cut off.
     """
 
     def __init__(self, bell: Bell) -> None:

@@ -1,6 +1,6 @@
-"""What processes use, with all that they started: one pass over /proc, and no sleeping to measure.
+"""What processes and their children use: one pass over /proc, without sleeping to measure.
 
-Processor time is since the last look, which is written down; at the first, since they began.
+Processor time is counted since the last sample, which a file keeps; at first, since the start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROC = Path("/proc")
 TICK = os.sysconf("SC_CLK_TCK")
 SIZE = os.sysconf("SC_PAGE_SIZE")
-YOUNG = 0.2  # seconds: a share of less than that says nothing
+YOUNG = 0.2  # seconds: a share of a shorter time means nothing
 
 
 class Used(NamedTuple):
@@ -42,7 +42,7 @@ class _Process(NamedTuple):
 
 
 def used(roots: Mapping[str, int], samples: Path) -> dict[str, Used]:
-    """By name, of each process that is there and everything below it or in its session."""
+    """By name, of each existing process with its descendants and its session."""
     now = time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
     table = _table()
     below: dict[int, list[int]] = defaultdict(list)
@@ -50,30 +50,30 @@ def used(roots: Mapping[str, int], samples: Path) -> dict[str, Used]:
         below[process.parent].append(pid)
         if process.session != pid:
             below[-process.session].append(pid)
-    before, found, sampled = _read(samples), {}, {}
+    before, usage, sampled = _read(samples), {}, {}
     for name, root in roots.items():
         if root not in table:
             continue
         tree = [table[pid] for pid in _all_below(root, below)]
         seconds = sum(p.seconds for p in tree)
         sampled[name] = [now, seconds]
-        then, had = before.get(name, (table[root].began, 0.0))
-        share = (seconds - had) / (now - then) * 100 if now - then > YOUNG else None
-        found[name] = Used(max(0.0, share) if share is not None else None,
+        then, seconds_then = before.get(name, (table[root].began, 0.0))
+        share = (seconds - seconds_then) / (now - then) * 100 if now - then > YOUNG else None
+        usage[name] = Used(max(0.0, share) if share is not None else None,
                            sum(p.memory for p in tree), len(tree))  # fmt: skip
-    with suppress(OSError):  # a full disk: the next figure is over a longer time
+    with suppress(OSError):  # on a full disk the next figure covers a longer time
         write_atomically(samples, json.dumps(sampled))
-    return found
+    return usage
 
 
 def _all_below(root: int, below: Mapping[int, list[int]]) -> set[int]:
-    found, todo = {root}, [root, -root]
+    pids, todo = {root}, [root, -root]
     while todo:
         for pid in below.get(todo.pop(), ()):
-            if pid not in found:
-                found.add(pid)
+            if pid not in pids:
+                pids.add(pid)
                 todo.append(pid)
-    return found
+    return pids
 
 
 def _table() -> dict[int, _Process]:

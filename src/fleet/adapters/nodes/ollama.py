@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
-from fleet.adapters.nodes.loose_json import mapping, mappings, whole, word
+from fleet.base.loose_json import integer, mapping, mappings, string
 from fleet.domain.nodes.inventory import Held, Inventory, Resident, Shape, resident, shape_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Ollama:
 
     def look(self, *, within: float) -> Inventory:
         with self._asking(within) as asking:
-            version = word(mapping(asking.json("/api/version")).get("version"))
+            version = string(mapping(asking.json("/api/version")).get("version"))
             if not version:
                 raise OtherAnswer("it answers, but not as Ollama does")
             held = tuple(_held(each) for each in _models(asking.json("/api/tags")))
@@ -76,19 +76,19 @@ class Ollama:
 
 
 def _held(said: Mapping[str, Any]) -> Held:
-    family = word(mapping(said.get("details")).get("family"))
-    return Held(_name(said), whole(said.get("size")), family=family)
+    family = string(mapping(said.get("details")).get("family"))
+    return Held(_name(said), integer(said.get("size")), family=family)
 
 
 def _loaded(said: Mapping[str, Any]) -> Resident:
     memory, graphics, context = (
-        whole(said.get(k)) for k in ("size", "size_vram", "context_length")
+        integer(said.get(k)) for k in ("size", "size_vram", "context_length")
     )
-    return Resident(_name(said), memory, graphics, context, word(said.get("expires_at")))
+    return Resident(_name(said), memory, graphics, context, string(said.get("expires_at")))
 
 
 def _name(said: Mapping[str, Any]) -> str:
-    return word(said.get("name")) or word(said.get("model"))
+    return string(said.get("name")) or string(said.get("model"))
 
 
 def _models(said: Any) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
-from fleet.adapters.nodes.loose_json import mapping, mappings, whole, word
+from fleet.base.loose_json import integer, mapping, mappings, string
 from fleet.domain.nodes.inventory import Held, Inventory, Resident, holds, resident
 from fleet.domain.nodes.kinds import MODELS, kind_of
 
@@ -81,7 +81,7 @@ class OpenAIShaped:
         with suppress(OtherAnswer):
             if pages.version:
                 said = mapping(asking.json(pages.version))
-                found = found._replace(version=word(said.get("version")))
+                found = found._replace(version=string(said.get("version")))
         context = 0
         with suppress(OtherAnswer):
             if pages.props:
@@ -116,22 +116,22 @@ class OpenAIShaped:
 def _held(said: Mapping[str, Any]) -> Held:
     more = mapping(said.get("meta"))
     context = said.get("max_model_len") or said.get("context_length") or more.get("n_ctx_train")
-    return Held(word(said.get("id")), whole(more.get("size")), whole(context))
+    return Held(string(said.get("id")), integer(more.get("size")), integer(context))
 
 
 def _props(found: Inventory, said: Mapping[str, Any]) -> tuple[Inventory, int]:
-    context = whole(mapping(said.get("default_generation_settings")).get("n_ctx"))
-    slots = whole(said.get("total_slots")) or None
-    return found._replace(slots=slots, version=word(said.get("build_info"))), context
+    context = integer(mapping(said.get("default_generation_settings")).get("n_ctx"))
+    slots = integer(said.get("total_slots")) or None
+    return found._replace(slots=slots, version=string(said.get("build_info"))), context
 
 
 def _states(found: Inventory, said: Mapping[str, Any]) -> Inventory:
     models = mappings(said.get("data"))
     held = tuple(
-        Held(word(m.get("id")), context=whole(m.get("max_context_length"))) for m in models
+        Held(string(m.get("id")), context=integer(m.get("max_context_length"))) for m in models
     )
     loaded = tuple(
-        Resident(word(m.get("id")), context=whole(m.get("loaded_context_length")))
+        Resident(string(m.get("id")), context=integer(m.get("loaded_context_length")))
         for m in models
         if m.get("state") == "loaded"
     )

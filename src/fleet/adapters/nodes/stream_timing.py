@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fleet.adapters.nodes.loose_json import mapping, mappings, whole, word
+from fleet.base.loose_json import integer, mapping, mappings, number, string
 from fleet.domain.nodes.benchmark import Sample
 from fleet.domain.nodes.speed import Timing
 
@@ -39,7 +39,7 @@ class Reply:
         except (ValueError, RecursionError):
             return  # an event's name, or a ping
         if error := said.get("error"):
-            self.failed = word(error) or word(mapping(error).get("message")) or "it failed"
+            self.failed = string(error) or string(mapping(error).get("message")) or "it failed"
         if said.get("done") is True:
             self.done, self._end = True, said
         self._usage |= mapping(said.get("usage"))
@@ -58,26 +58,22 @@ class Reply:
         if self._end:
             said = self._end
             return Timing(
-                whole(said.get("prompt_eval_count")),
-                whole(said.get("prompt_eval_duration")) / NS,
-                whole(said.get("eval_count")),
-                whole(said.get("eval_duration")) / NS,
-                whole(said.get("load_duration")) / NS,
+                integer(said.get("prompt_eval_count")),
+                integer(said.get("prompt_eval_duration")) / NS,
+                integer(said.get("eval_count")),
+                integer(said.get("eval_duration")) / NS,
+                integer(said.get("load_duration")) / NS,
             )
         if self._timings:
             said = self._timings
             return Timing(
-                whole(said.get("prompt_n")),
-                _number(said.get("prompt_ms")) / MS,
-                whole(said.get("predicted_n")),
-                _number(said.get("predicted_ms")) / MS,
+                integer(said.get("prompt_n")),
+                number(said.get("prompt_ms")) / MS,
+                integer(said.get("predicted_n")),
+                number(said.get("predicted_ms")) / MS,
             )
         details = mapping(self._usage.get("prompt_tokens_details"))
-        prompt = whole(self._usage.get("prompt_tokens")) or asked
-        output = whole(self._usage.get("completion_tokens")) or len(self._times)
-        read = max(0, prompt - whole(details.get("cached_tokens")))
+        prompt = integer(self._usage.get("prompt_tokens")) or asked
+        output = integer(self._usage.get("completion_tokens")) or len(self._times)
+        read = max(0, prompt - integer(details.get("cached_tokens")))
         return Timing(read, first, max(0, output - 1), rest)  # the first ends the reading
-
-
-def _number(said: Any) -> float:
-    return float(said) if isinstance(said, (int, float)) else 0.0

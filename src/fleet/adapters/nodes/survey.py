@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from fleet.adapters.nodes.http import CONNECT, Asking, OtherAnswer
 from fleet.adapters.nodes.key import key_of
-from fleet.adapters.nodes.loose_json import mapping, mappings, word
 from fleet.adapters.nodes.ollama import Ollama
 from fleet.adapters.nodes.openai import OpenAIShaped
+from fleet.base.loose_json import mapping, mappings, string
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.inventory import Inventory, Seen
 from fleet.domain.nodes.kinds import KINDS, MODELS, OPENAI, kind_at, kind_of
@@ -95,7 +95,7 @@ def detect(endpoint: str, *, within: float) -> str:
                     return name
         with suppress(OtherAnswer):
             models = mapping(asking.json(MODELS))
-            owners = {word(each.get("owned_by")) for each in mappings(models.get("data"))}
+            owners = {string(each.get("owned_by")) for each in mappings(models.get("data"))}
             known = [name for name, kind in KINDS.items() if kind.owner and kind.owner in owners]
             return known[0] if known else OPENAI if "data" in models else ""
     return ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from fleet.adapters.nodes.key import key_of
+from fleet.base.loose_json import integer, mappings
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes.breaker import Result
@@ -148,18 +149,13 @@ class Watch:
         status, reply = await self._connections.get(state.node, "/api/ps")
         if status == 200 and isinstance(reply, dict) and isinstance(reply.get("models"), list):
             state.resident = {
-                str(each.get("model") or each.get("name")): _whole(each.get("context_length"))
-                for each in reply["models"]
-                if isinstance(each, dict)
+                str(model.get("model") or model.get("name")): integer(model.get("context_length"))
+                for model in mappings(reply["models"])
             }
 
 
 def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector, headers=HEADERS, trust_env=False)
-
-
-def _whole(said: object) -> int:
-    return said if isinstance(said, int) else 0
 
 
 def elsewhere(answer: aiohttp.ClientResponse) -> str:

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.base.loose_json import mapping, number
 from fleet.domain.data import NamedTuple
 from fleet.domain.nodes.kinds import ANTHROPIC, OLLAMA, OPENAI, kind_of
 from fleet.domain.nodes.speed import Timing
@@ -173,14 +174,14 @@ class ReplyReader:
 def tokens(counts: dict[str, Any]) -> Tokens:
     """The node's own counts; zero where it sent none."""
     if ollama := counts.get("ollama"):
-        return Tokens(_whole(ollama, "prompt_eval_count"), _whole(ollama, "eval_count"))
+        return Tokens(_integer(ollama, "prompt_eval_count"), _integer(ollama, "eval_count"))
     usage = counts.get("usage") or {}
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-    cached = _whole(details, "cached_tokens") or _whole(usage, "cache_read_input_tokens")
-    prompt = _whole(usage, "prompt_tokens") or _whole(usage, "input_tokens")
+    cached = _integer(details, "cached_tokens") or _integer(usage, "cache_read_input_tokens")
+    prompt = _integer(usage, "prompt_tokens") or _integer(usage, "input_tokens")
     if "cache_read_input_tokens" in usage:
         prompt += cached  # Anthropic counts cached tokens separately
-    output = _whole(usage, "completion_tokens") or _whole(usage, "output_tokens")
+    output = _integer(usage, "completion_tokens") or _integer(usage, "output_tokens")
     return Tokens(prompt, output, cached)
 
 
@@ -206,17 +207,17 @@ def timing(reader: ReplyReader, clock: Clock, guess: Tokens) -> Timing:
         ns = 1e9
         return Timing(
             max(0, count.prompt - guess.cached),
-            _whole(figures, "prompt_eval_duration") / ns,
+            _integer(figures, "prompt_eval_duration") / ns,
             count.output,
-            _whole(figures, "eval_duration") / ns,
-            _whole(figures, "load_duration") / ns,
+            _integer(figures, "eval_duration") / ns,
+            _integer(figures, "load_duration") / ns,
         )
     if figures := counts.get("timings"):
         ms = 1e3
         return Timing(
-            _whole(figures, "prompt_n"),
+            _integer(figures, "prompt_n"),
             _number(figures, "prompt_ms") / ms,
-            _whole(figures, "predicted_n"),
+            _integer(figures, "predicted_n"),
             _number(figures, "predicted_ms") / ms,
         )
     if not clock.rest:  # in one piece, which does not tell reading from writing
@@ -226,13 +227,10 @@ def timing(reader: ReplyReader, clock: Clock, guess: Tokens) -> Timing:
     return Timing(max(0, read), clock.first, max(0, written), clock.rest)
 
 
-def _whole(held: object, key: str) -> int:
-    return int(_number(held, key))
+def _integer(counts: object, key: str) -> int:
+    return int(_number(counts, key))
 
 
-def _number(held: object, key: str) -> float:
-    """Zero where a node says none, or one that is no number: nobody checked what it says."""
-    value = held.get(key) if isinstance(held, dict) else None
-    if not isinstance(value, int | float) or not abs(value) < MOST_COUNTED:
-        return 0.0
-    return float(value)
+def _number(counts: object, key: str) -> float:
+    value = number(mapping(counts).get(key))
+    return value if abs(value) < MOST_COUNTED else 0.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders import built_in
 from fleet.adapters.nodes.http import Asking
-from fleet.adapters.nodes.loose_json import mapping
 from fleet.app.advice import least_context
+from fleet.base.loose_json import mapping
 from fleet.config.keys import table
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable

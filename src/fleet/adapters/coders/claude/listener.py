@@ -10,19 +10,8 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet.adapters.coders.claude.shapes import (
-    Json,
-    added,
-    amount,
-    gist,
-    mapping,
-    mappings,
-    model_tokens,
-    number,
-    string,
-    text_of,
-    tokens,
-)
+from fleet.adapters.coders.claude.shapes import added, gist, model_tokens, text_of, tokens
+from fleet.base.loose_json import Json, integer, mapping, mappings, number, string
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
@@ -152,7 +141,7 @@ class ClaudeListener:
     def _limit(self, said: Json) -> None:
         info = mapping(said.get("rate_limit_info"))
         if info.get("status") == "rejected":
-            self._resets_at = number(info.get("resetsAt")) * SECOND
+            self._resets_at = integer(info.get("resetsAt")) * SECOND
 
     def _result(self, said: Json) -> Iterable[Said]:
         failed = bool(said.get("is_error", said.get("subtype") != "success"))
@@ -183,7 +172,7 @@ class ClaudeListener:
 
         The total cost is of the session, earlier runs included: only the difference is ours.
         """
-        charged = amount(said.get("total_cost_usd"))
+        charged = number(said.get("total_cost_usd"))
         models = said.get("model_usage_since_last_result")
         turn = Usage()
         if isinstance(models, dict):
@@ -208,4 +197,4 @@ def _unanswerable(request: str) -> Said:
 
 def _window(models: Json) -> int:
     """Of the largest of its models: the small ones are for titles and the like."""
-    return max((number(mapping(m).get("contextWindow")) for m in models.values()), default=0)
+    return max((integer(mapping(m).get("contextWindow")) for m in models.values()), default=0)

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.adapters.coders.claude.shapes import (
-    Json,
-    added,
-    amount,
-    mapping,
-    mappings,
-    model_tokens,
-    string,
-    tokens,
-)
+from fleet.adapters.coders.claude.shapes import added, model_tokens, tokens
 from fleet.adapters.coders.shared.hook_lines import Hooked
+from fleet.base.loose_json import Json, mapping, mappings, number, string
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
@@ -102,7 +94,7 @@ class ClaudeWatcher(Hooked):
 
     def _charge(self, said: Json) -> Iterable[Said]:
         """Of the whole session, its agents' replies too; it is written when the program ends."""
-        cost = amount(said.get("totalCostUSD"))
+        cost = number(said.get("totalCostUSD"))
         models = [model_tokens(mapping(m)) for m in mapping(said.get("modelUsage")).values()]
         if models and all(m.usd == 0 for m in models):
             return  # models of one's own cost nothing

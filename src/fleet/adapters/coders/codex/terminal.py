@@ -15,8 +15,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.coders.claude.shapes import Json, mapping, number
 from fleet.adapters.coders.shared.hook_lines import APPEND, Hooked
+from fleet.base.loose_json import Json, integer, mapping
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
@@ -87,13 +87,13 @@ class CodexWatcher(Hooked):
         total, last = mapping(info.get("total_token_usage")), mapping(info.get("last_token_usage"))
         if not total:
             return
-        counted = tuple(number(total.get(key)) for key in COUNTED)
+        counted = tuple(integer(total.get(key)) for key in COUNTED)
         if not self._spoken:
             self._before = (counted[0], counted[1], counted[2])
             return
         given, cached, output = (n - b for n, b in zip(counted, self._before, strict=True))
-        usage = Usage(given - cached, output, cached, number(last.get("input_tokens")))
-        window = number(info.get("model_context_window"))
+        usage = Usage(given - cached, output, cached, integer(last.get("input_tokens")))
+        window = integer(info.get("model_context_window"))
         yield Said(SaidKind.USAGE, usage=usage, total=True, window=window)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders.plain.command import TextListener, fill
 from fleet.adapters.coders.shared.abilities import Abilities
+from fleet.base.loose_json import number
 from fleet.domain.errors import Refused
 from fleet.domain.fleet import OwnCoder, Spot
 from fleet.domain.run import Usage
@@ -141,7 +142,7 @@ def _usage(told: dict[str, Any]) -> Usage | None:
 
 
 def _number(value: Any) -> float:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+    return 0.0 if isinstance(value, bool) else number(value)
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, ClassVar
 
-from fleet.adapters.coders.claude.shapes import Json, gist, mapping, mappings, string, text_of
+from fleet.adapters.coders.claude.shapes import gist, text_of
+from fleet.base.loose_json import Json, mapping, mappings, string
 from fleet.domain.transcript import Said, SaidKind
 
 if TYPE_CHECKING:

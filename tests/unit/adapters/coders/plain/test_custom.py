@@ -120,6 +120,14 @@ def test_what_is_a_total_is_not_added_up():
     assert heard.usage.input == 150
 
 
+@pytest.mark.parametrize("count", ["NaN", "Infinity", "true", '"many"'])
+def test_a_count_that_is_no_number_counts_as_nothing(count):
+    listener = coder(says={"input": "n", "text": "text"}).listen("")
+    heard = listener.hear(f'{{"text": "Hello.", "n": {count}}}')
+    assert [one.text for one in heard if one.kind is SaidKind.TEXT] == ["Hello."]
+    assert not any(one.usage for one in heard)
+
+
 def test_a_result_that_says_it_failed_is_a_failure_and_a_limit_is_a_limit():
     done = {"type": "done", "answer": "No.", "is_error": True}
     assert read(TALKER, done, opening="")[1].failed

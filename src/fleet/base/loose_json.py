@@ -1,0 +1,28 @@
+"""JSON that another program wrote: a value of another type than expected counts as nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+LARGEST = 1 << 60  # no program counts that far; NaN and infinity are not below it either
+
+
+def mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def integer(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and abs(value) < LARGEST else 0
+
+
+def number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else 0.0

@@ -1,8 +1,8 @@
-"""Files that are only added to: whole lines, one writer at a time, never longer than a limit.
+"""Append-only files: whole lines, one writer at a time, never longer than a limit.
 
-Whoever writes holds the file's lock, so half a line at its end is of somebody who died in the
-middle of it, and is taken away. A file is opened for each write: hundreds of runs write at once,
-and one that was removed meanwhile is made again.
+A writer holds the file's lock, so half a line at its end comes from a process that died while
+writing, and is cut off. A file is opened for each write: hundreds of runs write at once, and a
+file that was removed meanwhile is made again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-OLDER = ".1"  # what a file is called once it has been full
-LOCK_SECONDS = 0.25  # seconds for another writer; they need microseconds
+OLDER = ".1"  # the suffix of a file that was full
+LOCK_SECONDS = 0.25  # to wait for another writer, which needs microseconds
 BLOCK = 1 << 16
 _ADD = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CREAT | os.O_CLOEXEC
 
@@ -30,7 +30,7 @@ UNKNOWN: Stamp = (0, -1)
 
 
 class Limits(NamedTuple):
-    """In bytes: of a task's file, of the log of a day, of what waits for room on the disk."""
+    """In bytes: a task's file, the log of a day, the lines that wait for room on the disk."""
 
     file: int = 50_000_000
     day: int = 20_000_000
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Nobody else of us changes the files of this folder, which is made if need be."""
+    """Hold the lock under which fleet changes this folder's files; make the folder if need be."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -50,7 +50,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(fd: int, path: Path) -> None:
-    """A writer that was stopped in the middle must not stop us too."""
+    """Give up after a while: a writer that was suspended must not block this one too."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -66,16 +66,16 @@ def _lock(fd: int, path: Path) -> None:
 
 
 class Lines:
-    """One file, open for adding whole lines. `left` is how we left it: then it is whole."""
+    """One file, open for appending whole lines. A file with the stamp `last` needs no repair."""
 
-    def __init__(self, path: Path, left: Stamp = UNKNOWN) -> None:
+    def __init__(self, path: Path, last: Stamp = UNKNOWN) -> None:
         self._path = path
         self.fd = _opened(path)
         try:
             _lock(self.fd, path)
-            found = os.fstat(self.fd)
-            self.stamp: Stamp = (found.st_ino, found.st_size)
-            if self.stamp != left:
+            stat = os.fstat(self.fd)
+            self.stamp: Stamp = (stat.st_ino, stat.st_size)
+            if self.stamp != last:
                 self._heal()
         except BaseException:
             os.close(self.fd)
@@ -93,9 +93,9 @@ class Lines:
             return
         end = 0
         for start in range((size - 1) // BLOCK * BLOCK, -1, -BLOCK):
-            found = os.pread(self.fd, BLOCK, start).rfind(b"\n")
-            if found >= 0:
-                end = start + found + 1
+            offset = os.pread(self.fd, BLOCK, start).rfind(b"\n")
+            if offset >= 0:
+                end = start + offset + 1
                 break
         os.ftruncate(self.fd, end)
         self.stamp = (inode, end)
@@ -128,10 +128,10 @@ class Lines:
         return self._path.with_name(self._path.name + OLDER)
 
     def last_with(self, words: bytes) -> bytes:
-        """The last line that has these words in it, here or in the older file; or nothing."""
-        found = _last_with(self.fd, self.stamp[1], words)
-        if found:
-            return found
+        """The last line that contains these words, here or in the older file; or nothing."""
+        line = _last_with(self.fd, self.stamp[1], words)
+        if line:
+            return line
         try:
             with self._older.open("rb") as file:
                 return _last_with(file.fileno(), os.fstat(file.fileno()).st_size, words)
@@ -140,16 +140,16 @@ class Lines:
 
 
 def _last_with(fd: int, size: int, words: bytes) -> bytes:
-    import mmap  # noqa: PLC0415  # only for a run that somebody else may have written about
+    import mmap  # noqa: PLC0415  # only for a run that another process may have written about
 
     if not size:
         return b""
-    with mmap.mmap(fd, size, access=mmap.ACCESS_READ) as whole:
-        at = whole.rfind(words)
+    with mmap.mmap(fd, size, access=mmap.ACCESS_READ) as data:
+        at = data.rfind(words)
         if at < 0:
             return b""
-        end = whole.find(b"\n", at)
-        return whole[whole.rfind(b"\n", 0, at) + 1 : end if end >= 0 else size]
+        end = data.find(b"\n", at)
+        return data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else size]
 
 
 def _opened(path: Path) -> int:

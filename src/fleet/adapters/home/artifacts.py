@@ -1,4 +1,4 @@
-"""A task's `artifacts/`: what its agents keep for each other, and the file of questions."""
+"""A task's `artifacts/`: the notes of its agents for each other, and the file of questions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Artifacts:
         self._qa = qa
 
     def begin(self, task_id: str) -> None:
-        """Make those that are not there; one that was emptied is there."""
+        """Make the missing files; a file that was emptied stays empty."""
         folder = self._folder(task_id) / "artifacts"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, text in STUBS.items():
@@ -62,7 +62,7 @@ class Artifacts:
                 write_once(folder / name, text, durable=False)
 
     def follow(self, task_id: str) -> None:
-        """Write down the questions and answers that are not in the file yet."""
+        """Add the questions and answers that are not in the file yet."""
         messages = self._store.messages(task_id)
         if not any(m.kind is MessageKind.QUESTION for m in messages):
             return
@@ -75,55 +75,61 @@ class Artifacts:
                     return
 
     def _written(self, path: Path, messages: Sequence[Message]) -> bool:
-        """False when somebody wrote to it meanwhile."""
+        """False when the file changed meanwhile."""
         before = _stamp(path)
         text = read_regular(path).decode("utf-8", "surrogateescape")
-        wanted = self._told(text, messages)
+        wanted = self._with_messages(text, messages)
         if wanted == text:
             return True
         if _stamp(path) != before:
             return False
-        if wanted.startswith(text):  # the usual case; whoever has it open keeps the file it has
+        if wanted.startswith(
+            text
+        ):  # the usual case; an editor that has it open keeps the same file
             _add(path, wanted[len(text) :])
         else:
             write_atomically(path, wanted, durable=False)
         return True
 
-    def _told(self, text: str, messages: Sequence[Message]) -> str:
+    def _with_messages(self, text: str, messages: Sequence[Message]) -> str:
         replies = {m.reply_to: m for m in messages if m.kind is MessageKind.ANSWER}
         taken: set[int] = set()
         for message in messages:
             if message.kind is not MessageKind.QUESTION:
                 continue
-            place = _place(self._qa.questions(text), message, taken)
-            if place is None:
+            index = _index_of(self._qa.questions(text), message, taken)
+            if index is None:
                 text = self._qa.with_question(text, message.text, message.id)
-                place = _place(self._qa.questions(text), message, taken)
-            if place is None:
+                index = _index_of(self._qa.questions(text), message, taken)
+            if index is None:
                 continue
-            taken.add(place)
+            taken.add(index)
             if reply := replies.get(message.id):
-                mark = self._qa.questions(text)[place].mark
+                mark = self._qa.questions(text)[index].mark
                 name = message.id if mark == message.id else message.text
                 text = self._qa.with_answer(text, name, reply.text, reply.at)
         return text
 
 
-def _place(known: Sequence[QA], message: Message, taken: set[int]) -> int | None:
-    """Which question of the file this is: by its mark, else one with the same words."""
-    for n, asked in enumerate(known):
-        if asked.mark == message.id:
-            return n
+def _index_of(questions: Sequence[QA], message: Message, taken: set[int]) -> int | None:
+    """The index of this question in the file: by its mark, else by the same words."""
+    for index, question in enumerate(questions):
+        if question.mark == message.id:
+            return index
     words = message.text.split()
-    for n, asked in enumerate(known):
-        if n not in taken and asked.question.split() == words and not asked.mark.startswith("m-"):
-            return n
+    for index, question in enumerate(questions):
+        if (
+            index not in taken
+            and question.question.split() == words
+            and not question.mark.startswith("m-")
+        ):
+            return index
     return None
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _add(path: Path, text: str) -> None:

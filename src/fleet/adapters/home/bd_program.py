@@ -1,4 +1,4 @@
-"""`bd` for a run's PATH: a program in the home that is `fleet bd`, by this very interpreter."""
+"""`bd` for a run's PATH: a program in the home that runs `fleet bd` with this interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import fleet
 from fleet.base.files import write_atomically
 
-# -P and -E: neither the directory it is typed in nor the project's PYTHONPATH may be imported from.
+# -P and -E: it must not import from the current directory or the project's PYTHONPATH.
 CODE = (
     "import sys; sys.path[:0] = filter(None, [sys.argv.pop(1)]); "
     "from fleet.cli.main import main; sys.exit(main(['bd', *sys.argv[1:]]))"
@@ -21,12 +21,12 @@ _ALONE = threading.Lock()  # runs are prepared side by side
 
 
 def bd_folder(home: Path) -> Path:
-    """The folder that it is in; it is written when it is missing, or is another installation's."""
+    """The folder of the program, which is written when it is missing or another installation's."""
     folder = home / "bin"
     program = folder / "bd"
-    where = Path(fleet.__file__).parent.parent
-    found = where.name in INSTALLED  # else it runs from its source, and must be named
-    words = [sys.executable, "-P", "-E", "-c", CODE, "" if found else str(where)]
+    root = Path(fleet.__file__).parent.parent
+    installed = root.name in INSTALLED  # else it runs from its source, whose path the program needs
+    words = [sys.executable, "-P", "-E", "-c", CODE, "" if installed else str(root)]
     text = f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'
     with _ALONE:
         with suppress(OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""A FIFO that wakes the supervisor of this home: whoever commits rings it."""
+"""A FIFO that wakes the supervisor of this home: every commit to the store rings it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Bell:
-    """Ringing never waits and never fails: with nobody listening there is nobody to wake."""
+    """Ringing never waits and never fails: when no supervisor listens there is none to wake."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Bell:
 
     def ring(self) -> None:
         if self._reader is not None:
-            return  # our own commits tell us nothing new
+            return  # the supervisor knows its own commits
         with suppress(OSError):
             fd = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.ports import Store
 
 NAME = "log.jsonl"
-MOST_TASKS = 4096  # whose place we remember; any other is looked up again
+MOST_TASKS = 4096  # whose last event is remembered; for others the file is searched
 PAGE = 1000
 KEEP_DAYS, KEEP_FILES = 14, 50
 DAY = re.compile(r"fleet-(\d{4}-\d\d-\d\d)\.jsonl(\.1)?")
@@ -41,7 +41,7 @@ def as_line(record: dict[str, Any]) -> str:
 
 
 class TaskLog:
-    """What happened before we looked is taken from the store."""
+    """Takes from the store the events that happened before this process started."""
 
     def __init__(
         self, folder: Callable[[str], Path], store: Store, redactor: Redactor, limits: Limits
@@ -62,18 +62,18 @@ class TaskLog:
             self._add(file, event.task, last, events)
 
     def catch_up(self, task_id: str) -> None:
-        """All that the store knows of it."""
+        """Add all events that the store has of it."""
         with Lines(self._folder(task_id) / NAME) as file:
             last = last_number(file)
             self._add(file, task_id, last, self._since(task_id, last))
 
     def _since(self, task_id: str, last: int, until: Event | None = None) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         while True:
             page = self._store.events(after=last, task=task_id, limit=PAGE)
-            found += [e for e in page if until is None or e.number < until.number]
+            events += [e for e in page if until is None or e.number < until.number]
             if len(page) < PAGE:
-                return [*found, until] if until else found
+                return [*events, until] if until else events
             last = page[-1].number
 
     def _add(self, file: Lines, task_id: str, last: int, events: Iterable[Event]) -> None:
@@ -88,12 +88,12 @@ class TaskLog:
 
 
 def entry(event: Event, redactor: Redactor, *, about: bool = True) -> dict[str, Any]:
-    """`about`: with the task that it is about."""
-    found: dict[str, Any] = {"number": event.number} if event.number else {}
-    found |= {"at": moment(event.at), "type": event.type}
+    """`about`: include the task."""
+    record: dict[str, Any] = {"number": event.number} if event.number else {}
+    record |= {"at": moment(event.at), "type": event.type}
     if about:
-        found["task"] = event.task
-    return found | {
+        record["task"] = event.task
+    return record | {
         "run": event.run,
         "actor": event.actor,
         "data": redactor.value(event.data),
@@ -128,8 +128,8 @@ class DayLog:
         self._today = ""
 
     def note(self, event: Event) -> None:
-        """Before the first one: what happened while nobody wrote this log."""
-        if not event.number:  # what the supervisor itself has to say; the store has none of it
+        """The first call also adds the events that happened while no process wrote this log."""
+        if not event.number:  # from the supervisor itself, and not in the store
             self._add(as_line(entry(event, self._redactor)))
             return
         missed = self._missed(event) if self._last < 0 else []
@@ -155,12 +155,12 @@ class DayLog:
         return 0
 
     def _days(self) -> list[Path]:
-        """Our own files, newest first."""
+        """The files of this log, newest first."""
         try:
-            found = [p for p in self._folder.iterdir() if DAY.fullmatch(p.name)]
+            files = [p for p in self._folder.iterdir() if DAY.fullmatch(p.name)]
         except FileNotFoundError:
             return []
-        return sorted(found, key=lambda p: (p.name[:16], not p.name.endswith(OLDER)), reverse=True)
+        return sorted(files, key=lambda p: (p.name[:16], not p.name.endswith(OLDER)), reverse=True)
 
     def _add(self, text: str) -> None:
         today = moment(self._now())[:10]
@@ -172,6 +172,6 @@ class DayLog:
 
     def _tidy(self, today: date) -> None:
         oldest = (today - timedelta(days=KEEP_DAYS)).isoformat()
-        for place, path in enumerate(self._days()):
-            if place >= KEEP_FILES or path.name[6:16] < oldest:
+        for index, path in enumerate(self._days()):
+            if index >= KEEP_FILES or path.name[6:16] < oldest:
                 path.unlink(missing_ok=True)

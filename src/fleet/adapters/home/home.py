@@ -1,4 +1,4 @@
-"""The home: one folder that holds a store, its runs, and who this host is."""
+"""The home: one folder with a store, its runs, and the id of this host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-SERVING = "server/serving.json"  # where a server of this home says that it is there
+SERVING = "server/serving.json"  # the record that a running server of this home writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Home:
             ) from error
 
     def host_id(self) -> str:
-        """Readable, random, and kept: `buildbox-3f2a9c`."""
+        """Readable, random, and always the same: `buildbox-3f2a9c`."""
         name = os.uname().nodename.partition(".")[0].lower() or "host"
         return self._kept("host", lambda: f"{name}-{os.urandom(3).hex()}")
 
@@ -68,7 +68,7 @@ class Home:
         with suppress(FileNotFoundError):
             return file.read_text("utf-8").strip()
         self.ensure()
-        write_once(file, make() + "\n")  # of two that make it at once, one wins
+        write_once(file, make() + "\n")  # of two processes that write it at once, one wins
         return file.read_text("utf-8").strip()
 
     def run_token(self, run_id: str) -> str:
@@ -79,12 +79,12 @@ class Home:
     def is_token(self, run_id: str, token: str) -> bool:
         import hmac  # noqa: PLC0415  # likewise
 
-        given = token.encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(self.run_token(run_id).encode(), given)
+        token_bytes = token.encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(self.run_token(run_id).encode(), token_bytes)
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Be the supervisor of this host, or learn that there is one."""
+        """Take the supervisor's lock; False: another process has it."""
         self.ensure()
         fd = os.open(self.path / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -98,7 +98,7 @@ class Home:
             os.close(fd)
 
     def supervisor_pid(self) -> int:
-        """0 when none runs here: the lock is let go with the process that held it."""
+        """0 when none runs here: the kernel releases the lock of a process that ended."""
         try:
             fd = os.open(self.path / "supervisor.lock", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -113,7 +113,7 @@ class Home:
 
 
 def _locked(fd: int) -> bool:
-    """Somebody who only looks whether there is a supervisor holds the lock for microseconds."""
+    """A process that only checks for a supervisor holds the lock for microseconds."""
     for _ in range(10):
         with suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Run
 
 NAME = "log.stderr"
-MOST_OF_A_RUN = 1_000_000  # bytes, the last ones; all of it stays in the run's own folder
+MOST_OF_A_RUN = 1_000_000  # last bytes; the run's own folder keeps all
 
 
 class StderrLog:
@@ -35,9 +35,9 @@ class StderrLog:
         with Lines(self._folder(run.task) / NAME) as file:
             if file.last_with(name.encode()):
                 return
-            said = self._redactor.text(_tail(self._runs / run.id / "stderr"))
-            ended = "" if not said or said.endswith("\n") else "\n"
-            text = f"{name} {ending} ===\n{said}{ended}"
+            output = self._redactor.text(_tail(self._runs / run.id / "stderr"))
+            ended = "" if not output or output.endswith("\n") else "\n"
+            text = f"{name} {ending} ===\n{output}{ended}"
             file.add(text.encode("utf-8", "replace"), most=self._limits.file)
 
 

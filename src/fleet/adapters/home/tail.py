@@ -1,4 +1,4 @@
-"""A file that others add lines to: what it has, and what comes, through its rotation."""
+"""Read a file to which others append: its lines so far, and new ones, across rotations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOK_SECONDS = 0.2  # seconds between two looks
-LONGEST = 1 << 20  # bytes of a line; what is longer comes in pieces
+LONGEST = 1 << 20  # bytes of a line; a longer one comes in pieces
 
 
 class Tail:
@@ -25,25 +25,28 @@ class Tail:
         self._half = b""
 
     def past(self) -> Iterator[bytes]:
-        """All lines so far, those that were rotated away first. Half a line is left for later."""
-        mine = os.fstat(self._file.fileno()) if self._file else None
+        """All lines so far, those in rotated files first. Half a line is left for later."""
+        current = os.fstat(self._file.fileno()) if self._file else None
         for older in predecessors(self._path):
             with suppress(FileNotFoundError), older.open("rb") as file:
-                held = os.fstat(file.fileno())
-                if mine is None or (held.st_ino, held.st_dev) != (mine.st_ino, mine.st_dev):
+                stat = os.fstat(file.fileno())
+                if current is None or (stat.st_ino, stat.st_dev) != (
+                    current.st_ino,
+                    current.st_dev,
+                ):
                     yield from (line.rstrip(b"\r\n") for line in file)
         yield from self._read()
 
     def skip(self) -> None:
-        """Nothing of what is there already."""
+        """Skip the lines that exist already."""
         if self._file is not None:
             self._file.seek(0, os.SEEK_END)
 
     def follow(self) -> Iterator[bytes]:
-        """What is added, for ever.
+        """New lines, for ever.
 
-        A file that was replaced by another of its name is read to its end first; one that became
-        shorter is read from its beginning; one that is not there is waited for.
+        Reads a file that was replaced to its end first, a file that became shorter from its start,
+        and waits for a file that does not exist.
         """
         while True:
             yield from self._read()
@@ -69,27 +72,30 @@ class Tail:
                 self._half = b""
 
     def _is_over(self) -> bool:
-        """The name stands for another file, or for less than it had."""
+        """Whether the path names another file, or the file became shorter."""
         assert self._file is not None
         try:
-            now = self._path.stat()
+            named = self._path.stat()
         except FileNotFoundError:
             return False  # between the two halves of a rotation
-        held, read = os.fstat(self._file.fileno()), self._file.tell()
-        if held.st_size < read:
+        opened, read = os.fstat(self._file.fileno()), self._file.tell()
+        if opened.st_size < read:
             return True
-        return (now.st_ino, now.st_dev) != (held.st_ino, held.st_dev) and held.st_size == read
+        return (named.st_ino, named.st_dev) != (
+            opened.st_ino,
+            opened.st_dev,
+        ) and opened.st_size == read
 
 
 def predecessors(path: Path) -> list[Path]:
     """`NAME.2`, `NAME.1`: the oldest first."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for number in count(1):
         older = path.with_name(f"{path.name}.{number}")
         if not older.is_file():
             break
-        found.insert(0, older)
-    return found
+        paths.insert(0, older)
+    return paths
 
 
 def _opened(path: Path) -> BinaryIO | None:

@@ -1,7 +1,7 @@
 """The folder of a task, `tasks/<id>/`, and the supervisor's log of the day.
 
-People and agents read these, and nothing is decided by them but what a person edits in `task.json`.
-So a full disk is noted in `trouble`, and ends nothing.
+People and agents read these. Fleet itself reads back only a person's edits of `task.json`, so a
+full disk is noted in `trouble`, and stops no run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LATEST = 3
 
 
 class FolderFiles:
-    """`home` is the folder of them all; `env` is where known secrets are taken from."""
+    """`home` is the home's folder; values of secrets in `env` are redacted."""
 
     def __init__(
         self,
@@ -101,13 +101,13 @@ class FolderFiles:
         return Artifacts(self.folder, self._store, self._qa)
 
     @contextmanager
-    def _noting(self, what: str) -> Iterator[None]:
+    def _noting(self, name: str) -> Iterator[None]:
         try:
             yield
         except (OSError, FleetError) as error:
-            self._trouble[what] = f"{what} could not be written: {error}"
+            self._trouble[name] = f"{name} could not be written: {error}"
         else:
-            self._trouble.pop(what, None)
+            self._trouble.pop(name, None)
 
     def is_there(self, task_id: str) -> bool:
         return os.path.exists(f"{self._home}/tasks/{task_id}/task.json")  # noqa: PTH110  # of every task
@@ -117,7 +117,7 @@ class FolderFiles:
         self._bring_up_to_date(task)
 
     def refresh(self, task_id: str) -> None:
-        """Bring a task's folder up to date, for whoever wants to read it now."""
+        """Bring a task's folder up to date for a reader."""
         with self._noting(f"tasks/{task_id}"):
             try:
                 task = self._store.task(task_id)
@@ -133,7 +133,7 @@ class FolderFiles:
             self._artifacts.follow(task.id)
         if task.tally.runs:
             for run in self._store.runs(task.id)[-LATEST:]:
-                if not run.live:  # whoever ended it may have died before it was written down
+                if not run.live:  # the supervisor may have died before it wrote the end down
                     self.ended(run)
 
     def _show_state(self, task: Task) -> None:
@@ -142,15 +142,15 @@ class FolderFiles:
         with self._noting(f"tasks/{task.id}/artifacts"):
             self._artifacts.begin(task.id)
 
-    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
-        what = f"tasks/{run.task}/events.jsonl"
+    def said(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
+        name = f"tasks/{run.task}/events.jsonl"
         try:
-            self._said.said(run, heard)
+            self._said.said(run, events)
         except OSError as error:
-            self._trouble[what] = f"{what} could not be written: {error}"
+            self._trouble[name] = f"{name} could not be written: {error}"
         else:
             if self._trouble:
-                self._trouble.pop(what, None)
+                self._trouble.pop(name, None)
 
     def note(self, event: Event) -> None:
         with self._noting("logs"):

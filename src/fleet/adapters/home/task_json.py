@@ -1,7 +1,7 @@
-"""`task.json`: a copy of what the store knows of a task, and a place to say otherwise.
+"""`task.json`: a copy of a task in the store, which a person may edit.
 
-Of a person's edits `cwd`, `coder` and `model` count, and they count once, at the next claim. What
-the file says beside `recorded` is what we wrote there, so that an edit is told from an old copy.
+Edits of `cwd`, `coder` and `model` take effect once, at the next claim. `recorded` in the file has
+the values that fleet wrote, which tells an edit from an old copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNDO = "Mend it, or delete the file: then nothing is changed."
 
 
 class _Read(NamedTuple):
-    """A file as it was read; for a task that asks for `same` nothing is edited in it."""
+    """A file as it was read; for a task with the spec `same` it contains no edit."""
 
     path: str
     stamp: tuple[int, ...]
@@ -42,7 +42,7 @@ class _Read(NamedTuple):
 
 
 class TaskJson:
-    """`coder` raises `FleetError` for one that cannot be run."""
+    """`coder` raises `FleetError` for a coder that cannot run."""
 
     def __init__(
         self, folder: Callable[[str], Path], redactor: Redactor, coder: Callable[[str], object]
@@ -53,12 +53,12 @@ class TaskJson:
         self._read: dict[str, _Read] = {}
 
     def write(self, task: Task) -> None:
-        """What a person has written meanwhile stays, to be taken in at the next claim."""
+        """A person's edits stay in the file, for the next claim."""
         folder = self._folder(task.id)
-        with locked(folder), suppress(BadInput):  # nor is half an edit of theirs written over
-            found = _loaded(folder / NAME)
-            fields = self._fields(task) | _edits(found, task)
-            if fields != found:
+        with locked(folder), suppress(BadInput):  # an edit that is not valid JSON yet stays, too
+            written = _loaded(folder / NAME)
+            fields = self._fields(task) | _edits(written, task)
+            if fields != written:
                 text = json.dumps(fields, ensure_ascii=False, indent=2) + "\n"
                 # A copy of what the store has, so it need not outlive a power cut.
                 write_atomically(folder / NAME, text, durable=False)
@@ -87,21 +87,21 @@ class TaskJson:
         }
 
     def edited(self, task: Task) -> Spec:
-        """One look at the file when nothing has changed."""
-        held = self._read.get(task.id)
-        path = held.path if held else str(self._folder(task.id) / NAME)
+        """The spec with the person's edits; one `stat` when nothing has changed."""
+        known = self._read.get(task.id)
+        path = known.path if known else str(self._folder(task.id) / NAME)
         try:
-            found = os.stat(path)  # noqa: PTH116  # half the price, for every candidate
+            stat = os.stat(path)  # noqa: PTH116  # half the price, for every candidate
         except OSError:
             return task.spec
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if held is None or held.stamp != stamp:
-            held = self._keep(task.id, _Read(path, stamp, _loaded(Path(path))))
-        elif held.same == task.spec:
+        stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if known is None or known.stamp != stamp:
+            known = self._keep(task.id, _Read(path, stamp, _loaded(Path(path))))
+        elif known.same == task.spec:
             return task.spec
-        edits = _edits(held.fields, task)
+        edits = _edits(known.fields, task)
         if not edits:
-            self._keep(task.id, held._replace(same=task.spec))
+            self._keep(task.id, known._replace(same=task.spec))
             return task.spec
         return replace(task.spec, **self._checked(path, edits))
 
@@ -117,8 +117,8 @@ class TaskJson:
                 raise BadInput(f"{path}: {name} must be one line of text.", fix=UNDO)
         wanted = {name: (value or "").strip() for name, value in edits.items()}
         if "cwd" in wanted and not _is_folder(wanted["cwd"]):
-            named = wanted["cwd"] or "nothing"
-            raise BadInput(f"{path}: cwd is {named}, which is not an absolute path.", fix=UNDO)
+            shown = wanted["cwd"] or "nothing"
+            raise BadInput(f"{path}: cwd is {shown}, which is not an absolute path.", fix=UNDO)
         if wanted.get("coder"):
             try:
                 self._coder(wanted["coder"])
@@ -129,30 +129,30 @@ class TaskJson:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    """Nothing, when it is not there or empty: a power cut may leave that."""
+    """No fields for a missing or empty file, which a power cut may leave."""
     try:
         data = read_regular(path, most=MAX_FILE_BYTES)
-        found = json.loads(data) if data.strip() else {}
+        fields = json.loads(data) if data.strip() else {}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path} cannot be read: {error}.", fix=UNDO) from error
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise BadInput(f"{path} is not a JSON object.", fix=UNDO)
-    return found
+    return fields
 
 
-def _edits(found: dict[str, Any], task: Task) -> dict[str, Any]:
-    """What differs from what we wrote, and from what the task has."""
+def _edits(fields: dict[str, Any], task: Task) -> dict[str, Any]:
+    """The fields that differ from what fleet wrote, and from what the task has."""
     now = {name: getattr(task.spec, name) or None for name in EDITABLE}
-    recorded = found.get("recorded")
+    recorded = fields.get("recorded")
     before = now | recorded if isinstance(recorded, dict) else now
     return {
-        name: found[name]
+        name: fields[name]
         for name in EDITABLE
-        if name in found
-        and (found[name] or None) != before[name]
-        and (found[name] or None) != now[name]
+        if name in fields
+        and (fields[name] or None) != before[name]
+        and (fields[name] or None) != now[name]
     }
 
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 NAME = "events.jsonl"
 ENDED = "run_ended"
 LONGEST = 4000  # characters of one text
-MARGIN = 300  # what is cut off could be the end of a secret, by which it is known
+MARGIN = 300  # characters more are redacted, for a cut could hide the end of a secret
 MOST_UNREAD = 5000
 AFTER_ALL = 1 << 62
 
 
 class _Known:
-    """How far a run has been written down: its line, and which of the things said on it."""
+    """How far a run has been written: the line of its transcript, and the entry on that line."""
 
     __slots__ = ("index", "line", "path", "stamp", "unread", "usage", "waiting")
 
@@ -36,8 +36,10 @@ class _Known:
         self.line = -1
         self.index = 0
         self.usage: Usage | None = None
-        self.unread: list[tuple[int, Said]] = []  # said while the file could not be opened
-        self.waiting = b""  # made into lines, but the disk was full
+        self.unread: list[
+            tuple[int, Said]
+        ] = []  # entries that came while the file could not be opened
+        self.waiting = b""  # lines for which the disk had no room
 
 
 class SaidLog:
@@ -54,13 +56,13 @@ class SaidLog:
         self._stamp = stamp
         self._runs: dict[str, _Known] = {}
 
-    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
-        if not heard:
+    def said(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
+        if not events:
             return
         known = self._runs.get(run.id)
         if known is None:
             known = self._runs[run.id] = _Known(self._folder(run.task) / NAME)
-        known.unread = [*known.unread, *heard][-MOST_UNREAD:]
+        known.unread = [*known.unread, *events][-MOST_UNREAD:]
         with Lines(known.path, known.stamp) as file:
             self._catch_up(file, run.id, known)
             text = self._lines(run.id, known.unread, known)
@@ -91,11 +93,11 @@ class SaidLog:
         return self._lines(run_id, known.unread, known) if known.unread else ""
 
     def _catch_up(self, file: Lines, run_id: str, known: _Known) -> None:
-        """What is there already, when somebody else wrote last: another of us, before or beside."""
+        """Find how far the file is, when another process wrote last."""
         if known.stamp == file.stamp:
             return
         known.stamp = file.stamp
-        last = _place(file.last_with(f'"run":"{run_id}"'.encode()))
+        last = _position(file.last_with(f'"run":"{run_id}"'.encode()))
         known.line, known.index = max((known.line, known.index), last)
 
     def _add(self, file: Lines, run_id: str, known: _Known, text: str) -> None:
@@ -108,17 +110,17 @@ class SaidLog:
         known.stamp = file.stamp
 
     def _gap(self, run_id: str, known: _Known) -> bytes:
-        """What stands in the place of more than can wait."""
+        """The line that replaces more lines than may wait in memory."""
         words = "What was said up to here could not be written down; the transcript has it."
         head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":{known.line}'
         return f'{head},"index":{known.index},"kind":"gap","text":"{words}"}}\n'.encode()
 
-    def _lines(self, run_id: str, heard: Sequence[tuple[int, Said]], known: _Known) -> str:
-        found: list[str] = []
+    def _lines(self, run_id: str, events: Sequence[tuple[int, Said]], known: _Known) -> str:
+        lines: list[str] = []
         head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":'
         line, index, usage = -1, 0, known.usage
         last = (known.line, known.index)
-        for number, said in heard:
+        for number, said in events:
             index = index + 1 if number == line else 0
             line = number
             same_usage = said.usage is None or said.usage == usage
@@ -128,10 +130,10 @@ class SaidLog:
             if said.kind is SaidKind.REPLY or (said.kind is SaidKind.USAGE and same_usage):
                 continue
             rest = "" if same_usage else _usage(said.usage)
-            found.append(f"{head}{number}{self._entry(said, index)}{rest}}}\n")
+            lines.append(f"{head}{number}{self._entry(said, index)}{rest}}}\n")
             known.line, known.index = number, index
         known.usage = usage
-        return "".join(found)
+        return "".join(lines)
 
     def _entry(self, said: Said, index: int) -> str:
         parts = f',"index":{index}' if index else ""
@@ -151,12 +153,12 @@ class SaidLog:
         return parts
 
 
-def _place(line: bytes) -> tuple[int, int]:
-    """Which line of the transcript this is about, and the how manieth thing on it."""
+def _position(line: bytes) -> tuple[int, int]:
+    """The line of the transcript that this entry is from, and its index on that line."""
     try:
         entry = json.loads(line)
         return (AFTER_ALL, 0) if entry["kind"] == ENDED else (entry["line"], entry.get("index", 0))
-    except (ValueError, KeyError, TypeError):  # nothing, or somebody wrote there by hand
+    except (ValueError, KeyError, TypeError):  # no line, or a person's edit
         return (-1, 0)
 
 

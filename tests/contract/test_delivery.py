@@ -158,9 +158,9 @@ def test_a_dialog_is_never_typed_into(rig):
 @pytest.mark.parametrize("text", ["say one 🚀", "say one\n" * 9, "x" * 1000])
 def test_what_was_pasted_and_never_sent_is_sent_and_not_pasted_again(rig, text):
     rig.ready()
-    pane = rig.terminals._held(RUN).pane
+    pane = rig.terminals._terminal(RUN).pane
     rig.terminals._enter(
-        RUN, rig.terminals._held(RUN), text, text.encode(), rig.terminals.screen(RUN)
+        RUN, rig.terminals._terminal(RUN), text, text.encode(), rig.terminals.screen(RUN)
     )
     rig.until_state(ScreenState.TYPING)
     rig.terminals.paste(RUN, text)

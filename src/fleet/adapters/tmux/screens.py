@@ -61,16 +61,16 @@ def _is_at(at: re.Pattern[str] | None, lines: list[str], cursor: tuple[int, int]
         return True
     column, number = cursor
     line = lines[number] if number < len(lines) else ""
-    found = at.match(line.ljust(column))
-    return found is not None and found.end() == column
+    match = at.match(line.ljust(column))
+    return match is not None and match.end() == column
 
 
 def program_of(argv: Iterable[str]) -> str:
     """The program that these words start, also through a wrapper; empty when it is not known."""
     known = {row.executable: name for name, row in BUILT_IN.items() if row.screens}
     known[STAND_IN] = "full_screen"
-    found = (known.get(word.rpartition("/")[2]) for word in argv)
-    return next((program for program in found if program), "")
+    programs = (known.get(word.rpartition("/")[2]) for word in argv)
+    return next((program for program in programs if program), "")
 
 
 def rules_of(program: str) -> Program | None:

@@ -1,6 +1,6 @@
 """The terminals of runs: each is a pane whose command is the run's keeper.
 
-A pane is a run's own when it is the one that the keeper named, and runs that very keeper.
+A pane belongs to a run when the keeper recorded it and runs in it.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
 LIMIT = 1_000_000  # bytes of one prompt
 END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
-SHOWN = 0.5  # seconds until what was pasted shows; some programs wait before they draw
+SHOWN = 0.5  # seconds until pasted text shows; some programs wait before they draw
 JUST = 0.05  # seconds
 LOOK_SECONDS = 0.01
 ERASING = 2.0  # seconds to empty a prompt box, line by line
-ERASE_EVERY = 0.1  # what was just sent may still be shown there for a moment
+ERASE_EVERY = 0.1  # seconds; text that was just sent may still show for a moment
 EDITING = 5.0  # seconds for the program's editor, which is a few lines of `sh`
-EDITOR = "FLEET_EDITOR"  # the person's own, in the environment of a program whose editor is ours
-TURN = 30.0  # seconds that somebody else's text may take
+EDITOR = "FLEET_EDITOR"  # the user's own editor, in a program whose $EDITOR is fleet's
+TURN = 30.0  # seconds to wait while another process types
 
 
-class Held(NamedTuple):
-    """What the folder of a run says of its terminal."""
+class Terminal(NamedTuple):
+    """What the folder of a run records of its terminal."""
 
     session: str
     program: str
     pid: int  # of its keeper; 0: it has not started
     pane: str
-    editor: bool = False  # its editor is ours
+    editor: bool = False  # its $EDITOR is fleet's
 
 
 class Sight(NamedTuple):
-    at: float  # by a clock that only goes on
+    at: float  # by the monotonic clock
     screen: Screen
 
 
@@ -60,61 +60,63 @@ class Terminals:
     def __init__(self, runs: Path, tmux: Tmux) -> None:
         self._runs = runs
         self.tmux = tmux
-        self._ready: dict[str, Sight] = {}  # those found ready, until they are typed to
+        self._ready: dict[str, Sight] = {}  # runs found ready, until fleet types into them
 
     def start(self, run_id: str, session: str, argv: Sequence[str], *, cwd: str) -> None:
-        """Start a keeper as a session's command; nothing happens when it has been."""
+        """Start a keeper as a session's command; does nothing when it was started before."""
         log = self._runs / run_id / "screen"
         os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
         self.tmux.start(session, argv, run=run_id, cwd=cwd, log=str(log))
 
     def has_ended(self, session: str) -> bool | None:
-        """Whether the command of this session has; None when there is no such session."""
+        """Whether the command of this session has ended; None when there is no such session."""
         pane = self._named(session)
         return None if pane is None else pane.dead
 
     def kill(self, run_id: str) -> None:
-        """End what is left of its session, having kept the text of its screen."""
+        """Save the text of the screen, then end the session."""
         self._ready.pop(run_id, None)
-        held = self._held(run_id)
-        pane = self._named(held.session) if held.session else None
+        terminal = self._terminal(run_id)
+        pane = self._named(terminal.session) if terminal.session else None
         if pane is None:
             return
-        if (found := self.tmux.capture(pane.id, history=10_000)) is not None:
-            write_atomically(self._runs / run_id / "screen.txt", found[1] + "\n")
+        if (capture := self.tmux.capture(pane.id, history=10_000)) is not None:
+            write_atomically(self._runs / run_id / "screen.txt", capture[1] + "\n")
         self.tmux.kill(pane.session_id)
 
     def _named(self, session: str) -> Pane | None:
         return next((pane for pane in self.tmux.panes() if pane.session == session), None)
 
     def screen(self, run_id: str, *, history: int = 0) -> Screen:
-        held = self._held(run_id)
-        found = self.tmux.capture(held.pane, history=history) if held.pane else None
-        if found is None or found[0].pid != held.pid:
+        terminal = self._terminal(run_id)
+        capture = self.tmux.capture(terminal.pane, history=history) if terminal.pane else None
+        if capture is None or capture[0].pid != terminal.pid:
             raise _no_terminal(run_id)
-        return self._screen(run_id, held, *found, history=history)
+        return self._screen(run_id, terminal, *capture, history=history)
 
     def screens(self, run_ids: Iterable[str]) -> dict[str, Screen]:
-        """Of those that have a terminal now: many at once cost hardly more than one."""
-        held = {run_id: self._held(run_id) for run_id in run_ids}
-        seen = self.tmux.captures([h.pane for h in held.values() if h.pane])
+        """Of the runs that have a terminal now: many at once cost hardly more than one."""
+        terminals = {run_id: self._terminal(run_id) for run_id in run_ids}
+        captures = self.tmux.captures(
+            [terminal.pane for terminal in terminals.values() if terminal.pane]
+        )
         return {
-            run_id: self._screen(run_id, h, *seen[h.pane])
-            for run_id, h in held.items()
-            if h.pane in seen and seen[h.pane][0].pid == h.pid
+            run_id: self._screen(run_id, terminal, *captures[terminal.pane])
+            for run_id, terminal in terminals.items()
+            if terminal.pane in captures and captures[terminal.pane][0].pid == terminal.pid
         }
 
     def _screen(
-        self, run_id: str, held: Held, pane: Pane, text: str, *, history: int = 0
+        self, run_id: str, terminal: Terminal, pane: Pane, text: str, *, history: int = 0
     ) -> Screen:
-        # The keeper's word first: tmux 3.3 may not notice an end while it still pipes to a file.
+        # The keeper's record first: tmux 3.3 may not notice an end while it still pipes to a file.
         ended = _json(self._runs / run_id / "exit.json")
         alive = not (ended or pane.dead)
-        seen = (ScreenState.UNKNOWN, "")
+        state = (ScreenState.UNKNOWN, "")
         if alive and not history:
-            seen = read_screen(held.program, text, pane.cursor)
+            state = read_screen(terminal.program, text, pane.cursor)
         return Screen(
-            text, pane.cursor, alive, ended.get("code", pane.status), *seen, pane.attached
+            text, pane.cursor, alive, ended.get("code", pane.status), *state, pane.attached
         )
 
     def is_ready(self, run_id: str) -> bool:
@@ -123,59 +125,63 @@ class Terminals:
             screen = self.screen(run_id)
         except Unavailable:
             return False
-        if not self._held(run_id).program:  # there are no rules for it: it has drawn something
+        if not self._terminal(
+            run_id
+        ).program:  # without rules for its screen: ready once it shows text
             return screen.alive and bool(screen.text.strip())
-        left = screen.state is ScreenState.TYPING and not screen.watchers
+        abandoned = screen.state is ScreenState.TYPING and not screen.watchers
         if screen.alive and screen.state is ScreenState.READY:
             self._ready[run_id] = Sight(time.monotonic(), screen)
-        return screen.alive and (left or screen.state is ScreenState.READY)
+        return screen.alive and (abandoned or screen.state is ScreenState.READY)
 
     def paste(self, run_id: str, text: str) -> None:
         data = _typed(text)
-        held = self._held(run_id)
-        if not held.pane:
+        terminal = self._terminal(run_id)
+        if not terminal.pane:
             raise _no_terminal(run_id)
         with self._alone(run_id):
             screen = self._just_seen(run_id) or self._fit(run_id)
-            if not self._is_there(run_id, held, text, screen):
-                self._enter(run_id, held, text, data, screen)
-            self._press(run_id, held.pane, "Enter")
+            if not self._is_pasted(run_id, terminal, text, screen):
+                self._enter(run_id, terminal, text, data, screen)
+            self._press(run_id, terminal.pane, "Enter")
 
     def _just_seen(self, run_id: str) -> Screen | None:
-        """What `is_ready` saw, unless somebody could have done something since."""
+        """The screen that `is_ready` saw, if it is so recent that nothing can have changed."""
         sight = self._ready.pop(run_id, None)
         return sight.screen if sight and time.monotonic() - sight.at < JUST else None
 
-    def _is_there(self, run_id: str, held: Held, text: str, screen: Screen) -> bool:
-        """It was pasted before, and only its Enter came to nothing."""
+    def _is_pasted(self, run_id: str, terminal: Terminal, text: str, screen: Screen) -> bool:
+        """Whether the text was pasted before, and only its Enter had no effect."""
         if screen.state is not ScreenState.TYPING or screen.watchers:
             return False
         same = self._mark(run_id).is_file() and self._mark(run_id).read_text() == _digest(text)
-        return holds(held.program, screen, text, pasted=same)
+        return holds(terminal.program, screen, text, pasted=same)
 
     def _mark(self, run_id: str) -> Path:
         return self._runs / run_id / "typed"
 
-    def _enter(self, run_id: str, held: Held, text: str, data: bytes, screen: Screen) -> None:
+    def _enter(
+        self, run_id: str, terminal: Terminal, text: str, data: bytes, screen: Screen
+    ) -> None:
         before = self._cleared(run_id, screen)
         write_atomically(self._mark(run_id), _digest(text))
-        if self._by_editor(run_id, held, text):
+        if self._by_editor(run_id, terminal, text):
             return
-        seen = self.tmux.paste(held.pane, data)
-        if seen is None:
+        capture = self.tmux.paste(terminal.pane, data)
+        if capture is None:
             raise _ended(run_id)
-        self._until_shown(run_id, before, self._screen(run_id, held, *seen))
+        self._until_shown(run_id, before, self._screen(run_id, terminal, *capture))
 
-    def _by_editor(self, run_id: str, held: Held, text: str) -> bool:
-        """What a paste would change is written by the program's editor, which is ours."""
-        sheet = sheet_of(held.program)
-        if sheet is None or sheet.editor is None or not held.editor:
+    def _by_editor(self, run_id: str, terminal: Terminal, text: str) -> bool:
+        """Enter text that a paste would change through the program's editor, which is fleet's."""
+        sheet = sheet_of(terminal.program)
+        if sheet is None or sheet.editor is None or not terminal.editor:
             return False
         if not sheet.editor.loses.search(text):
             return False
         file = self._runs / run_id / "typed.text"
         write_atomically(file, text)
-        self._press(run_id, held.pane, sheet.editor.key)
+        self._press(run_id, terminal.pane, sheet.editor.key)
         _until(lambda: not file.exists(), EDITING)
         taken = not file.exists()
         file.unlink(missing_ok=True)
@@ -193,33 +199,33 @@ class Terminals:
             raise BadInput(f"'{key}' is not a key.", fix=f"One of: {', '.join(KEYS)}.")
         if not self.screen(run_id).alive:
             raise _ended(run_id)
-        self._press(run_id, self._held(run_id).pane, key)
+        self._press(run_id, self._terminal(run_id).pane, key)
 
     def attach_argv(self, run_id: str, env: Mapping[str, str]) -> list[str]:
-        """What to become, to look at this run's terminal. Raise `Unavailable` when it has none."""
+        """The command to attach to this run's terminal. Raise `Unavailable` when it has none."""
         self.screen(run_id)
-        return self.tmux.attach_argv(self._held(run_id).session, env)
+        return self.tmux.attach_argv(self._terminal(run_id).session, env)
 
     def _press(self, run_id: str, pane: str, key: str) -> None:
         if not self.tmux.press(pane, key):
             raise _ended(run_id)
 
     def _cleared(self, run_id: str, screen: Screen) -> Screen:
-        """Its screen, on which one may type, with nobody's words in the prompt box.
+        """The screen, ready for typing, with an empty prompt box.
 
-        Some programs put a prompt that was interrupted back there. When nobody is attached nobody
-        is typing either, so such words are erased; else they are respected.
+        Some programs put an interrupted prompt back there. With no user attached nobody is typing,
+        so fleet erases such text; else it raises `Refused`.
         """
         begun, presses = time.monotonic(), 0
         while screen.state is ScreenState.TYPING:
             passed = time.monotonic() - begun
             if not screen.watchers and passed > ERASE_EVERY * (presses + 1):
-                self._press(run_id, self._held(run_id).pane, "C-u")
+                self._press(run_id, self._terminal(run_id).pane, "C-u")
                 presses += 1
             if passed > (SHOWN if screen.watchers else ERASING):
                 raise Refused(
                     f"The prompt box of {run_id} contains text that was not sent.",
-                    fix=f"Send or erase them: fleet attach {run_id}",
+                    fix=f"Send or erase it: fleet attach {run_id}",
                     code="typing",
                 )
             time.sleep(LOOK_SECONDS)
@@ -227,11 +233,11 @@ class Terminals:
         return screen
 
     def _fit(self, run_id: str) -> Screen:
-        """Its screen, on which one may type."""
+        """The screen; raise `Refused` when it is not safe to type."""
         return _fit_to_type(run_id, self.screen(run_id))
 
     def _until_shown(self, run_id: str, before: Screen, now: Screen) -> None:
-        """An Enter that comes with the text can be taken for a part of it.
+        """Wait, for a program can take an Enter that comes with the text for a part of it.
 
         A dialog that came up meanwhile gets no Enter either: the text stays in the prompt box.
         """
@@ -253,13 +259,13 @@ class Terminals:
         finally:
             os.close(fd)
 
-    def _held(self, run_id: str) -> Held:
+    def _terminal(self, run_id: str) -> Terminal:
         launch = _json(self._runs / run_id / "launch.json")
         keeper = _json(self._runs / run_id / "keeper.json")
         session = str(launch.get("session", ""))
         program = program_of(launch["argv"]) if session else ""
         editor = EDITOR in launch.get("env", {})
-        return Held(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")), editor)
+        return Terminal(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")), editor)
 
 
 def _fit_to_type(run_id: str, screen: Screen) -> Screen:
@@ -275,13 +281,13 @@ def _fit_to_type(run_id: str, screen: Screen) -> Screen:
 
 
 def _typed(text: str) -> bytes:
-    """Raise `BadInput` when it cannot be pasted whole."""
+    """Raise `BadInput` for text that cannot be pasted as a whole."""
     data = text.encode("utf-8", "surrogateescape")
     if not data.strip():
         raise BadInput("The message is empty.")
     if b"\0" in data or END_OF_PASTE in data:
-        what = "a NUL" if b"\0" in data else "the sequence that ends a paste"
-        raise BadInput(f"The text holds {what}, which cannot be typed into a terminal.")
+        problem = "a NUL" if b"\0" in data else "the sequence that ends a paste"
+        raise BadInput(f"The text holds {problem}, which cannot be typed into a terminal.")
     if len(data) > LIMIT:
         raise BadInput(
             f"The text has {len(data):,} bytes; at most {LIMIT:,} can be sent.",
@@ -294,10 +300,10 @@ def _digest(text: str) -> str:
     return digest_of(text.encode("utf-8", "surrogateescape"))
 
 
-def _until(so: Callable[[], bool], seconds: float) -> bool:
-    """Whether it came to be so in that time."""
+def _until(is_so: Callable[[], bool], seconds: float) -> bool:
+    """Whether it became so in that time."""
     end = time.monotonic() + seconds
-    while not so():
+    while not is_so():
         if time.monotonic() > end:
             return False
         time.sleep(LOOK_SECONDS)

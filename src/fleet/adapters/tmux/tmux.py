@@ -1,8 +1,8 @@
-"""tmux: a server of our own for each home, so that nobody's own sessions are ever touched.
+"""tmux: a server of our own for each home, so that fleet never touches the user's sessions.
 
-The server keeps the environment of whoever started it, so it is given nearly none: what a run needs
-comes from its keeper. Sessions are found by the window that carries a run's id, and panes are
-addressed by tmux's own number for them (`%3`), never by a name that could match another.
+The server keeps the environment of the process that started it, so it gets nearly none: what a run
+needs comes from its keeper. Fleet finds a session by the run id on its window, and addresses a pane
+by tmux's own number (`%3`), never by a name that could match another.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = Path("/")
-TMUX_SECONDS = 10.0  # seconds for one answer of a local server
+TMUX_SECONDS = 10.0  # for one answer of a local server
 PREFIX = "fleet_"
 SIZE = (200, 50)
 HISTORY = 50_000  # lines
 READABLE = 40  # characters of a branch in the name of its session
 RUN = "@fleet_run"  # an option on the window of a run, which holds its id
-RECORDED = 4 << 20  # bytes of what a screen was sent; as much again from before
-# `dd` writes what it reads at once. The size is looked at now and then; the same as before: the end.
+RECORDED = 4 << 20  # bytes of a screen's output in one file; an older file has as many
+# `dd` writes at once what it reads. The loop ends when the file has not grown.
 RECORD = """umask 077; f={log}; o=-1
 while dd bs=16384 count=512 >>"$f" 2>/dev/null; n=$(($(wc -c <"$f"))); [ "$n" -ne "$o" ]
 do o=$n; [ "$n" -lt {most} ] || {{ mv -f "$f" "$f.1"; o=-1; }}; done"""
@@ -44,7 +44,7 @@ PANE = (
     "#{cursor_x} #{cursor_y} #{session_attached} x#{@fleet_run} #{session_name}"
 )
 OPTIONS: tuple[tuple[str, ...], ...] = (
-    ("set-option", "-s", "escape-time", "20"),  # else a person's Escape key hangs for half a second
+    ("set-option", "-s", "escape-time", "20"),  # else the user's Escape key hangs for half a second
     ("set-option", "-g", "default-terminal", "screen-256color"),
     ("set-option", "-g", "history-limit", str(HISTORY)),
     ("set-option", "-g", "status-interval", "0"),
@@ -72,23 +72,23 @@ class Pane(NamedTuple):
 
 class Tmux:
     def __init__(self, home: Path, *, prefix: str = PREFIX) -> None:
-        where = os.path.realpath(home).encode("utf-8", "surrogateescape")
-        self.socket = f"fleet-{digest_of(where)[:10]}"
+        path = os.path.realpath(home).encode("utf-8", "surrogateescape")
+        self.socket = f"fleet-{digest_of(path)[:10]}"
         self._prefix = _legal(prefix)
         self._version = ""
 
     def name(self, run_id: str, readable: str = "") -> str:
-        """Of the session of a run. Its id makes it unlike every other, the rest is for people."""
+        """The name of a run's session. The id makes it unique, the rest is for people."""
         words = _legal(readable)[:READABLE].strip("-_")
         return self._prefix + "_".join(word for word in (_legal(run_id), words) if word)
 
     def version(self) -> str:
-        """As tmux writes it: `3.3a`. Raise `Unavailable` when there is none."""
+        """As tmux writes it: `3.3a`. Raise `Unavailable` when tmux is not installed."""
         self._version = self._version or self._run(["-V"]).strip().partition(" ")[2]
         return self._version
 
     def start(self, session: str, argv: Sequence[str], *, run: str, cwd: str, log: str) -> None:
-        """Start a program in a session of that name, unless there is one."""
+        """Start a program in a session of that name, unless the session exists."""
         target = f"={session}:"
         pipe = RECORD.format(log=shlex.quote(log), most=RECORDED).replace("%", "%%")
         columns, lines = map(str, SIZE)
@@ -109,13 +109,13 @@ class Tmux:
                 raise Unavailable(f"tmux started no session for {run}: {error}") from None
 
     def panes(self) -> list[Pane]:
-        """All that hold a run, in one call; none when there is no server."""
+        """The panes of all runs, in one call; none when there is no server."""
         try:
-            told = self._ask(["list-panes", "-a", "-F", PANE])
+            output = self._ask(["list-panes", "-a", "-F", PANE])
         except _NoSuchError:
             return []
-        found = [_pane(line) for line in told.splitlines()]
-        return [pane for pane in found if pane.run]
+        panes = [_pane(line) for line in output.splitlines()]
+        return [pane for pane in panes if pane.run]
 
     def look(self, pane: str) -> Pane | None:
         """None when there is no such pane."""
@@ -129,38 +129,39 @@ class Tmux:
         back = ["-J", "-S", str(-history)] if history else []
         words = ["display-message", "-p", "-t", pane, f"#{{version}} {PANE}", ";"]
         try:
-            told = self._ask([*words, "capture-pane", "-p", "-t", pane, *back])
+            output = self._ask([*words, "capture-pane", "-p", "-t", pane, *back])
         except _NoSuchError:
             return None
-        first, _, text = told.partition("\n")
+        first, _, text = output.partition("\n")
         self._version, _, facts = first.partition(" ")
         return _pane(facts), _trimmed(text)
 
     def captures(self, panes: Sequence[str]) -> dict[str, tuple[Pane, str]]:
-        """Many at once, in one call; of those that are gone meanwhile, nothing."""
-        there = {pane.id for pane in self.panes()} if panes else set()
-        wanted = [pane for pane in panes if pane in there]
+        """Many panes in one call, without those that are gone meanwhile."""
+        existing = {pane.id for pane in self.panes()} if panes else set()
+        wanted = [pane for pane in panes if pane in existing]
         if not wanted:
             return {}
         mark = f"fleet-{os.getpid()}-{time.monotonic_ns()} "  # a line that no screen shows
         looks = [["display-message", "-p", "-t", p, mark + PANE] for p in wanted]
         texts = [["capture-pane", "-p", "-t", p] for p in wanted]
         try:
-            told = self._ask(_chain([c for both in zip(looks, texts, strict=True) for c in both]))
+            output = self._ask(_chain([c for both in zip(looks, texts, strict=True) for c in both]))
         except _NoSuchError:
             return {}
-        found = {}
-        for part in told.split(mark)[1:]:
+        captures = {}
+        for part in output.split(mark)[1:]:
             first, _, text = part.partition("\n")
             pane = _pane(first)
-            found[pane.id] = pane, _trimmed(text)
-        return found
+            captures[pane.id] = pane, _trimmed(text)
+        return captures
 
     def paste(self, pane: str, data: bytes) -> tuple[Pane, str] | None:
-        """Byte for byte, in brackets where its program asked for them. None: it is dead.
+        """Paste byte for byte, bracketed where the program asked for it. None: the pane is dead.
 
-        The pane and its text a moment later, when most programs have drawn it. The server itself must ask whether the pane is dead: tmux 3.3 crashes, with every session,
-        when something is pasted into one that is.
+        Returns the pane and its text a moment later, when most programs have drawn it. The server
+        itself must check whether the pane is dead: tmux 3.3 crashes, with every session, when it
+        pastes into a dead one.
         """
         name = f"fleet-{os.getpid()}-{time.monotonic_ns()}"
         flags = "-p -r -d -S" if _at_least(self.version(), 3, 7) else "-p -r -d"
@@ -174,14 +175,14 @@ class Tmux:
             ["capture-pane", "-p", "-t", pane],
         ]
         try:
-            told = self._ask(_chain(commands), data=data)
+            output = self._ask(_chain(commands), data=data)
         except _NoSuchError:
             return None
-        first, _, text = told.partition("\n")
+        first, _, text = output.partition("\n")
         return None if first == "dead" else (_pane(first), _trimmed(text))
 
     def press(self, pane: str, key: str) -> bool:
-        """One of `KEYS`; somebody who scrolled back is brought to the end. False: it is dead."""
+        """Press one of `KEYS`, after leaving tmux's scroll mode. False: the pane is dead."""
         mode = ["if-shell", "-F", "-t", pane, "#{pane_in_mode}", f"send-keys -t {pane} -X cancel"]
         sending = f"send-keys -t {pane} {KEYS[KEYS.index(key)]}"
         sent = ["if-shell", "-F", "-t", pane, "#{pane_dead}", "display-message -p dead", sending]
@@ -199,7 +200,7 @@ class Tmux:
             return
 
     def attach_argv(self, session: str, env: Mapping[str, str]) -> list[str]:
-        """What to become, to look at this session from a terminal with this environment."""
+        """The command to attach to this session from a terminal with this environment."""
         inside = os.path.basename(env.get("TMUX", "").partition(",")[0])  # noqa: PTH119  # a string
         verb = "switch-client" if inside == self.socket else "attach-session"
         hide = [f"-u{name}" for name in ("TMUX", "TMUX_TMPDIR") if env.get(name)]
@@ -207,20 +208,20 @@ class Tmux:
         return [*front, "tmux", "-u", "-L", self.socket, verb, "-t", f"={session}"]
 
     def line(self, *words: str) -> str:
-        """A command that a person can type."""
+        """A command that the user can type."""
         front = "TMUX_TMPDIR= " if os.environ.get("TMUX_TMPDIR") else ""
         return front + shlex.join(["tmux", "-L", self.socket, *words])
 
     def _ask(self, words: Sequence[str], *, data: bytes = b"", tries: int = 3) -> str:
-        """A server that just ends as its last session does is asked again, then started anew."""
-        for left in reversed(range(tries)):
+        """Tries again when the server is ending with its last session, then starts a new one."""
+        for tries_left in reversed(range(tries)):
             try:
                 return self._run(["-u", "-L", self.socket, "-f", os.devnull, *words], data=data)
             except _NoSuchError as error:
                 starts = "start-server" in words
-                if not left or not starts or not str(error).startswith(AGAIN):
+                if not tries_left or not starts or not str(error).startswith(AGAIN):
                     raise
-                time.sleep(0.02 * (tries - left))
+                time.sleep(0.02 * (tries - tries_left))
         raise AssertionError
 
     def _run(self, words: Sequence[str], *, data: bytes = b"") -> str:
@@ -242,29 +243,31 @@ class Tmux:
 
 
 class _NoSuchError(Exception):
-    """tmux said no: in its words."""
+    """tmux's error message."""
 
 
 def _environment() -> dict[str, str]:
-    """Of the server and of what it starts: no secrets, and no mark of a run that started it."""
-    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
+    """For the server and its programs: no secrets, and no mark of a run that started it."""
+    inherited = {
+        name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ
+    }
     path = os.environ.get("PATH", os.defpath)
-    return {**kept, "PATH": path, "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8", "TERM": "screen"}
+    return {**inherited, "PATH": path, "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8", "TERM": "screen"}
 
 
 def _legal(text: str) -> str:
-    """Letters, digits, `_` and `-`: tmux changes dots and colons, and reads the rest as a target."""
+    """Letters, digits, `_` and `-`: tmux changes dots and colons, and parses other characters."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9_]+", "-", plain)
 
 
 def _plain(text: str) -> str:
-    """Some arguments have their `#{…}` expanded."""
+    """Escaped for arguments in which tmux expands `#{…}`."""
     return text.replace("#", "##")
 
 
 def _chain(commands: Sequence[Sequence[str]]) -> list[str]:
-    """One call. A word that ends in `;` would end its command, so that one is escaped."""
+    """Commands for one call. A `;` at the end of a word would end its command: escape it."""
     words: list[str] = []
     for command in commands:
         words += [";"] if words else []

@@ -49,12 +49,12 @@ KINDS = {
     "size": "an amount of memory, such as `24GB`",
 }
 SECTIONS = {
-    "": ("Work", "What the supervisor does, and for whom."),
+    "": ("Work", "Settings of the supervisor and of tasks."),
     "run": ("run", "One run of a task."),
     "workspace": ("workspace", "Where runs change files."),
     "budget": ("budget", "What all runs of a task may come to; when it is spent, the task asks."),
-    "notify": ("notify", "How a person is told that something needs them."),
-    "server": ("The server", "What `fleet serve` lets those do who ask it from elsewhere."),
+    "notify": ("notify", "How Fleet notifies you when something needs you."),
+    "server": ("The server", "What clients of `fleet serve` may do."),
     "tmux": (
         "tmux",
         (
@@ -63,7 +63,7 @@ SECTIONS = {
         ),
     ),
     "store": ("store", "Where tasks, runs and events are kept."),
-    "project": ("project", "The fleet itself. `gateway` may also stand at the top of the file."),
+    "project": ("project", "The fleet itself. `gateway` may also be at the top of the file."),
     "nodes": ("nodes", "The places that serve models."),
     "models": (
         "models",

@@ -167,7 +167,7 @@ class _Binder(Declared):
         if ("models", asked) in self.merged.entries:
             return  # it is there, and what is wrong with it has been said
         if not free:
-            listed = near or (f"Models: {', '.join(known)}." if known else "Declare it there.")
+            listed = near or (f"Models: {', '.join(known)}." if known else "Declare it first.")
             self.wrong(("agents", name, "model"), f"'{asked}' is not under `models`.", listed)
         elif near:
             message = (

@@ -58,7 +58,7 @@ def _says(declared: Declared, name: str) -> dict[str, Spot]:
         path = ("coders", name, "says", what)
         if what not in SAYS:
             fix = nearest(what, SAYS) or f"It may be {', '.join(SAYS)}."
-            declared.wrong(path, "is nothing that a coder says.", fix)
+            declared.wrong(path, "is not something a coder reports.", fix)
             continue
         spot = _spot(text)
         if spot is None:

@@ -43,7 +43,7 @@ class Models:
             if node in self.nodes:
                 found.append(Serving(self.nodes[node], upstream, *limits))
             else:
-                known = f"Nodes: {', '.join(self.nodes)}." if self.nodes else "Declare it there."
+                known = f"Nodes: {', '.join(self.nodes)}." if self.nodes else "Declare it first."
                 fix = nearest(node, self.nodes) or known
                 self.declared.wrong(path, f"'{node}' is not a node.", fix)
         return found

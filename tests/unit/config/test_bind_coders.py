@@ -57,7 +57,7 @@ WRONG = [
     ("coders: {claude: {command: [x]}}", "coders.claude: is a coder of Fleet's own."),
     ("coders: {mine: {}}", "coders.mine: has no `command`."),
     ("coders: {Mine: {command: [x]}}", "'Mine' is not a safe name."),
-    ("coders: {mine: {command: [x], says: {txt: a}}}", "is nothing that a coder says."),
+    ("coders: {mine: {command: [x], says: {txt: a}}}", "is not something a coder reports."),
     ("coders: {mine: {command: [x], says: {text: a..b}}}", "is not a place in a JSON line."),
     ("coders: {mine: {command: [x], resume: [x, '{session}']}}", "needs to know the session."),
     ("coders: {mine: {comand: [x]}}", "is not a setting."),

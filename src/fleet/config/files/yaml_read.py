@@ -127,7 +127,7 @@ class _Reader:
         line = node.start_mark.line + 1
         self.values += 1
         if self.values > MOST_VALUES or len(path) > DEEPEST:
-            raise _Stop(line, "holds more than a configuration can (aliases within aliases?).")
+            raise _Stop(line, "is too large when its aliases are expanded.")
         if isinstance(node, yaml.MappingNode):
             return Item(self.mapping(node, path), line)
         if isinstance(node, yaml.SequenceNode):
@@ -196,7 +196,7 @@ class _Reader:
         except (ValueError, KeyError):
             return node.value
         place = Place(self.name, node.start_mark.line + 1)
-        self.problems.add(place, dotted(path), f"has the tag {node.tag}, which means nothing here.")
+        self.problems.add(place, dotted(path), f"has the tag {node.tag}, which is not supported.")
         return None
 
 

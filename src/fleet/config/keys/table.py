@@ -57,7 +57,7 @@ SETTINGS = (
         "max_concurrent",
         "whole",
         3,
-        "How many runs the supervisor keeps going at once.",
+        "The maximum number of runs at once.",
         low=1,
         high=1000,
         layers=NOT_PROJECT,
@@ -66,7 +66,7 @@ SETTINGS = (
         "max_depth",
         "whole",
         3,
-        "How deep agents may have agents: 0, none; 1, those of people may have some, and so on.",
+        "How deep agents may start agents: 0 is not at all; with 1, only agents started by people may.",
         low=0,
         high=100,
         layers=NOT_PROJECT,
@@ -103,19 +103,32 @@ SETTINGS = (
         "queue",
         "choice",
         "fleet",
-        "Where tasks come from: this fleet's own queue, or also from `bd` in the home.",
+        "Where tasks come from: `fleet` is Fleet's own queue; `beads` also takes those of `bd` in the home.",
         choices=("fleet", "beads"),
         layers=NOT_PROJECT,
     ),
-    Key("run.attempts", "whole", 2, "How many runs a task gets before it fails.", low=1, high=100),
-    Key("run.time_limit", "number", 0, "Seconds that one run may take; 0 is no limit.", low=0),
+    Key(
+        "run.attempts",
+        "whole",
+        2,
+        "The number of runs a task gets before it fails.",
+        low=1,
+        high=100,
+    ),
+    Key(
+        "run.time_limit",
+        "number",
+        0,
+        "The maximum seconds that one run may take; 0 is no limit.",
+        low=0,
+    ),
     Key("run.backoff", "number", 10, "Seconds to wait before a failed task is tried again.", low=0),
     Key("run.grace", "number", 10, "Seconds between asking a coder to end and killing it.", low=0),
     Key(
         "run.stall_limit",
         "number",
         900,
-        "Seconds without a word, and with no tool running, after which a run is ended; 0 is never.",
+        "End a run after this many seconds without output and without a running tool; 0 is never.",
         low=0,
     ),
     Key(
@@ -127,17 +140,38 @@ SETTINGS = (
         trust=RUNS,
     ),
     Key(
-        "run.mcp", "flag", True, "Give every run our MCP tools: its board, mail, memory, questions."
+        "run.mcp",
+        "flag",
+        True,
+        "Give every run Fleet's MCP tools: its board, mail, memory, questions.",
     ),
-    Key("run.gate_limit", "number", 1800, "Seconds that the gate may take.", low=1),
-    Key("budget.usd", "number", 0, "Dollars that all runs of a task may cost; 0: any.", low=0),
-    Key("budget.tokens", "whole", 0, "Tokens that all runs of a task may use; 0: any.", low=0),
-    Key("budget.minutes", "number", 0, "Minutes that all runs of a task may take; 0: any.", low=0),
+    Key("run.gate_limit", "number", 1800, "The maximum seconds that the gate may take.", low=1),
+    Key(
+        "budget.usd",
+        "number",
+        0,
+        "The maximum dollars that all runs of a task may cost; 0 is no limit.",
+        low=0,
+    ),
+    Key(
+        "budget.tokens",
+        "whole",
+        0,
+        "The maximum tokens that all runs of a task may use; 0 is no limit.",
+        low=0,
+    ),
+    Key(
+        "budget.minutes",
+        "number",
+        0,
+        "The maximum minutes that all runs of a task may take; 0 is no limit.",
+        low=0,
+    ),
     Key(
         "notify.about",
         "texts",
         ("asked", "failed", "done"),
-        "What people are notified of: `asked`, `failed`, `done`.",
+        "What to notify you of: `asked`, `failed`, `done`.",
         choices=("asked", "failed", "done"),
         layers=NOT_PROJECT,
     ),
@@ -145,14 +179,14 @@ SETTINGS = (
         "notify.desktop",
         "flag",
         False,
-        "Show it on this machine's desktop.",
+        "Show notifications on this machine's desktop.",
         layers=NOT_PROJECT,
     ),
     Key(
         "notify.webhook",
         "address",
         "",
-        "Send it as JSON to this address; `os.environ/NAME` takes the address from that variable.",
+        "Send notifications as JSON to this address; `os.environ/NAME` takes the address from that variable.",
         layers=NOT_PROJECT,
     ),
     Key(
@@ -166,14 +200,14 @@ SETTINGS = (
         "workspace.branch_prefix",
         "branch",
         "fleet/",
-        "What the name of every branch made for a task begins with.",
+        "The prefix of the name of every branch that Fleet creates.",
     ),
     Key(
         "workspace.credential_files",
         "inside",
         (),
-        "Files that git does not track, copied from the project into each new worktree. A file "
-        "that is not there is passed over.",
+        "Files that git does not track, copied from the project into each new worktree. "
+        "A missing file is skipped.",
     ),
     Key(
         "workspace.setup",
@@ -183,7 +217,11 @@ SETTINGS = (
         trust=RUNS,
     ),
     Key(
-        "workspace.setup_timeout", "number", 600, "Seconds that one set-up command may take.", low=1
+        "workspace.setup_timeout",
+        "number",
+        600,
+        "The maximum seconds that one set-up command may take.",
+        low=1,
     ),
     Key(
         "workspace.quick", "flag", False, "Copy the credential files but skip the set-up commands."
@@ -192,21 +230,21 @@ SETTINGS = (
         "workspace.branch_pattern",
         "pattern",
         "",
-        "A regular expression that the name of every new branch must match as a whole; empty: any.",
+        "A regular expression that the name of every new branch must match as a whole; empty allows any.",
     ),
     Key(
         "workspace.teardown",
         "texts",
         (),
-        "Shell commands run in a worktree, in order, before it is removed. One that fails is told "
-        "of, and the rest goes on. Each may take `setup_timeout`.",
+        "Shell commands run in a worktree, in order, before it is removed. A failed "
+        "command is reported, and the rest still runs. Each may take `setup_timeout`.",
         trust=RUNS,
     ),
     Key(
         "workspace.ports",
         "whole",
         0,
-        "How many ports each workspace has to itself on this host, from `$FLEET_PORT_BASE` on.",
+        "The number of ports reserved for each workspace on this host, from `$FLEET_PORT_BASE` on.",
         low=0,
         high=100,
     ),
@@ -214,7 +252,7 @@ SETTINGS = (
         "workspace.pool",
         "whole",
         4,
-        "How many used worktrees of each repository are kept for the next tasks; 0 is none.",
+        "The number of used worktrees of each repository to keep for the next tasks.",
         low=0,
         high=1000,
     ),
@@ -222,21 +260,21 @@ SETTINGS = (
         "workspace.pool_ignored",
         "choice",
         "keep",
-        "What becomes of files that git ignores when a worktree is kept for the next task.",
+        "Whether to keep or clean ignored files when a worktree is kept for the next task.",
         choices=("keep", "clean"),
     ),
     Key(
         "tmux.prefix",
         "word",
         "fleet_",
-        "What the name of every tmux session begins with; a `.` in it becomes `-`.",
+        "The prefix of the name of every tmux session; a `.` in it becomes `-`.",
     ),
     Key(
         "server.places",
         "texts",
         (),
-        "Directories in which whoever asks the server, but is no coordinator, may have agents work, "
-        "besides the one that it was started in and the projects of their team's tasks.",
+        "More directories in which clients of the server that are not coordinators may start agents. "
+        "The server's own directory and the projects of their team's tasks are always allowed.",
         layers=NOT_PROJECT,
     ),
     Key(
@@ -244,7 +282,7 @@ SETTINGS = (
         "store",
         "sqlite:///$FLEET_HOME/fleet.db",
         "Where tasks and runs are kept: `sqlite:///PATH` or `postgresql://…`; "
-        "`os.environ/NAME` takes the URL from that variable. `DATABASE_URL` counts only beside "
+        "`os.environ/NAME` takes the URL from that variable. `DATABASE_URL` is read only with "
         "`STORAGE_BACKEND=postgresql`; `DB_PATH` is the path of an SQLite file.",
         trust=STORES,
         env=("DATABASE_URL", "DB_PATH"),
@@ -252,7 +290,7 @@ SETTINGS = (
 )
 
 DECLARED = (
-    Key("project.name", "line", None, "What this fleet is called; the directory's name if unset."),
+    Key("project.name", "line", None, "The name of this fleet. Default: the directory's name."),
     Key(
         "project.gateway.provider",
         "choice",
@@ -260,12 +298,18 @@ DECLARED = (
         "The program that routes requests to the nodes.",
         choices=("litellm",),
     ),
-    Key("project.gateway.host", "host", "127.0.0.1", "Where the gateway listens.", trust=SENDS),
+    Key(
+        "project.gateway.host",
+        "host",
+        "127.0.0.1",
+        "The address that the gateway listens on.",
+        trust=SENDS,
+    ),
     Key(
         "project.gateway.port",
         "whole",
         4000,
-        "The gateway's port; the relay has the next one.",
+        "The gateway's port; the relay uses the next one.",
         low=1,
         high=65534,
     ),
@@ -291,7 +335,7 @@ DECLARED = (
         None,
         "The node's address, `http://host:port`. Needed unless the kind is a hosted API.",
     ),
-    _in_files("nodes.*.kind", "choice", "ollama", "What answers there.", choices=NODE_KINDS),
+    _in_files("nodes.*.kind", "choice", "ollama", "The kind of server.", choices=NODE_KINDS),
     _in_files(
         "nodes.*.provider",
         "word",
@@ -299,12 +343,12 @@ DECLARED = (
         "The gateway's own name for a `hosted` API. Without `kind`, it names the kind.",
         also=("cloud_provider",),
     ),
-    _in_files("nodes.*.tags", "texts", (), "Words to choose nodes by."),
+    _in_files("nodes.*.tags", "texts", (), "Words to select nodes by."),
     _in_files(
         "nodes.*.max_parallel",
         "whole",
         0,
-        "Requests at once on this node, over all its models; 0 is no total.",
+        "The maximum requests at once on this node, over all its models; 0 is no limit.",
         low=0,
     ),
     _in_files(
@@ -312,13 +356,13 @@ DECLARED = (
         "size",
         "",
         "Memory that models may fill there, such as `24GB`: a graphics card's own, or three quarters "
-        "of a Mac's. `fleet recommend` reckons with it; empty is unknown.",
+        "of a Mac's. `fleet recommend` uses it; empty is unknown.",
     ),
     _in_files(
         "nodes.*.api_key",
         "secret",
         None,
-        "Where the key is, as `os.environ/NAME` or `file:PATH`; never the key itself.",
+        "A reference to the key, `os.environ/NAME` or `file:PATH`; never the key itself.",
         trust=SENDS,
     ),
     _in_files("models.*.node", "line", None, "The node that serves it."),
@@ -340,26 +384,34 @@ DECLARED = (
         "models.*.alias",
         "line",
         None,
-        "A second name to ask for it by, which models may share; its key if unset.",
+        "A second name for requests, which models may share. Default: its key.",
         also=("litellm_alias",),
     ),
-    _in_files("models.*.context", "whole", 8192, "Tokens of context to serve it with.", low=1),
-    _in_files("models.*.timeout", "number", 300, "Seconds that one request may take.", low=1),
     _in_files(
-        "models.*.max_parallel", "whole", 1, "Requests at once for it on each of its nodes.", low=1
+        "models.*.context", "whole", 8192, "The context size to serve it with, in tokens.", low=1
+    ),
+    _in_files(
+        "models.*.timeout", "number", 300, "The maximum seconds that one request may take.", low=1
+    ),
+    _in_files(
+        "models.*.max_parallel",
+        "whole",
+        1,
+        "The maximum requests at once for it on each of its nodes.",
+        low=1,
     ),
     _in_files(
         "models.*.fallbacks",
         "texts",
         (),
-        "Models that answer when no node serves this one, in order.",
+        "Models to use instead when no node serves this one, in order.",
         also=("fallback",),
     ),
     _in_files(
         "agents.*.coder",
         "coder",
         None,
-        "The coder that plays this role; the agent's own name if that is a coder's, else `coder`.",
+        "The coder for this role. Default: the agent's own name if that is a coder's, else `coder`.",
     ),
     _in_files(
         "agents.*.model",
@@ -367,9 +419,9 @@ DECLARED = (
         None,
         "A name under `models`, by key or alias. With `coder` set also a name that the coder knows.",
     ),
-    _in_files("agents.*.description", "text", None, "When to use it."),
+    _in_files("agents.*.description", "text", None, "When to use this agent."),
     _in_files(
-        "agents.*.prompt", "text", None, "Its instructions; a sentence about its role if unset."
+        "agents.*.prompt", "text", None, "Its instructions. Default: a sentence about its role."
     ),
     _in_files(
         "agents.*.priority",
@@ -379,12 +431,14 @@ DECLARED = (
         low=0,
         high=4,
     ),
-    _in_files("agents.*.tools", "texts", (), "The tools it may use; empty leaves it to the coder."),
+    _in_files(
+        "agents.*.tools", "texts", (), "The tools it may use; empty uses the coder's default."
+    ),
     _in_files(
         "agents.*.permissions",
         "choice",
         "edit",
-        "`read` changes nothing, `edit` changes files in its workspace, `full` is never asked.",
+        "`read` changes nothing, `edit` changes files in its workspace, `full` runs anything without asking.",
         choices=PERMISSIONS,
         trust=WIDENS,
         harmless=("read",),
@@ -429,10 +483,10 @@ DECLARED = (
         "coders.*.says.*",
         "line",
         None,
-        "For a program that prints a JSON object on every line: where in it stands `session`, `text`, `thinking`, `tool`, "
-        "`tool_result`, `error`, `result`, `failed`, `input`, `output`, `cached`, `context` or "
-        "`usd`. The value is a path such as `message.text`; before it may stand conditions, as in "
-        "`type=result response.text`. With nothing said here its output is text.",
+        "For a program that prints a JSON object on every line: where in it to find `session`, "
+        "`text`, `thinking`, `tool`, `tool_result`, `error`, `result`, `failed`, `input`, `output`, `cached`, `context` or "
+        "`usd`. The value is a path such as `message.text`; conditions may come before it, as in "
+        "`type=result response.text`. Without it the output is read as text.",
     ),
     _in_files(
         "coders.*.counts",
@@ -446,12 +500,16 @@ DECLARED = (
         "coders.*.window",
         "whole",
         128_000,
-        "Tokens of its context, where the model is not one of `models`.",
+        "Its context size in tokens, if the model is not one of `models`.",
         low=1,
     ),
-    _in_files("mcp_servers.*.command", "line", None, "The program that serves it.", trust=RUNS),
+    _in_files(
+        "mcp_servers.*.command", "line", None, "The program that runs the MCP server.", trust=RUNS
+    ),
     _in_files("mcp_servers.*.args", "texts", (), "The program's arguments.", trust=RUNS),
-    _in_files("mcp_servers.*.env.*", "private", None, "Variables for the program.", trust=RUNS),
+    _in_files(
+        "mcp_servers.*.env.*", "private", None, "Environment variables for the program.", trust=RUNS
+    ),
 )
 
 KEYS = (*SETTINGS, *DECLARED)

@@ -318,7 +318,7 @@ def test_a_run_that_is_over_is_refused(tmp_path):
     inside = {key: said[key] for key in ("FLEET_RUN_ID", "FLEET_RUN_TOKEN")}
     for words in (["tasks"], ["comment", task, "x"], ["ask", "Why?", "--timeout", "0"]):
         refused(
-            scratch, words, 1, f"{task}.1 has ended, so its token no longer counts.", env=inside
+            scratch, words, 1, f"{task}.1 has ended, so its token is no longer valid.", env=inside
         )
 
 

@@ -186,7 +186,7 @@ def _current(context: Context) -> Run:
     run = context.store.run(run_id)
     if not is_current(context.store, run_id):
         raise Forbidden(
-            f"{run_id} has ended, so its token no longer counts.",
+            f"{run_id} has ended, so its token is no longer valid.",
             fix="To act as yourself, unset FLEET_RUN_ID and FLEET_RUN_TOKEN.",
             code="stale_run",
         )

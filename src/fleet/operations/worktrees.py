@@ -28,7 +28,7 @@ class ShowWorktree(Request[WorktreeRow]):
 
 @dataclass(frozen=True, slots=True)
 class CommitWorktree(Request[CommitRow]):
-    """Commit all changes in the worktree on its branch. A worker may do so only in its own."""
+    """On the worktree's branch. A worker can do so only in its own worktree."""
 
     message: str
     task: str = ""
@@ -36,7 +36,7 @@ class CommitWorktree(Request[CommitRow]):
 
 @dataclass(frozen=True, slots=True)
 class PushWorktree(Request[PushRow]):
-    """Push its commits without force: nothing on the remote is overwritten."""
+    """Pushes without force: nothing on the remote is overwritten."""
 
     task: str = ""
 
@@ -51,7 +51,7 @@ class MergeWorktree(Request[MergeRow]):
 
 @dataclass(frozen=True, slots=True)
 class ProposeWorktree(Request[PushRow]):
-    """Push, then open a pull request onto `base`; empty: the default branch of the forge."""
+    """Pushes, then opens a pull request onto `base`; empty: the forge's default branch."""
 
     title: str
     body: str = ""
@@ -119,7 +119,7 @@ OPERATIONS = (
         "worktree.status", ShowWorktree, _P.READ, status, "Show a worktree.", outside=True
     ),
     Operation(
-        "worktree.commit", CommitWorktree, _P.COMMIT, commit, "Commit what changed in a worktree.",
+        "worktree.commit", CommitWorktree, _P.COMMIT, commit, "Commit all changes in a worktree.",
         outside=True,
     ),
     Operation(

@@ -90,33 +90,33 @@ class Meters:
             Metric("fleet_runs_total", "counter", "Runs that ended.", tuple(runs)),
             Metric("fleet_tokens_total", "counter", "Tokens of runs that ended.", tuple(tokens)),
             Metric(
-                "fleet_cost_dollars_total", "counter", "What runs that ended cost.",
+                "fleet_cost_dollars_total", "counter", "Cost of runs that ended.",
                 (Sample({}, self._dollars),),
             ),
             Metric(
                 "fleet_queue_wait_seconds", "histogram",
-                "From when nothing but capacity held a task to its run.",
+                "Time a task waits for a free slot before its run starts.",
                 tuple(self._waits.samples()),
             ),
             Metric(
-                "fleet_spawn_seconds", "histogram", "From the claim of a run to its coder's start.",
+                "fleet_spawn_seconds", "histogram", "Time from the claim of a run to the start of its coder.",
                 tuple(self._spawns.samples()),
             ),
-            Metric("fleet_slots", "gauge", "Requests at once.", tuple(_slots(store, fleet))),
+            Metric("fleet_slots", "gauge", "Slots: requests that can run at once.", tuple(_slots(store, fleet))),
             Metric(
-                "fleet_node_breaker", "gauge", "1: what the relay does with requests for a node.",
+                "fleet_node_breaker", "gauge", "The state of a node's breaker; 1 marks the current one.",
                 tuple(_breakers(relay)),
             ),
             Metric(
-                "fleet_node_requests", "gauge", "Requests that a node answers now, or that wait.",
+                "fleet_node_requests", "gauge", "Requests that a node is answering, or that wait for it.",
                 tuple(_requests(relay)),
             ),
             Metric(
-                "fleet_http_request_seconds", "histogram", "Until an answer began.",
+                "fleet_http_request_seconds", "histogram", "Time until a response begins.",
                 tuple(requests),
             ),
             Metric(
-                "fleet_event_lag_seconds", "gauge", "Age of the newest event when it was seen.",
+                "fleet_event_lag_seconds", "gauge", "Age of the newest event when the server read it.",
                 (Sample({}, self.lag),),
             ),
         )  # fmt: skip

@@ -71,7 +71,7 @@ class Tokens:
             raise Forbidden("The token has been revoked.", fix=FIX, code="revoked_token")
         if grant.actor.run and self._is_over(grant.actor.run):
             raise Forbidden(
-                f"{grant.actor.run} has ended, so its token no longer counts.",
+                f"{grant.actor.run} has ended, so its token is no longer valid.",
                 fix=FIX,
                 code="stale_run",
             )

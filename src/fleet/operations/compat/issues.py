@@ -37,7 +37,7 @@ class CommentRow:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """`status` is ours, `bd` is bd's word for it. `question` is its open question, if any."""
+    """`status` is Fleet's, `bd` is bd's name for it. `question` is its open question, if any."""
 
     id: str
     title: str
@@ -67,9 +67,9 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class ListIssues(Request[tuple[Issue, ...]]):
-    """These `tasks`, or all that the caller may see, newest first.
+    """`tasks`: only these; empty: all that the caller may see, newest first.
 
-    `status`: bd's word. `all`: closed ones too, unless a status is given.
+    `status`: a status of bd. `all`: also closed ones, unless a status is given.
     """
 
     tasks: tuple[str, ...] = ()
@@ -150,6 +150,10 @@ def _issue(context: Context, task: Task, row: TaskRow, messages: list[Message]) 
 
 OPERATIONS = (
     Operation(
-        "task.issues", ListIssues, Permission.READ, issues, "List tasks as an issue tracker does."
+        "task.issues",
+        ListIssues,
+        Permission.READ,
+        issues,
+        "List tasks as issues, in the words of bd.",
     ),
 )

@@ -36,7 +36,7 @@ WORDS = ("open", "in_progress", "resolved", "blocked")
 
 @dataclass(frozen=True, slots=True)
 class MarkTask(Request[TaskRow]):
-    """`status`: open, in_progress (the caller has begun it), resolved or blocked."""
+    """`status`: open, in_progress (the caller works on it), resolved or blocked."""
 
     task: str
     status: str
@@ -94,6 +94,4 @@ def _resolve(context: Context, task: Task) -> TaskRow:
     return close(context, CloseTask(task.id))
 
 
-OPERATIONS = (
-    Operation("task.mark", MarkTask, Permission.CLAIM, mark, "Set a task's status by a word."),
-)
+OPERATIONS = (Operation("task.mark", MarkTask, Permission.CLAIM, mark, "Set a task's status."),)

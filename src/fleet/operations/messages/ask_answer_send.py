@@ -53,9 +53,9 @@ class Ask(Request[MessageRow]):
 
 @dataclass(frozen=True, slots=True)
 class SendWords(Request[MessageRow]):
-    """To the agent that works on it, in the middle of its turn where it can hear; else to the next.
+    """The agent reads it during its turn if its coder supports that; else the next run does.
 
-    The reply's `status` says `queued`; it becomes `delivered` once they entered a conversation.
+    The reply's `status` is `queued`; it becomes `delivered` when the message is in a conversation.
     """
 
     task: str
@@ -81,14 +81,14 @@ class Answer(Request[MessageRow]):
 
 @dataclass(frozen=True, slots=True)
 class TakeAnswer(Request[MessageRow | None]):
-    """The answer, if it has come; whoever waited for it has now heard it."""
+    """Returns the answer, or null while there is none, and marks the answer as read."""
 
     question: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuestions(Request[tuple[MessageRow, ...]]):
-    """Oldest first. `before`: a page on, after that question."""
+    """Oldest first. `before`: the last question of the page before."""
 
     limit: int = 100
     before: str = ""
@@ -312,11 +312,15 @@ def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...
 
 _P = Permission
 OPERATIONS = (
-    Operation("message.comment", Comment, _P.SEND, comment, "Write a note.", idempotent=False),
-    Operation("message.send", SendWords, _P.SEND, send, "Tell an agent.", idempotent=False),
+    Operation(
+        "message.comment", Comment, _P.SEND, comment, "Write a note on a task.", idempotent=False
+    ),
+    Operation(
+        "message.send", SendWords, _P.SEND, send, "Send a message to an agent.", idempotent=False
+    ),
     Operation("message.read", ReadMessage, _P.READ, read, "Read one message."),
     Operation("message.ask", Ask, _P.ASK, ask, "Ask a question.", idempotent=False),
     Operation("message.answer", Answer, _P.ANSWER, answer, "Answer a question."),
-    Operation("message.take", TakeAnswer, _P.ASK, take_answer, "Hear the answer."),
-    Operation("message.questions", ListQuestions, _P.READ, questions, "List open questions."),
+    Operation("message.take", TakeAnswer, _P.ASK, take_answer, "Take the answer to a question."),
+    Operation("message.questions", ListQuestions, _P.READ, questions, "List the open questions."),
 )

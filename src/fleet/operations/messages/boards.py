@@ -53,9 +53,9 @@ class PostRow:
 
 @dataclass(frozen=True, slots=True)
 class Post(Request[PostRow]):
-    """On a task's board. `to`: only they, its author and who leads the team can read it.
+    """`to`: only that member, the author and the team-lead can read it.
 
-    `sender` may be said, but only as who it is.
+    `sender`: the caller's own name, or empty.
     """
 
     task: str
@@ -68,7 +68,10 @@ class Post(Request[PostRow]):
 
 @dataclass(frozen=True, slots=True)
 class ReadBoard(Request[tuple[PostRow, ...]]):
-    """Newest first. `unread`: by whoever asks. `before`: a page on."""
+    """Newest first. `unread`: only posts that the caller has not read.
+
+    `before`: the last post of the page before.
+    """
 
     task: str
     type: str = ""
@@ -81,7 +84,7 @@ class ReadBoard(Request[tuple[PostRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class MarkRead(Request[tuple[PostRow, ...]]):
-    """Whoever asks has read these."""
+    """Marks the posts as read by the caller."""
 
     posts: tuple[str, ...]
     reader: str = ""
@@ -89,7 +92,7 @@ class MarkRead(Request[tuple[PostRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ArchivePosts(Request[tuple[PostRow, ...]]):
-    """Take these off their boards; or those of a task that are older than so many seconds."""
+    """Archives these `posts`, or those of a `task` that are older than `older_than` seconds."""
 
     posts: tuple[str, ...] = ()
     task: str = ""
@@ -241,6 +244,6 @@ _P = Permission
 OPERATIONS = (
     Operation("board.post", Post, _P.BOARD, post, "Post to a task's board.", idempotent=False),
     Operation("board.read", ReadBoard, _P.READ, read, "Read a task's board."),
-    Operation("board.mark_read", MarkRead, _P.BOARD, mark_read, "Say that posts were read."),
-    Operation("board.archive", ArchivePosts, _P.ASSIGN, archive, "Take posts off a board."),
+    Operation("board.mark_read", MarkRead, _P.BOARD, mark_read, "Mark posts as read."),
+    Operation("board.archive", ArchivePosts, _P.ASSIGN, archive, "Archive posts of a board."),
 )

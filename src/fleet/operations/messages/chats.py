@@ -39,7 +39,7 @@ MOST, MOST_IN_IT, MOST_UNREAD, PAGE = 100_000, 50, 1000, 200
 
 @dataclass(frozen=True, slots=True)
 class SayingRow:
-    """`data` is a JSON object, as text: what programs read."""
+    """`data` is a JSON object, as text, for programs."""
 
     id: str
     chat: str
@@ -52,7 +52,7 @@ class SayingRow:
 
 @dataclass(frozen=True, slots=True)
 class ChatRow:
-    """`participants` is empty for the chat of the whole team. `unread`: by whoever asks."""
+    """`participants` is empty for the team's chat. `unread`: messages the caller has not read."""
 
     id: str
     team: str
@@ -64,7 +64,7 @@ class ChatRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenChat(Request[ChatRow]):
-    """With these members or agents; with nobody named, that of the whole team. There is one of each."""
+    """`members`: members or agents; empty: the whole team. The same members get the same chat."""
 
     members: tuple[str, ...] = ()
     team: str = ""
@@ -72,7 +72,7 @@ class OpenChat(Request[ChatRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListChats(Request[tuple[ChatRow, ...]]):
-    """One's own, newest first. `before`: the id of one."""
+    """Newest first. `before`: the last chat of the page before."""
 
     team: str = ""
     before: str = ""
@@ -81,7 +81,7 @@ class ListChats(Request[tuple[ChatRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Say(Request[SayingRow]):
-    """`sender` may be said, but only as who it is."""
+    """`sender`: the caller's own name, or empty."""
 
     chat: str
     text: str
@@ -92,7 +92,7 @@ class Say(Request[SayingRow]):
 
 @dataclass(frozen=True, slots=True)
 class ReadChat(Request[tuple[SayingRow, ...]]):
-    """Newest first. `before`: a page on; `after`: only what was said since that one."""
+    """Newest first. `before`: the last message of the page before; `after`: only newer messages."""
 
     chat: str
     before: str = ""
@@ -103,7 +103,7 @@ class ReadChat(Request[tuple[SayingRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class MarkChat(Request[ChatRow]):
-    """Whoever asks has read all that is said there now."""
+    """Marks all messages of the chat as read by the caller."""
 
     chat: str
     reader: str = ""
@@ -234,9 +234,9 @@ def _saying(line: Message) -> SayingRow:
 
 _P = Permission.MAIL
 OPERATIONS = (
-    Operation("chat.open", OpenChat, _P, open_chat, "Open a chat, or find it."),
-    Operation("chat.list", ListChats, _P, list_chats, "List one's chats.", reads=True),
-    Operation("chat.say", Say, _P, say, "Say something in a chat.", idempotent=False),
+    Operation("chat.open", OpenChat, _P, open_chat, "Open a chat."),
+    Operation("chat.list", ListChats, _P, list_chats, "List the caller's chats.", reads=True),
+    Operation("chat.say", Say, _P, say, "Send a message to a chat.", idempotent=False),
     Operation("chat.read", ReadChat, _P, read_chat, "Read a chat.", reads=True),
-    Operation("chat.mark_read", MarkChat, _P, mark, "Say that a chat was read."),
+    Operation("chat.mark_read", MarkChat, _P, mark, "Mark a chat as read."),
 )

@@ -43,7 +43,7 @@ class MailRow:
 
 @dataclass(frozen=True, slots=True)
 class SendMail(Request[MailRow]):
-    """`sender` may be said, but only as who it is."""
+    """`sender`: the caller's own name, or empty."""
 
     to: str
     text: str
@@ -54,7 +54,7 @@ class SendMail(Request[MailRow]):
 
 @dataclass(frozen=True, slots=True)
 class Broadcast(Request[tuple[MailRow, ...]]):
-    """To everyone who has been seen in the team and every agent at work, but whoever sends it."""
+    """Sends it to every member of the team and every agent at work, except the sender."""
 
     text: str
     subject: str = ""
@@ -64,7 +64,7 @@ class Broadcast(Request[tuple[MailRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ListMail(Request[tuple[MailRow, ...]]):
-    """One's own, or for who leads the team somebody's; newest first."""
+    """Newest first. `to`: another member, for a team-lead; empty: the caller."""
 
     to: str = ""
     unread: bool = False
@@ -75,14 +75,14 @@ class ListMail(Request[tuple[MailRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadMail(Request[MailRow]):
-    """Only whom it is for says that it was read."""
+    """Only the recipient can mark a mail as read."""
 
     mail: str
 
 
 @dataclass(frozen=True, slots=True)
 class TakeMail(Request[tuple[MailRow, ...]]):
-    """One's own as it was, newest first; all of that has been read then."""
+    """Newest first, as it was before the call; all of it is marked as read."""
 
     unread: bool = True
     team: str = ""
@@ -181,9 +181,14 @@ _P = Permission
 OPERATIONS = (
     Operation("mail.send", SendMail, _P.MAIL, send, "Send mail to a member.", idempotent=False),
     Operation(
-        "mail.broadcast", Broadcast, _P.BROADCAST, broadcast, "Mail the team.", idempotent=False
+        "mail.broadcast",
+        Broadcast,
+        _P.BROADCAST,
+        broadcast,
+        "Send mail to the whole team.",
+        idempotent=False,
     ),
-    Operation("mail.list", ListMail, _P.MAIL, list_mail, "List one's mail.", reads=True),
-    Operation("mail.read", ReadMail, _P.MAIL, read, "Say that a mail was read."),
-    Operation("mail.take", TakeMail, _P.MAIL, take, "List one's mail, and have it read."),
+    Operation("mail.list", ListMail, _P.MAIL, list_mail, "List the caller's mail.", reads=True),
+    Operation("mail.read", ReadMail, _P.MAIL, read, "Mark a mail as read."),
+    Operation("mail.take", TakeMail, _P.MAIL, take, "List the caller's mail and mark it as read."),
 )

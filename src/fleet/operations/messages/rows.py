@@ -22,7 +22,7 @@ STATUS = {  # by kind and state: the word that people see
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """`status`: of a question open or answered, of words and answers queued, delivered or refused."""
+    """`status`: open or answered for a question, else queued, delivered or refused."""
 
     id: str
     task: str

@@ -24,10 +24,10 @@ MOST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class AssignTask(Request[TaskRow]):
-    """Empty `assignee`: no one; with `claim`: the caller, unless another member has the task.
+    """`assignee`: empty for no one; with `claim` the caller, unless another member has the task.
 
-    `fresh`: refused also when the caller has it already, so that of two programs under one name
-    only one gets it.
+    `fresh`: also refused when the caller has it already, so that only one of two programs with the
+    same name gets it.
     """
 
     task: str
@@ -119,6 +119,6 @@ OPERATIONS = (
         AssignTask,
         Permission.CLAIM,
         assign,
-        "Say who does a task by hand, or claim it.",
+        "Assign a task to a member, or claim it.",
     ),
 )

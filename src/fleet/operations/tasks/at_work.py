@@ -27,8 +27,8 @@ GOING = (str(TaskState.RUNNING),)
 class AgentRow:
     """`batch` is the task that it is part of; `terminal`: people can attach to it.
 
-    `depth`: how many agents are between a person and this one. `session`: its program's own id
-    for the conversation.
+    `depth`: how many agents are between a person and this one. `session`: the coder's own id of the
+    conversation.
     """
 
     task: str
@@ -54,7 +54,7 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class ListAgents(Request[tuple[AgentRow, ...]]):
-    """The agents at work, newest first; `all`: also those that have ended.
+    """Newest first; `all`: also those that have ended.
 
     Empty `project`: of every project. `before`: the last task of the page before.
     """

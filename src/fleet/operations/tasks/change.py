@@ -37,8 +37,8 @@ MOST_AFTER = 1000
 class AddTask(Request[TaskRow]):
     """`after`: the tasks that it waits for.
 
-    `join` (all, any): it consists of its children and never runs itself. `project`: the directory
-    that it is about; empty: the caller's, or the server's.
+    `join` (all, any): the task consists of its children and never runs itself. `project`: its
+    directory; empty: the caller's, or the server's.
     """
 
     title: str
@@ -75,7 +75,7 @@ class PauseTask(Request[TaskRow]):
 
 @dataclass(frozen=True, slots=True)
 class ResumeTask(Request[TaskRow]):
-    """Also lifts a rate limit that it waits for, and grants its budget again when that is spent."""
+    """Also ends the wait for a rate limit, and renews the budget if it is spent."""
 
     task: str
 
@@ -254,8 +254,10 @@ _P = Permission
 OPERATIONS = (
     Operation("task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False),
     Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
-    Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Open an ended task again."),
-    Operation("task.close", CloseTask, _P.COMPLETE, close, "Settle a task by hand."),
+    Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Queue an ended task again."),
+    Operation("task.close", CloseTask, _P.COMPLETE, close, "Close a task: mark it as done."),
     Operation("task.pause", PauseTask, _P.ASSIGN, pause, "Keep a task from starting."),
-    Operation("task.resume", ResumeTask, _P.ASSIGN, resume, "Let a task start again."),
+    Operation(
+        "task.resume", ResumeTask, _P.ASSIGN, resume, "Let a paused or postponed task start."
+    ),
 )

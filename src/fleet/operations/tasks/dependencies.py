@@ -97,9 +97,13 @@ def _waiting(context: Context, name: str) -> Task:
 
 OPERATIONS = (
     Operation(
-        "task.depend", AddDependency, Permission.ASSIGN, depend, "Let a task wait for another."
+        "task.depend", AddDependency, Permission.ASSIGN, depend, "Make a task wait for another."
     ),
     Operation(
-        "task.independ", RemoveDependency, Permission.ASSIGN, independ, "Let it wait no longer."
+        "task.independ",
+        RemoveDependency,
+        Permission.ASSIGN,
+        independ,
+        "Stop a task from waiting for another.",
     ),
 )

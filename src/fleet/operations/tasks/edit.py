@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditTask(Request[TaskRow]):
-    """A field that is null stays as it is. A live run keeps the prompt that it was given."""
+    """A null field stays unchanged. A live run keeps the prompt it was given."""
 
     task: str
     title: str | None = None
@@ -55,6 +55,6 @@ def _edited(context: Context, task: Task, request: EditTask) -> Task:
 
 OPERATIONS = (
     Operation(
-        "task.edit", EditTask, Permission.ASSIGN, edit, "Change what a task says, or its priority."
+        "task.edit", EditTask, Permission.ASSIGN, edit, "Change a task's title, prompt or priority."
     ),
 )

@@ -24,7 +24,7 @@ LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Request[tuple[TaskRow, ...]]):
-    """`all`: ended tasks too. `statuses`: states, or statuses as a list shows them.
+    """`all`: also ended tasks. `statuses`: states, or statuses as a list shows them.
 
     `before`: the last task of the page before.
     """
@@ -86,5 +86,5 @@ def _turn(task: Task) -> tuple[int, int, int]:
 _READ = Permission.READ
 OPERATIONS = (
     Operation("task.list", ListTasks, _READ, list_tasks, "List the tasks, newest first."),
-    Operation("task.ready", ReadyTasks, _READ, ready, "List what could start now."),
+    Operation("task.ready", ReadyTasks, _READ, ready, "List the tasks that could start now."),
 )

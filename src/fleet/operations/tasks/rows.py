@@ -43,7 +43,7 @@ STATE_OF = {  # the state behind every status that is shown, and of the states t
 class UsageRow:
     """Tokens, and the cost in millionths of a dollar. `context` is the size of the newest prompt.
 
-    `estimated`: its program does not report it, so it is estimated from the transcript.
+    `estimated`: the coder reports no usage, so it is estimated from the transcript.
     """
 
     input: int = 0
@@ -56,7 +56,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """What a list shows of a task's newest run."""
+    """The newest run of a task, as a list shows it."""
 
     id: str
     started_at: int | None

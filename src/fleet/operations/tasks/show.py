@@ -55,9 +55,9 @@ class WaitRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """`spec` is what the task asks for; empty and zero in it mean: as the settings say.
+    """`spec` is what the task asks for; empty and zero fields take the value of the settings.
 
-    `updated_at`: when the last event about it happened.
+    `updated_at`: the time of the newest event about it.
     """
 
     task: TaskRow

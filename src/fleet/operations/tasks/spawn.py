@@ -31,12 +31,12 @@ SESSION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class SpawnAgent(Request[TaskRow]):
-    """`handle` names its branch. It starts when there is room, in a worktree of its own.
+    """`handle` names its branch; empty: the branch is named after the task.
 
-    `session`: the conversation that it continues. `terminal`: people can attach to it.
-    Without a handle its branch is named after its task. `role`: its role in the team, which may do
-    no more than the caller's. `kind`: a declared agent, or a role; anything else becomes a label.
-    `depth` counts only if it is larger than the depth that follows from the caller.
+    `session`: the conversation that it continues. `terminal`: people can attach to it. `role`: its
+    role in the team, with no more permissions than the caller's. `kind`: a declared agent or a
+    role; anything else becomes a label. `depth` counts only if it is larger than the depth that
+    follows from the caller.
     """
 
     handle: str

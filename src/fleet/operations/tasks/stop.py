@@ -20,7 +20,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class StopRuns(Request[tuple[Stopping, ...]]):
-    """Every run of this host ends; their tasks go on when a supervisor runs again."""
+    """Ends every run of the host; their tasks continue when a supervisor runs again."""
 
     host: str
 
@@ -36,5 +36,5 @@ def stop(context: Context, request: StopRuns) -> tuple[Stopping, ...]:
 
 
 OPERATIONS = (
-    Operation("run.stop_all", StopRuns, Permission.ADMIN, stop, "End the runs of a host."),
+    Operation("run.stop_all", StopRuns, Permission.ADMIN, stop, "End all runs of a host."),
 )

@@ -29,7 +29,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class ReadTranscript(Request[Spoken]):
-    """`name` is a run, or a task: then its newest run. `limit` is in bytes."""
+    """`name` is a run, or a task for its newest run. `limit` is in bytes."""
 
     name: str
     offset: int = 0
@@ -50,5 +50,5 @@ def read(context: Context, request: ReadTranscript) -> Spoken:
 
 
 OPERATIONS = (
-    Operation("run.transcript", ReadTranscript, Permission.READ, read, "Read what a run said."),
+    Operation("run.transcript", ReadTranscript, Permission.READ, read, "Read a run's transcript."),
 )

@@ -37,7 +37,7 @@ STATES = {status: state for state, status in STATUS.items()}
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
-    """`status`: pending, accepted or rejected; `task`: what its author, a run, works on."""
+    """`status`: pending, accepted or rejected; `task`: the task of its author, if that is a run."""
 
     id: str
     sender: str
@@ -53,7 +53,7 @@ class CheckpointRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveCheckpoint(Request[CheckpointRow]):
-    """`to`: who goes on from it; whoever asks, if nobody is named."""
+    """`to`: the member who continues from it; empty: the caller."""
 
     summary: Summary
     to: str = ""
@@ -68,7 +68,7 @@ class LoadCheckpoint(Request[CheckpointRow]):
 
 @dataclass(frozen=True, slots=True)
 class LatestCheckpoint(Request[CheckpointRow]):
-    """The newest that is for them."""
+    """`to`: the member it is for; empty: the caller."""
 
     to: str = ""
     team: str = ""
@@ -76,7 +76,7 @@ class LatestCheckpoint(Request[CheckpointRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListCheckpoints(Request[tuple[CheckpointRow, ...]]):
-    """Those for somebody, or for all that the actor may see; newest first."""
+    """Newest first. `to`: those for this member; empty: all that the caller may see."""
 
     to: str = ""
     status: str = ""
@@ -215,8 +215,17 @@ _P = Permission.CHECKPOINT
 OPERATIONS = (
     Operation("checkpoint.save", SaveCheckpoint, _P, save, "Save a checkpoint.", idempotent=False),
     Operation("checkpoint.load", LoadCheckpoint, _P, load, "Load a checkpoint.", reads=True),
-    Operation("checkpoint.latest", LatestCheckpoint, _P, latest, "Load the newest.", reads=True),
-    Operation("checkpoint.list", ListCheckpoints, _P, list_checkpoints, "List them.", reads=True),
+    Operation(
+        "checkpoint.latest", LatestCheckpoint, _P, latest, "Load the newest checkpoint.", reads=True
+    ),
+    Operation(
+        "checkpoint.list",
+        ListCheckpoints,
+        _P,
+        list_checkpoints,
+        "List the checkpoints.",
+        reads=True,
+    ),
     Operation(
         "checkpoint.accept",
         AcceptCheckpoint,

@@ -35,7 +35,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRow:
-    """`secret` is shown once, when it is made. With a `name` it can enrol only that name."""
+    """`secret` is shown once, when it is created. With a `name` it can enrol only that name."""
 
     id: str
     role: str
@@ -61,7 +61,7 @@ class EnrolledRow:
 
 @dataclass(frozen=True, slots=True)
 class CreateEnrolment(Request[EnrolmentRow]):
-    """A secret that enrols members of a `team` with this `role`, or one that may do less."""
+    """The secret enrols members of `team` with this `role`, or with a role that may do less."""
 
     role: str = "worker"
     team: str = ""
@@ -80,14 +80,14 @@ class ListEnrolments(Request[tuple[EnrolmentRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class RevokeEnrolment(Request[EnrolmentRow]):
-    """The secret and all tokens that it was exchanged for are no longer accepted."""
+    """The secret, and all tokens it was exchanged for, are no longer accepted."""
 
     enrolment: str
 
 
 @dataclass(frozen=True, slots=True)
 class Enrol(Request[EnrolledRow]):
-    """Join a team under a name. A name that is taken is refused; repeating it gives a new token."""
+    """Join a team under a name that is not taken. Repeating it gives a new token."""
 
     secret: str
     name: str
@@ -258,7 +258,7 @@ def _row(entry: Entry) -> EnrolmentRow:
 _P = Permission
 OPERATIONS = (
     Operation(
-        "enrolment.create", CreateEnrolment, _P.ADMIN, create, "Make a secret to enrol with.",
+        "enrolment.create", CreateEnrolment, _P.ADMIN, create, "Create an enrolment secret.",
         idempotent=False,
     ),
     Operation(

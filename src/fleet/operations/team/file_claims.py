@@ -27,7 +27,7 @@ MOST_SECONDS, MOST_PATH = 86400, 1000
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """`holder` has the file `until` then, or until its `run` ends, if it is a run's."""
+    """`holder` has the file until `until`, or until its `run` ends, if a run claimed it."""
 
     id: str
     path: str
@@ -40,7 +40,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFile(Request[FileRow]):
-    """Claim a file of the team for so many seconds; repeating it extends the claim."""
+    """Claims it for `seconds`; repeating it extends the claim."""
 
     path: str
     seconds: int = 600
@@ -55,7 +55,7 @@ class ReleaseFile(Request[FileRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListFiles(Request[tuple[FileRow, ...]]):
-    """The files that are claimed now."""
+    """`holder`: only the files that this member has claimed."""
 
     holder: str = ""
     team: str = ""
@@ -150,7 +150,7 @@ def _row(entry: Entry) -> FileRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("file.claim", ClaimFile, _P.CLAIM, claim, "Claim a file for a while."),
+    Operation("file.claim", ClaimFile, _P.CLAIM, claim, "Claim a file for some time."),
     Operation("file.release", ReleaseFile, _P.CLAIM, release, "Release a file."),
-    Operation("file.list", ListFiles, _P.READ, list_files, "List the files that are claimed."),
+    Operation("file.list", ListFiles, _P.READ, list_files, "List the claimed files."),
 )

@@ -38,7 +38,7 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class BeSeen(Request[MemberRow]):
-    """Record that the caller was seen; written at most once a minute."""
+    """Written at most once a minute."""
 
     team: str = ""
 
@@ -52,7 +52,7 @@ class ListMembers(Request[tuple[MemberRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ShowMember(Request[MemberRow]):
-    """By name, or by `uid`, as other programs know a member: see `uid_of`."""
+    """`member`: a name, or the `uid` that other programs use (see `uid_of`)."""
 
     member: str
     team: str = ""

@@ -40,7 +40,7 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class StoreMemory(Request[MemoryRow]):
-    """Store under a key of the caller's own, replacing the old value. `agent`: only the caller."""
+    """Replaces the old value of the key. `agent`: the caller's own name, or empty."""
 
     key: str
     value: str
@@ -59,7 +59,7 @@ class Recall(Request[MemoryRow]):
 
 @dataclass(frozen=True, slots=True)
 class SearchMemory(Request[tuple[MemoryRow, ...]]):
-    """Memories of the whole team with every word of the query in key, value or tags."""
+    """Finds memories of the whole team with every word of the query in key, value or tags."""
 
     query: str
     agent: str = ""
@@ -169,8 +169,8 @@ def _row(entry: Entry) -> MemoryRow:
 
 _P = Permission.MEMORY
 OPERATIONS = (
-    Operation("memory.store", StoreMemory, _P, store, "Remember something."),
-    Operation("memory.recall", Recall, _P, recall, "Recall something by its key.", reads=True),
+    Operation("memory.store", StoreMemory, _P, store, "Store a memory under a key."),
+    Operation("memory.recall", Recall, _P, recall, "Recall a memory by its key.", reads=True),
     Operation("memory.search", SearchMemory, _P, search, "Search the memories.", reads=True),
     Operation("memory.list", ListMemory, _P, list_memory, "List the memories.", reads=True),
 )

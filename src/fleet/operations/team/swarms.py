@@ -30,7 +30,7 @@ LIST = "`fleet swarms` lists them."
 
 @dataclass(frozen=True, slots=True)
 class SwarmRow:
-    """`id` is that of its task; `agents`: how many of its `tasks` run now."""
+    """`id` is the id of its task; `agents`: how many of its `tasks` run now."""
 
     id: str
     name: str
@@ -71,7 +71,7 @@ class ListSwarms(Request[tuple[SwarmRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class KillSwarm(Request[SwarmRow]):
-    """Cancel every task in it and end their runs; their work is kept."""
+    """Cancels every task in it and ends their runs; their work is kept."""
 
     swarm: str
     why: str = "Its swarm was ended."
@@ -175,7 +175,7 @@ def _row(context: Context, task: Task) -> SwarmRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("swarm.create", CreateSwarm, _P.SPAWN, create, "Make a swarm.", idempotent=False),
+    Operation("swarm.create", CreateSwarm, _P.SPAWN, create, "Create a swarm.", idempotent=False),
     Operation("swarm.list", ListSwarms, _P.READ, list_swarms, "List the swarms."),
     Operation("swarm.show", ShowSwarm, _P.READ, show, "Show a swarm."),
     Operation("swarm.kill", KillSwarm, _P.DISMISS, kill, "End a swarm.", at_host=True),

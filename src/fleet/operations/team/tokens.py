@@ -27,7 +27,7 @@ MOST_SECONDS = 3650 * 86400
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """`token` is shown once, when it is made; `id` is used to revoke it."""
+    """`token` is shown once, when it is created; `id` is used to revoke it."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class CreateToken(Request[TokenRow]):
 
 @dataclass(frozen=True, slots=True)
 class RevokeToken(Request[tuple[TokenRow, ...]]):
-    """By the token's id, or by a name: then all tokens of that name."""
+    """`token`: a token's id, or a name for all tokens of that name."""
 
     token: str
 
@@ -150,7 +150,7 @@ def _row(entry: Entry) -> TokenRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("token.create", CreateToken, _P.ADMIN, create, "Make a token.", idempotent=False),
+    Operation("token.create", CreateToken, _P.ADMIN, create, "Create a token.", idempotent=False),
     Operation("token.revoke", RevokeToken, _P.ADMIN, revoke, "Revoke tokens."),
     Operation("token.list", ListTokens, _P.ADMIN, list_tokens, "List the tokens.", reads=True),
 )

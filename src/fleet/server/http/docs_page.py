@@ -23,13 +23,13 @@ STYLE = (
     "tr:nth-child(even){background:#8881}"
 )
 FIXED = (
-    ("GET /health", "Whether it is there. No token.", ""),
-    ("GET /metrics", "What is measured, for Prometheus. No token.", ""),
-    ("GET /metrics/json", "What is measured.", ""),
-    ("GET /events", "What happens, as it happens: a stream of events.", "after"),
-    ("GET /ws", "The same over a WebSocket. The first frame authenticates.", ""),
-    ("POST /mcp", "Tools for agents.", ""),
-    ("GET /openapi.json", "All of this for programs. No token.", ""),
+    ("GET /health", "Check that the server answers. Needs no token.", ""),
+    ("GET /metrics", "The metrics, for Prometheus. Needs no token.", ""),
+    ("GET /metrics/json", "The metrics.", ""),
+    ("GET /events", "A stream of events, as they happen.", "after"),
+    ("GET /ws", "The events over a WebSocket. The first frame authenticates.", ""),
+    ("POST /mcp", "The MCP tools for agents.", ""),
+    ("GET /openapi.json", "This page for programs. Needs no token.", ""),
 )
 
 
@@ -56,7 +56,7 @@ def page(compat: Compat) -> str:
         f"<style>{STYLE}</style><h1>Fleet {__version__}</h1>"
         "<p>Send <code>Authorization: Bearer TOKEN</code> and JSON; "
         "<code>fleet token create NAME</code> makes a token. "
-        'As data: <a href="/openapi.json">/openapi.json</a>.</p>'
+        'For programs: <a href="/openapi.json">/openapi.json</a>.</p>'
         f"<h2>The server</h2>{_table(short, FIXED)}"
         f"<h2>Operations</h2>{_table(heads, own)}"
         f"<h2>For clients of {compat.name}</h2>{_table(short, others)}"

@@ -69,7 +69,7 @@ def _refused_shape(scope: Scope) -> tuple[int, str, str] | None:
     if len(scope["headers"]) > HEADERS:
         return 431, "too_many_headers", f"There are over {HEADERS} headers."
     if scope["type"] == "websocket" and scope["path"] != SOCKET:
-        return 404, "no_such_path", f"There is a socket at {SOCKET} alone."
+        return 404, "no_such_path", f"The only WebSocket is at {SOCKET}."
     return None
 
 

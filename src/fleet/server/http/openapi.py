@@ -47,7 +47,7 @@ WRONG = {
 KEY = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "Sent again with this within a day, it is done once and gets the same reply.",
+    "description": "A request repeated with the same key within a day is executed once and gets the same reply.",
     "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"},
 }
 SAMPLES: dict[str, Any] = {  # what a field of this name may hold
@@ -195,7 +195,7 @@ def _fixed() -> dict[str, Any]:
     after = {
         "name": "after",
         "in": "query",
-        "description": "A number of an event.",
+        "description": "The number of the last event you have seen.",
         "schema": number,
     }
     said = {"type": "object", "required": ["status", "version"]}
@@ -205,9 +205,11 @@ def _fixed() -> dict[str, Any]:
     stream = {"200": {"description": "Events, as they happen.", **text}, "default": WRONG}
     measured = {"200": {"description": "For Prometheus.", **plain}, "default": WRONG}
     return {
-        "/health": _get("health", "Whether it is there.", _responses("It is.", said), open_=True),
-        "/metrics": _get("metrics", "What is measured.", measured, open_=True),
-        "/metrics/json": _get("metrics.json", "What is measured.", _responses("As data.", rows)),
+        "/health": _get(
+            "health", "Check that the server answers.", _responses("It answers.", said), open_=True
+        ),
+        "/metrics": _get("metrics", "The metrics.", measured, open_=True),
+        "/metrics/json": _get("metrics.json", "The metrics.", _responses("As JSON.", rows)),
         "/events": _get("events", "Events, as they happen.", stream, parameters=[after]),
     }
 

@@ -15,24 +15,24 @@ UNPROVEN = frozenset(
     | {"no_secret", "bad_secret"}
 )
 TITLES = {
-    400: "Bad request", 401: "Who are you?", 403: "Not allowed", 404: "Not found",
-    405: "Not that method", 408: "Too slow", 409: "Refused", 413: "Too large", 415: "Not JSON",
-    421: "Not for this server", 422: "Bad input", 426: "A WebSocket is wanted",
+    400: "Bad request", 401: "Not authenticated", 403: "Not allowed", 404: "Not found",
+    405: "Method not allowed", 408: "Request timeout", 409: "Refused", 413: "Too large", 415: "Not JSON",
+    421: "Wrong host", 422: "Bad input", 426: "WebSocket required",
     429: "Too many requests",
     431: "Too many headers", 500: "A bug in fleet", 503: "Not available",
 }  # fmt: skip
 FIXES = {  # where nothing better is known
-    400: "Speak HTTP/1.1.",
+    400: "Send a valid HTTP/1.1 request.",
     401: "Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
     403: "Ask a team-lead or a coordinator.",
     404: "GET /openapi.json lists all paths.",
     405: "GET /openapi.json lists all paths.",
-    408: "Send it again, without pauses.",
-    413: "Send less at once.",
+    408: "Send the whole request again, without pauses.",
+    413: "Send a smaller body.",
     415: "Send `Content-Type: application/json`.",
-    421: "Use a name of this server; `fleet serve --name NAME` gives it one more.",
-    422: "GET /openapi.json says what is understood.",
-    429: "Wait as long as `Retry-After` says.",
+    421: "Use a name of this server; `fleet serve --name NAME` adds one.",
+    422: "GET /openapi.json lists the paths and their fields.",
+    429: "Wait for the seconds in `Retry-After`, then try again.",
     431: "Send fewer headers.",
     503: "Try again later.",
 }
@@ -53,7 +53,7 @@ def problem(
         "code": code,
         **(more or {}),
     }
-    return said | {"fix": fix or FIXES.get(status, "See what the server's log says.")}
+    return said | {"fix": fix or FIXES.get(status, "See the server's log.")}
 
 
 def problem_of(error: FleetError) -> dict[str, Any]:

@@ -61,7 +61,9 @@ class Wire(HttpToolsProtocol):
         self._wait_no_more()
         self._head = -1
         if sum(name == b"host" for name, _ in self.headers) != 1:
-            raise ValueError("It names no host, or several.")  # which the parser tells of
+            raise ValueError(
+                "The request needs exactly one Host header."
+            )  # which the parser tells of
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

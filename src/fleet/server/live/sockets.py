@@ -227,7 +227,7 @@ def _topic(said: Mapping[str, Any]) -> str:
     name = said.get("chatId") or said.get("topic")
     if not isinstance(name, str) or not 0 < len(name) <= 200:
         raise BadInput(
-            "The frame names no topic.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
+            "The frame has no `topic`.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
         )
     return name
 

@@ -45,8 +45,10 @@ class Ending(NamedTuple):
     after: int = 0
 
 
-SLOW = Ending("slow_reader", "You read too slowly. Come back with `after`: nothing is lost.")
-STOPPING = Ending("stopping", "The server stops. Come back with `after`: nothing is lost.")
+SLOW = Ending("slow_reader", "You read too slowly. Reconnect with `after`; no event is lost.")
+STOPPING = Ending(
+    "stopping", "The server is shutting down. Reconnect with `after`; no event is lost."
+)
 
 
 @dataclass(eq=False, slots=True)

@@ -82,7 +82,12 @@ class Mcp:
 
 def _only_asked() -> Response:
     """We begin no talk: a stream that nothing is ever said on would hold up the end of the server."""
-    said = problem(405, "no_such_method", "Here it is only answered.", fix="Use POST.")
+    said = problem(
+        405,
+        "no_such_method",
+        "This server sends no messages of its own; use POST.",
+        fix="Use POST.",
+    )
     return Response(encode(said), 405, {"Allow": "POST"}, TYPE)
 
 

@@ -46,7 +46,7 @@ class Here:
         said: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
         given = asked.get("params") or {}
         if not isinstance(given, dict):
-            return _encoded(said | _error(BAD_PARAMS, "The parameters are no object."))
+            return _encoded(said | _error(BAD_PARAMS, "The parameters are not a JSON object."))
         match asked.get("method"):
             case "initialize":
                 result: dict[str, Any] = _greeting(str(given.get("protocolVersion", "")))

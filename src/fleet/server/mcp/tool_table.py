@@ -57,12 +57,12 @@ OBJECT = {"type": "object"}
 
 TOOLS = (
     Tool(
-        "ask_human", "Ask a person. End your turn then: you are resumed with the answer.",
+        "ask_human", "Ask a person a question. Then end your turn: you are resumed with the answer.",
         steps.ask, ("message.ask",), {"question": TEXT, "options": WORDS}, ("question",),
         for_runs=True,
     ),
     Tool(
-        "task_done", "Say that your task is done, and what came of it.",
+        "task_done", "Mark your task as done, with a summary of the result.",
         steps.own("task.close", summary="why"), ("task.close",), {"summary": TEXT}, ("summary",),
         for_runs=True,
     ),
@@ -71,11 +71,11 @@ TOOLS = (
         steps.own("message.comment"), ("message.comment",), {"text": TEXT}, ("text",), for_runs=True,
     ),
     Tool(
-        "team_status", "Who is in the team, who works on what, and what is asked.", steps.status,
+        "team_status", "Show the team's members, agents, tasks and open questions.", steps.status,
         ("member.list", "agent.list", "task.list", "message.questions"), {},
     ),
     Tool(
-        "team_tasks", "The team's tasks: all, mine, or unassigned.", steps.tasks,
+        "team_tasks", "List the team's tasks: all, mine, or unassigned.", steps.tasks,
         ("task.list", "task.issues", "task.ready"),
         {"filter": {"type": "string", "enum": ["all", "mine", "unassigned"]}},
     ),
@@ -84,7 +84,7 @@ TOOLS = (
         {"agent": TEXT, "task": TEXT, "description": TEXT}, ("agent", "task"), _P.ASSIGN,
     ),
     Tool(
-        "team_complete", "Say that a task is done.", steps.say("task.close", task_id="task"),
+        "team_complete", "Mark a task as done.", steps.say("task.close", task_id="task"),
         ("task.close",), {"task_id": TEXT}, ("task_id",), quiet=True,
     ),
     Tool(
@@ -102,7 +102,7 @@ TOOLS = (
         ("task.cancel",), {"handle": TEXT}, ("handle",), _P.DISMISS,
     ),
     Tool(
-        "team_broadcast", "Mail everyone in the team.", steps.say("mail.broadcast", message="text"),
+        "team_broadcast", "Send mail to everyone in the team.", steps.say("mail.broadcast", message="text"),
         ("mail.broadcast",), {"message": TEXT}, ("message",),
     ),
     Tool(
@@ -110,9 +110,9 @@ TOOLS = (
         steps.handoff, ("checkpoint.save",), {"to": TEXT, "context": OBJECT}, ("to", "context"),
         quiet=True,
     ),
-    Tool("team_workers", "The agents at work.", steps.say("agent.list"), ("agent.list",), {}, quiet=True),
+    Tool("team_workers", "List the agents at work.", steps.say("agent.list"), ("agent.list",), {}, quiet=True),
     Tool(
-        "team_send", "Tell an agent something while it works.",
+        "team_send", "Send a message to an agent while it works.",
         steps.say("message.send", handle="task", message="text"), ("message.send",),
         {"handle": TEXT, "message": TEXT}, ("handle", "message"),
     ),
@@ -121,16 +121,16 @@ TOOLS = (
         ("mail.send",), {"to": TEXT, "body": TEXT, "subject": TEXT}, ("to", "body"),
     ),
     Tool(
-        "mail_read", "Your mail; `mark_read`: and say that you have read it.", steps.mail,
+        "mail_read", "List your mail; `mark_read` also marks it as read.", steps.mail,
         ("mail.list", "mail.take"),
         {"filter": {"type": "string", "enum": ["unread", "all"]}, "mark_read": YES},
     ),
     Tool(
-        "mail_mark_read", "Say that you have read a mail.", steps.say("mail.read"), ("mail.read",),
+        "mail_mark_read", "Mark a mail as read.", steps.say("mail.read"), ("mail.read",),
         {"mail": TEXT}, ("mail",), quiet=True,
     ),
     Tool(
-        "blackboard_post", "Post to a swarm's board; without one, to your own task's.", steps.post,
+        "blackboard_post", "Post to a swarm's board; without `swarm_id`, to your own task's.", steps.post,
         ("board.post",),
         {
             "swarm_id": TEXT, "message_type": KIND, "payload": OBJECT, "target_handle": TEXT,
@@ -139,7 +139,7 @@ TOOLS = (
         ("message_type", "payload"),
     ),
     Tool(
-        "blackboard_read", "Read a swarm's board; without one, your own task's.", steps.read_board,
+        "blackboard_read", "Read a swarm's board; without `swarm_id`, your own task's.", steps.read_board,
         ("board.read",),
         {
             "swarm_id": TEXT, "message_type": KIND, "unread_only": YES, "priority": PRIORITY,
@@ -147,12 +147,12 @@ TOOLS = (
         },
     ),
     Tool(
-        "blackboard_mark_read", "Say that you have read these posts.",
+        "blackboard_mark_read", "Mark posts as read.",
         steps.say("board.mark_read", message_ids="posts"), ("board.mark_read",),
         {"message_ids": WORDS}, ("message_ids",), quiet=True,
     ),
     Tool(
-        "blackboard_archive", "Take posts off a board.", steps.archive, ("board.archive",),
+        "blackboard_archive", "Archive posts of a board.", steps.archive, ("board.archive",),
         {"swarm_id": TEXT, "message_ids": WORDS, "max_age_hours": {"type": "number"}},
     ),
     Tool(
@@ -177,12 +177,12 @@ TOOLS = (
         quiet=True,
     ),
     Tool(
-        "swarm_create", "Make a swarm: tasks that belong together, with a board.",
+        "swarm_create", "Create a swarm: tasks that belong together and share a board.",
         steps.say("swarm.create"), ("swarm.create",),
         {"name": TEXT, "description": TEXT, "max_agents": COUNT}, ("name",),
     ),
     Tool(
-        "swarm_list", "The swarms, or one of them.", steps.swarms, ("swarm.list", "swarm.show"),
+        "swarm_list", "List the swarms, or show one.", steps.swarms, ("swarm.list", "swarm.show"),
         {"swarm_id": TEXT, "include_agents": YES}, quiet=True,
     ),
     Tool(
@@ -190,7 +190,7 @@ TOOLS = (
         steps.kill, ("swarm.kill",), {"swarm_id": TEXT, "graceful": YES}, ("swarm_id",),
     ),
     Tool(
-        "swarm_broadcast", "Tell everyone in a swarm something.", steps.directive, ("board.post",),
+        "swarm_broadcast", "Post a directive to everyone in a swarm.", steps.directive, ("board.post",),
         {"swarm_id": TEXT, "directive": TEXT, "priority": PRIORITY}, ("swarm_id", "directive"),
         _P.BROADCAST,
     ),
@@ -204,7 +204,7 @@ TOOLS = (
         ("agent_type", "task"),
     ),
     Tool(
-        "spawn_status", "A queued agent, or the whole queue.", steps.spawn_status,
+        "spawn_status", "Show a queued agent, or the whole queue.", steps.spawn_status,
         ("task.show", "task.list"), {"request_id": TEXT, "include_queue": YES}, quiet=True,
     ),
     Tool(
@@ -213,20 +213,20 @@ TOOLS = (
         ("request_id",), _P.DISMISS,
     ),
     Tool(
-        "worktree_status", "What is in a worktree: your own, or that of `handle`.",
+        "worktree_status", "Show a worktree: your own, or that of `handle`.",
         steps.tree("worktree.status"), ("worktree.status",), {"handle": TEXT}, quiet=True,
     ),
     Tool(
-        "worktree_commit", "Commit all that changed in a worktree: your own, or that of `handle`.",
+        "worktree_commit", "Commit all changes in a worktree: your own, or that of `handle`.",
         steps.tree("worktree.commit"), ("worktree.commit",), {"message": TEXT, "handle": TEXT},
         ("message",), quiet=True,
     ),
     Tool(
-        "worktree_push", "Push a worktree's branch; nothing is ever overwritten.",
+        "worktree_push", "Push a worktree's branch, without force.",
         steps.tree("worktree.push"), ("worktree.push",), {"handle": TEXT},
     ),
     Tool(
-        "worktree_merge", "Merge a worktree's branch onto that of its project, or onto `onto`.",
+        "worktree_merge", "Merge a worktree's branch into its project's branch, or into `onto`.",
         steps.tree("worktree.merge"), ("worktree.merge",), {"handle": TEXT, "onto": TEXT},
     ),
     Tool(
@@ -235,16 +235,16 @@ TOOLS = (
         {"title": TEXT, "body": TEXT, "base": TEXT, "handle": TEXT}, ("title", "body"),
     ),
     Tool(
-        "memory_store", "Keep something for the team, under a key.",
+        "memory_store", "Store a memory for the team, under a key.",
         steps.say("memory.store", memory_type="type"), ("memory.store",),
         {"key": TEXT, "value": TEXT, "memory_type": MEMORY, "tags": WORDS}, ("key", "value"),
     ),
     Tool(
-        "memory_recall", "What you kept under a key.", steps.say("memory.recall"), ("memory.recall",),
+        "memory_recall", "Recall what you stored under a key.", steps.say("memory.recall"), ("memory.recall",),
         {"key": TEXT}, ("key",), quiet=True,
     ),
     Tool(
-        "memory_search", "What anybody of the team kept, by words.",
+        "memory_search", "Search the memories of the whole team.",
         steps.say("memory.search", memory_type="type"), ("memory.search",),
         {"query": TEXT, "memory_type": MEMORY, "limit": COUNT}, ("query",),
     ),

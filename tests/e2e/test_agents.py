@@ -63,7 +63,7 @@ def test_a_branch_that_is_called_like_a_task_is_sat_down_at_by_its_own_task(scra
 def test_without_a_prompt_it_waits_for_the_first_word(scratch):
     scratch("create", "empty")
     assert agents(scratch)["empty"]["doing"] in {"idle", "starting"}
-    assert scratch("prompt", "empty", "say Hello") == "t-1 has heard it (m-1).\n"
+    assert scratch("prompt", "empty", "say Hello") == "t-1 has read the message (m-1).\n"
     assert heard(scratch, "t-1") == ["say Hello"]
 
 
@@ -71,7 +71,7 @@ def test_without_a_prompt_it_waits_for_the_first_word(scratch):
 def test_text_arrives_byte_for_byte_as_the_first_prompt_and_as_a_later_one(scratch, text):
     scratch("create", "odd", "--prompt", text)
     rests(scratch, "odd")
-    assert scratch("prompt", "odd", "--", text) == "t-1 has heard it (m-1).\n"
+    assert scratch("prompt", "odd", "--", text) == "t-1 has read the message (m-1).\n"
     assert heard(scratch, "t-1") == [text, text]
 
 
@@ -86,7 +86,7 @@ def test_words_that_are_sent_while_it_starts_wait_for_its_first_prompt_and_are_n
     created = scratch.start("create", "slow", "--prompt", "late 2\nsleep 1")
     until((scratch.home / "runs" / "t-1.1" / "transcript").exists, "its program")
     said = scratch("prompt", "slow", "say Later", "--queue", "--wait", "30")
-    assert said == "t-1 has heard it (m-1).\n"
+    assert said == "t-1 has read the message (m-1).\n"
     assert heard(scratch, "t-1") == ["late 2\nsleep 1", "say Later"]
     assert created.wait(LIMIT) == 0
     created.communicate()
@@ -95,7 +95,7 @@ def test_words_that_are_sent_while_it_starts_wait_for_its_first_prompt_and_are_n
 def test_a_first_prompt_that_begins_no_turn_is_not_waited_for_for_ever(scratch):
     scratch.type("create", "never", "--prompt", "late 600", "--wait", "1")
     said = scratch("prompt", "never", "say Now", "--queue", "--wait", "60")
-    assert said == "t-1 has heard it (m-1).\n"
+    assert said == "t-1 has read the message (m-1).\n"
     assert heard(scratch, "t-1") == ["say Now"]
 
 
@@ -111,7 +111,7 @@ def test_a_prompt_is_confirmed_or_refused_with_the_reason(scratch):
     assert "is busy with its turn" in refused
     assert "--queue" in refused
     queued = scratch("prompt", "busy", "say More", "--queue", "--wait", "20")
-    assert queued == "t-1 has heard it (m-1).\n"
+    assert queued == "t-1 has read the message (m-1).\n"
     assert heard(scratch, "t-1") == ["sleep 3", "say More"]
 
 
@@ -162,7 +162,7 @@ def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(scratch):
     scratch("create", "mute", "--prompt", "forget")
     until(lambda: agents(scratch)["mute"]["doing"] == "waiting", "that its screen is looked at")
     assert "full_screen.empty-box" in scratch("explain", "mute")
-    assert scratch("prompt", "mute", "say More") == "t-1 has heard it (m-1).\n"
+    assert scratch("prompt", "mute", "say More") == "t-1 has read the message (m-1).\n"
     assert heard(scratch, "t-1") == ["forget", "say More"]
 
 
@@ -281,7 +281,7 @@ def test_a_supervisor_that_runs_starts_it_and_delivers(scratch):
     with scratch.supervisor():
         scratch("create", "kept", "--prompt", "say Hi")
         rests(scratch, "kept")
-        assert scratch("prompt", "kept", "say More") == "t-1 has heard it (m-1).\n"
+        assert scratch("prompt", "kept", "say More") == "t-1 has read the message (m-1).\n"
         assert heard(scratch, "t-1") == ["say Hi", "say More"]
         scratch("cancel", "kept")
         until(lambda: Tmux(scratch.home).panes() == [], "its terminal to be closed")
@@ -298,7 +298,9 @@ def test_workers_are_spawned_and_dismissed_by_their_handles(scratch):
     assert scratch("spawn", "alice", "say", "Fix the login").startswith("Created alice (t-1)")
     assert heard(scratch, "t-1") == ["say Fix the login"]
     assert [w["branch"] for w in scratch.data("workers")] == ["alice"]
-    assert scratch("send", "alice", "say More", "--wait", "30") == "t-1 has heard it (m-1).\n"
+    assert (
+        scratch("send", "alice", "say More", "--wait", "30") == "t-1 has read the message (m-1).\n"
+    )
     scratch("spawn", "bob", "sleep 9", "--spawn-mode", "process")
     assert {w["branch"]: w["terminal"] for w in scratch.data("workers")} == {
         "alice": True,

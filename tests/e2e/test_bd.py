@@ -212,7 +212,7 @@ def test_comments_are_written_and_listed(scratch):
 @pytest.mark.parametrize("words", [("dolt", "push"), ("sync",), ("init",), ("export",)])
 def test_what_has_no_meaning_here_says_what_to_use_instead(scratch, words):
     said = scratch.fails("bd", *words, status=1)
-    assert f"`bd {words[0]}` has no meaning here" in said
+    assert f"`bd {words[0]}` is not supported here" in said
     assert len(said.splitlines()) == 2
 
 
@@ -249,7 +249,7 @@ def test_a_person_answers_in_the_file_and_opens_the_task_again(scratch):
 
     with file.open("a") as out:
         out.write("\n## A: 2026-01-31 17:05\n\nLeft,\nthen right.\n")
-    assert scratch(*open_it) == f"{task} has your answer.\n"
+    assert scratch(*open_it) == f"{task} got your answer.\n"
     messages = scratch.data("show", task)["messages"]
     assert [(m["kind"], m["text"]) for m in messages][-1] == ("answer", "Left,\nthen right.")
     assert scratch.status(task) == "ready"
@@ -262,7 +262,7 @@ def test_open_with_an_answer_in_the_file_also_resumes_what_is_paused(scratch):
     with qa_file(scratch, task).open("a") as out:
         out.write("\n## A:\n\nLeft.\n")
     said = scratch("bd", "update", task, "--status", "open")
-    assert said == f"{task} has your answer.\n{task} may start.\n"
+    assert said == f"{task} got your answer.\n{task} may start.\n"
     assert scratch.status(task) == "ready"
 
 
@@ -313,7 +313,7 @@ def test_an_agents_question_is_its_summary_and_its_block_in_the_file(scratch):
     assert qa_file(scratch, task).read_text().count("\n## Q:") == 1
     with qa_file(scratch, task).open("a") as out:
         out.write("\n## A: 2026-01-31 17:05\n\nMIT\n")
-    assert scratch("bd", "update", task, "--status", "open") == f"{task} has your answer.\n"
+    assert scratch("bd", "update", task, "--status", "open") == f"{task} got your answer.\n"
 
 
 def test_an_agent_closes_its_task_and_is_settled_when_it_ends(scratch):

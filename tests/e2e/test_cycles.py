@@ -33,7 +33,7 @@ def cycle(scratch, number: int) -> bool:
     script = f"write note-{number}.txt {number}" if works else "say Hi"
     scratch("create", f"new-{number}", "--prompt", script)
     if number % 2:
-        assert "has heard it" in scratch("prompt", f"new-{number}", "say More", "--queue")
+        assert "has read the message" in scratch("prompt", f"new-{number}", "say More", "--queue")
     said = scratch("kill", f"new-{number}", "--delete-branch", "--force")
     assert ("Kept what was not merged" in said) == works, said
     return works

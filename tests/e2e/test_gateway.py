@@ -64,7 +64,7 @@ def test_a_fleet_that_has_changed_meanwhile_is_noticed_and_start_tells_it(machin
     assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
     machines.write(FLEET.replace("context: 32768", "context: 32768\n    max_parallel: 2"))
     done = machines.scratch.type("gateway", "status")
-    assert "run with another fleet.yaml than this one: fleet gateway start" in done.stderr
+    assert "run with another fleet.yaml. Reload them: fleet gateway start" in done.stderr
     machines.scratch("gateway", "start")
     assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
 
@@ -103,7 +103,7 @@ def test_stop_ends_both_and_a_second_stop_says_that_none_runs(machines):
     pids = [each["pid"] for each in machines.services().values()]
     assert machines.scratch.data("gateway", "stop") == {"stopped": ["gateway", "relay"]}
     assert not any(map(alive, pids))
-    assert machines.scratch("gateway", "stop") == "Neither of them runs.\n"
+    assert machines.scratch("gateway", "stop") == "Neither LiteLLM nor the relay is running.\n"
 
 
 @pytest.mark.parametrize("name", ["gateway", "relay"])

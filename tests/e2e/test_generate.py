@@ -279,11 +279,11 @@ def test_clean_lists_then_removes_what_we_wrote_and_nobody_edited(scratch):
     assert "  litellm_config.yaml" in scratch("clean")
     assert (scratch.repo / "litellm_config.yaml").exists()
     said = scratch("clean", "--force")
-    assert "Edited since they were generated, so left: .claude/agents/planner.md." in said
+    assert "Edited since they were generated, so kept: .claude/agents/planner.md." in said
     assert not (scratch.repo / "litellm_config.yaml").exists()
     assert (scratch.repo / ".claude/agents/planner.md").read_text() == "mine"
     (scratch.repo / ".claude/agents/planner.md").unlink()
-    assert "There is nothing to remove." in scratch("clean", "--yes")
+    assert "There are no generated files to remove." in scratch("clean", "--yes")
 
 
 def test_somewhere_else(scratch, tmp_path):

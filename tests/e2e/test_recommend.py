@@ -104,7 +104,7 @@ def test_apply_writes_it_keeps_every_comment_and_then_there_is_nothing_left(plac
         assert comment in text
     said = place.scratch.type("validate")
     assert (said.returncode, "small-tower" in said.stderr) == (0, False)
-    assert "Nothing would be better otherwise." in place.scratch("recommend")
+    assert "There is nothing to improve." in place.scratch("recommend")
     routes = place.scratch.data("status")["routes"]
     served = {(route["agent"], route["node"]) for route in routes}
     assert {("planner", "laptop"), ("planner", "tower"), ("implementer", "tower")} <= served

@@ -40,7 +40,7 @@ def test_a_task_is_queued_there_done_there_and_shown_here(served, away):
 def test_an_agent_is_spoken_to_and_cancelled_from_here(served, away):
     task = away.add("Listen", script="hear 60\nsleep 600")
     until(lambda: away.status(task) == "running", "it to run")
-    assert "has heard it" in away("send", task, "Go on", "--wait", "30")
+    assert "has read the message" in away("send", task, "Go on", "--wait", "30")
     away("cancel", task)
     assert served.scratch.status(task) == "cancelled"
     assert served.scratch.data("show", task)["runs"][-1]["state"] == "ended"
@@ -103,7 +103,7 @@ def test_the_commands_of_a_team_work_at_once_here_and_for_a_server_elsewhere(ser
         "spawn", f"fix/{where}", "hear 60\nsleep 600", "--spawn-mode", "process", "--wait", "30"
     )
     assert f"fix/{where}" in scratch("workers")
-    assert "has heard it" in scratch("send", f"fix/{where}", "Go on", "--wait", "30")
+    assert "has read the message" in scratch("send", f"fix/{where}", "Go on", "--wait", "30")
     assert scratch.data("worktree", "status", f"fix/{where}")["branch"] == f"fix/{where}"
     swarm = scratch.data("swarm-create", where, "3")["id"]
     assert where in scratch("swarms")

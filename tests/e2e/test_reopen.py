@@ -32,7 +32,7 @@ def test_reopen_takes_the_answer_that_was_written_below_the_question(scratch):
     file = scratch.home / "tasks" / task / "artifacts" / "Q&A.md"
     with file.open("a") as out:
         out.write("\n## A:\n\nLeft.\n")
-    assert scratch("reopen", task) == f"{task} has your answer.\n"
+    assert scratch("reopen", task) == f"{task} got your answer.\n"
     answers = [m["text"] for m in scratch.data("show", task)["messages"] if m["kind"] == "answer"]
     assert answers == ["Left."]
     assert scratch.status(task) == "ready"

@@ -71,7 +71,7 @@ def test_an_agent_whose_rows_were_deleted_is_adopted_with_its_worktree(scratch, 
     same = ("task", "run", "branch", "title", "coder", "path", "terminal", "project")
     assert {k: now[k] for k in same} == {k: before[k] for k in same}
     assert now["doing"] == "waiting"
-    assert scratch("prompt", "fix", "say More") == "t-1 has heard it (m-1).\n"
+    assert scratch("prompt", "fix", "say More") == "t-1 has read the message (m-1).\n"
     assert files(Path(now["path"])) == there
     assert "+precious" in scratch("diff", "fix")
     assert "Kept what was not merged: t-1/1" in scratch("kill", "fix")
@@ -194,7 +194,7 @@ def test_a_supervisor_that_runs_adopts_them_too(scratch):
     with scratch.supervisor():
         forget(scratch, "task", "run")
         assert "it is adopted again as t-1" in notes(scratch)
-        assert scratch("prompt", "fix", "say More") == "t-1 has heard it (m-1).\n"
+        assert scratch("prompt", "fix", "say More") == "t-1 has read the message (m-1).\n"
         tmux(scratch, "kill-server")
         scratch("list", "--repair")
         scratch.wait_for("t-1", "failed")

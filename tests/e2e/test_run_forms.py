@@ -136,14 +136,16 @@ def test_a_stop_leaves_the_agents_and_a_restart_takes_them_up_with_the_same_opti
     pid = start(scratch, "--max", "1", "--coder", "scripted")
     scratch.wait_for(task, "running")
     said = scratch("run", "stop")
-    assert said.startswith(f"Stopped the supervisor (pid {pid}). 1 agent goes on:")
+    assert said.startswith(f"Stopped the supervisor (pid {pid}). 1 agent keeps running:")
     assert not is_alive(pid)
-    assert scratch("run", "stop").startswith("No supervisor runs here. 1 agent goes on:")
+    assert scratch("run", "stop").startswith(
+        "No supervisor is running here. 1 agent keeps running:"
+    )
     assert scratch.data("show", task)["runs"][0]["ended_at"] is None
     again = scratch("run", "restart")
     second = standing(scratch)["pid"]
-    assert again.startswith(f"None ran before. The supervisor runs (pid {second});")
-    assert again.endswith(" It has taken up 1 agent.\n")
+    assert again.startswith(f"No supervisor was running. The supervisor runs (pid {second});")
+    assert again.endswith(" It took over 1 agent.\n")
     third = scratch.data("run", "restart")
     assert (third["before"], third["adopted"]) == (second, 1)
     assert (standing(scratch)["most"], standing(scratch)["coder"]) == (1, "scripted")
@@ -164,7 +166,7 @@ def test_ending_the_agents_too_costs_no_attempt_and_they_go_on_later(scratch):
         )
     scratch("pause", held)
     said = scratch("run", "stop", "--agents")
-    assert f"Ended 2 agents; to go on with the next `fleet run`: {going}, {held}." in said
+    assert f"Ended 2 agents; the next `fleet run` continues: {going}, {held}." in said
     assert (scratch.status(going), scratch.status(held)) == ("ready", "paused")
     assert [r["ending"] for r in scratch.data("show", going)["runs"]] == ["yielded"]
     assert scratch.data("run", "stop", "--agents") == {"pid": None, "ended": [], "going": []}
@@ -335,7 +337,7 @@ def test_status_says_when_what_is_installed_is_not_what_runs(scratch):
     note = standing(scratch) | {"code": "0" * 16}
     (scratch.home / "supervisor.json").write_text(json.dumps(note))
     assert scratch.data("run", "status")["outdated"] is True
-    assert "is not what it runs: fleet run restart" in scratch("run", "status")
+    assert "is installed: fleet run restart" in scratch("run", "status")
 
 
 def test_options_before_a_subcommand_are_refused_rather_than_lost(scratch):

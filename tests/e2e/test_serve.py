@@ -190,7 +190,7 @@ def test_a_server_in_the_background_works_where_it_was_started(scratch):
         assert "already running" in scratch.fails("serve", "--background", "--port", port, status=1)
     finally:
         assert "Stopped." in scratch("serve", "--stop")
-    assert "None runs" in scratch("serve", "--stop")
+    assert "No server is running in the background" in scratch("serve", "--stop")
     assert scratch.data("serve", "--status")["running"] is False
 
 

@@ -72,7 +72,7 @@ def test_init_sets_up_the_home_and_the_project_and_may_be_run_again(fleet):
     assert "Created fleet.yaml for a node project." in said
     assert fleet("validate").stdout == "fleet.yaml is valid.\n"
     before = fleet.file.read_bytes()
-    assert "fleet.yaml is there already; nothing in it was changed." in fleet("init").stdout
+    assert "fleet.yaml already exists; it was not changed." in fleet("init").stdout
     assert fleet.file.read_bytes() == before
     assert stat.S_IMODE(fleet.home.stat().st_mode) == 0o700
 

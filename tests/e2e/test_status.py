@@ -42,7 +42,7 @@ def test_with_nothing_here_the_page_says_what_to_type(scratch):
     assert scratch("status") == (
         "supervisor  not running: fleet run\n"
         "server      not running: fleet serve --background\n"
-        'work        nothing to do: fleet add "TITLE" queues a task\n'
+        'work        no tasks: fleet add "TITLE" queues one\n'
         "nodes       none declared: `fleet init` writes a fleet.yaml with one\n"
     )
 
@@ -152,5 +152,5 @@ def test_agents_says_whether_each_could_work_here(scratch, laptop):
 
 def test_agents_without_any_says_where_they_go(scratch):
     assert scratch("agents") == (
-        "No agents are declared here: `agents:` in fleet.yaml is where they go.\n"
+        "No agents are declared. Declare them under `agents:` in fleet.yaml.\n"
     )

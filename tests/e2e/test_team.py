@@ -36,7 +36,7 @@ def test_a_board_is_written_and_read(scratch):
     assert post["payload"] == '{"text":"Tests are green"}'
     assert "Tests are green" in scratch("blackboard", swarm)
     scratch("blackboard-read", post["id"])
-    assert "Nothing is on its board." in scratch("blackboard", swarm, "--unread")
+    assert "Its board is empty." in scratch("blackboard", swarm, "--unread")
     scratch("blackboard-archive", post["id"])
     assert data(scratch, "blackboard", swarm) == []
     assert scratch.type("blackboard-archive").returncode == 2
@@ -59,7 +59,7 @@ def test_mail_memory_checkpoints_and_claims(scratch):
     scratch("claims", "take", "src/login.py")
     assert "src/login.py" in scratch("claims", "list")
     scratch("claims", "release", "src/login.py")
-    assert "No file is claimed." in scratch("claims", "list")
+    assert "No files are claimed." in scratch("claims", "list")
 
 
 def test_who_was_seen_and_who_may_come(scratch):

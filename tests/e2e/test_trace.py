@@ -109,7 +109,7 @@ def test_it_is_asked_for_by_agent_node_and_time(scratch):
     assert sessions("--since", "1h") == ["other", "there", "new"]
     assert sessions("--since", "2h", "--agent", "planner", "--node", "laptop") == ["new"]
     assert sessions("-n", "1") == ["new"]
-    assert scratch("trace", "--agent", "nobody") == "No such request.\n"
+    assert scratch("trace", "--agent", "nobody") == "No request matches.\n"
     assert "'soon' is not a time." in scratch.fails("trace", "--since", "soon", status=2)
 
 

@@ -51,7 +51,9 @@ def test_up_again_changes_nothing_and_down_ends_all_and_again_nothing(machines):
     data = machines.scratch.data("down")
     assert (data["pid"], data["stopped"]) == (before["supervisor"], ["gateway", "relay"])
     assert not any(map(alive, before.values()))
-    assert machines.scratch("down") == "No supervisor runs here.\nThe gateway does not run.\n"
+    assert (
+        machines.scratch("down") == "No supervisor is running here.\nThe gateway is not running.\n"
+    )
     machines.scratch("up", "--no-warm")
     assert None not in standing(machines).values()
 
@@ -96,7 +98,7 @@ def test_agents_go_on_after_down_unless_they_are_to_end(machines):
     machines.scratch("up", "--no-warm")
     task = machines.scratch.add(script="sleep 600")
     machines.scratch.wait_for(task, "running")
-    assert "1 agent goes on" in machines.scratch("down")
+    assert "1 agent keeps running" in machines.scratch("down")
     assert machines.scratch.status(task) == "running"
     said = machines.scratch("down", "--agents")
     assert "Ended 1 agent" in said
@@ -106,7 +108,9 @@ def test_agents_go_on_after_down_unless_they_are_to_end(machines):
 def test_without_a_fleet_it_says_what_to_do(machines):
     machines.file.unlink()
     assert "There is no fleet.yaml here." in machines.scratch.fails("up", status=2)
-    assert machines.scratch("down") == "No supervisor runs here.\nThe gateway does not run.\n"
+    assert (
+        machines.scratch("down") == "No supervisor is running here.\nThe gateway is not running.\n"
+    )
 
 
 def test_agents_of_one_model_or_of_none_are_told_plainly(machines):

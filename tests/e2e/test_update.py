@@ -103,4 +103,4 @@ def test_a_checkout_is_told_what_to_do_and_nothing_is_installed(scratch, index):
     there = index("99.1.0")
     said = scratch("update", env={"FLEET_INDEX": there.url})
     assert "git pull" in said
-    assert "installed now" not in said
+    assert "Installed it" not in said

@@ -99,7 +99,7 @@ def test_a_conflict_is_named_and_changes_nothing(scratch, task):
 
 def test_gc_removes_what_ended_tasks_left_and_keeps_their_work(scratch, task):
     place = root(scratch, task)
-    assert scratch("gc") == "There is nothing to tidy up.\n"
+    assert scratch("gc") == "There is nothing to remove.\n"
     assert f"Would remove {place} ({task})." in scratch("gc", "--days", "0", "--dry-run")
     assert place.exists()
     told = scratch.data("gc", "--days", "0", "--dry-run")

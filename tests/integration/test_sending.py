@@ -21,8 +21,10 @@ def test_words_enter_the_conversation_that_is_going(supervised):
     supervised.start()
     supervised.running(task)
     first = supervised.type("send", task, "Add tests", "too.")
-    assert (first.returncode, first.stdout) == (0, f"{task} has heard it (m-1).\n")
-    assert supervised.type("send", task, "And docs.").stdout == f"{task} has heard it (m-2).\n"
+    assert (first.returncode, first.stdout) == (0, f"{task} has read the message (m-1).\n")
+    assert (
+        supervised.type("send", task, "And docs.").stdout == f"{task} has read the message (m-2).\n"
+    )
     supervised.wait(task)
     assert heard(supervised, task) == ["Heard: Add tests too.", "Heard: And docs."]
     assert supervised.endings(task) == ["succeeded"]

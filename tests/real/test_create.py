@@ -42,7 +42,7 @@ def test_an_agent_is_driven_by_commands_from_its_start_to_its_end(scratch):
 
     (scratch.place / "later").write_text(LATER)
     heard = scratch("prompt", "seat", "--file", str(scratch.place / "later"))
-    assert heard == "t-1 has heard it (m-1).\n"
+    assert heard == "t-1 has read the message (m-1).\n"
     asks = scratch.until_doing("permission")
     assert "wants" in asks["by"]
     assert LATER in scratch.server.turns[1].said
@@ -78,7 +78,7 @@ def test_a_turn_of_codex_that_failed_is_over_by_its_screen(tmp_path):
     with TerminalScratch("codex", tmp_path, [fail(400, "No."), say("Now it does.")]) as scratch:
         scratch("create", "seat", "--agent", "greeter", "--prompt", "Try.")
         assert "codex.empty-box" in scratch.until_doing("waiting")["by"]
-        assert scratch("prompt", "seat", "Once more.") == "t-1 has heard it (m-1).\n"
+        assert scratch("prompt", "seat", "Once more.") == "t-1 has read the message (m-1).\n"
         scratch.server.until(lambda asked: "Once more." in asked.said)
         scratch.until_doing("waiting")
 
@@ -92,7 +92,7 @@ def test_words_that_are_sent_while_it_starts_come_after_its_first_prompt(program
         ) as created:
             scratch.until((run / "keeper.json").exists, why="its keeper")
             said = scratch("prompt", "seat", "And then.", "--queue", "--wait", "60")
-            assert said == "t-1 has heard it (m-1).\n"
+            assert said == "t-1 has read the message (m-1).\n"
             assert "And then." in (run / "transcript").read_text()
             assert created.wait(60) == 0
         scratch.server.until(lambda asked: "And then." in asked.said)

@@ -88,7 +88,8 @@ def test_words_reach_it_in_the_middle_of_its_turn(coder, tmp_path):
         scratch.server.until(lambda asked: not asked.aside and bool(asked.dialect))
         scratch.until(lambda: "sleep 4" in scratch("logs", "t-1"), why="its tool runs")
         assert (
-            scratch("send", "t-1", "Mind the gap.", "--wait", "30") == "t-1 has heard it (m-1).\n"
+            scratch("send", "t-1", "Mind the gap.", "--wait", "30")
+            == "t-1 has read the message (m-1).\n"
         )
         scratch.wait("done")
         assert scratch.conversations() == 1

@@ -21,30 +21,32 @@ if TYPE_CHECKING:
 
 agent_option = click.option(
     "-a", "--agent", default="", shell_complete=complete_agents,
-    help="The role or coder. Default: yours.",
+    help="The agent (role) or coder. Default: the setting `coder`.",
 )  # fmt: skip
 quick_option = click.option("--quick", is_flag=True, help="Skip the set-up commands.")
-headless_option = click.option("--headless", is_flag=True, help="Without a terminal to attach to.")
+headless_option = click.option(
+    "--headless", is_flag=True, help="Run without a terminal to attach to."
+)
 base_option = click.option("--base", default="", help="The commit to start from.")
 wait_option = click.option(
     "--wait",
     type=click.FloatRange(min=0),
     default=60.0,
-    help="Seconds to wait until it has begun.",
+    help="Seconds to wait until the agent has started.",
 )
 
 
 @command(config=True)
 @click.argument("branch")
 @click.option("-p", "--prompt", help="The agent's first prompt.")
-@click.option("--prompt-file", metavar="FILE", help="Read the prompt from here; `-`: stdin.")
+@click.option("--prompt-file", metavar="FILE", help="Read the prompt from this file; `-` is stdin.")
 @agent_option
 @base_option
 @quick_option
 @headless_option
 @wait_option
 def create(branch: str, config: Path | None, wait: float, **given: object) -> Result:
-    """Start an agent on BRANCH: a worktree, a branch, and a terminal with its program in it."""
+    """Start an agent on BRANCH, in a worktree and a terminal of its own."""
     from fleet.cli.agents.create import add_agents, one_prompt, wanted
 
     prompt = one_prompt(given["prompt"], given["prompt_file"])
@@ -72,7 +74,9 @@ def fanout(
 
 @command(config=True)
 @click.argument("pairs", nargs=-1, metavar="BRANCH:PROMPT [BRANCH:PROMPT...]")
-@click.option("--file", "file", metavar="FILE", help="Read them from here, one a line; `-`: stdin.")
+@click.option(
+    "--file", "file", metavar="FILE", help="Read them from this file, one per line; `-` is stdin."
+)
 @agent_option
 @base_option
 @quick_option
@@ -102,18 +106,18 @@ def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -
             late = client.start(tasks, patience=wait)
     except KeyboardInterrupt:
         say(
-            f"Interrupted: `fleet list --repair` goes on with {' '.join(tasks)}, `fleet kill` ends."
+            f"Interrupted: `fleet list --repair` continues with {' '.join(tasks)}, `fleet kill` ends them."
         )
         raise
     return report(client, tasks, late)
 
 
 @command("list", config=True)
-@click.option("-g", "--grouped", is_flag=True, help="By batch.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Those that have ended, too.")
-@click.option("--everywhere", is_flag=True, help="Of every project.")
-@click.option("-w", "--watch", is_flag=True, help="Keep showing them.")
-@click.option("--repair", is_flag=True, help="Set right what no longer fits together.")
+@click.option("-g", "--grouped", is_flag=True, help="Group the agents by batch.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also list agents that have ended.")
+@click.option("--everywhere", is_flag=True, help="List the agents of every project.")
+@click.option("-w", "--watch", is_flag=True, help="Keep updating the list.")
+@click.option("--repair", is_flag=True, help="Repair records that disagree with what runs.")
 def list_(
     grouped: bool,  # noqa: FBT001  # click passes by name
     everything: bool,  # noqa: FBT001
@@ -122,7 +126,7 @@ def list_(
     repair: bool,  # noqa: FBT001
     config: Path | None,
 ) -> Result:
-    """List the agents at work here: what they do, what they use, what they cost."""
+    """List the agents at work here: their state, their usage and their cost."""
     from fleet.cli.agents.calls import reconcile
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.connect import connect
@@ -161,9 +165,16 @@ def _watch(client: Client, request: object, *, grouped: bool) -> NoReturn:
 @command(config=True)
 @click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
 @click.argument("text", nargs=-1)
-@click.option("--file", "file", metavar="FILE", help="Read the words from here; `-`: stdin.")
-@click.option("--queue", is_flag=True, help="If it is busy, tell it when its turn has ended.")
-@click.option("--wait", type=click.FloatRange(min=0), default=15.0, help="Seconds to wait.")
+@click.option("--file", "file", metavar="FILE", help="Read the text from this file; `-` is stdin.")
+@click.option(
+    "--queue", is_flag=True, help="If the agent is busy, deliver the prompt after its turn."
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=15.0,
+    help="Seconds to wait for the agent to start on it.",
+)
 def prompt(
     name: str,
     text: tuple[str, ...],
@@ -172,7 +183,7 @@ def prompt(
     wait: float,
     config: Path | None,
 ) -> Result:
-    """Tell an agent what to do next; confirmed once it has begun."""
+    """Send an agent its next prompt, and wait until it starts on it."""
     from fleet.cli.agents.calls import check_ease, check_heard
     from fleet.cli.tasks.messages import tell
     from fleet.cli.terminal.connect import connect
@@ -188,7 +199,7 @@ def prompt(
 @command(json=False, config=True)
 @click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
 def attach(name: str, config: Path | None) -> int:
-    """Sit down at an agent's terminal. Ctrl-B, then D, leaves it as it is."""
+    """Attach to an agent's terminal. Ctrl-B, then D, detaches; the agent keeps running."""
     from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused
     from fleet.operations.tasks.show import ShowTask
@@ -197,10 +208,10 @@ def attach(name: str, config: Path | None) -> int:
     found = client.call(ShowTask(name))
     live = next((r for r in found.runs if not r.ending), None)
     if live is None or found.spec.mode != "terminal":
-        how = "has no run that is going" if live is None else "has no terminal"
+        how = "is not running" if live is None else "has no terminal"
         raise Refused(
             f"{found.task.id} {how}.",
-            fix=f"`fleet logs {found.task.id}` shows its words, and where its last screen is.",
+            fix=f"`fleet logs {found.task.id}` shows its output, and where its last screen is saved.",
         )
     argv = client.attach_argv(live.id)
     sys.stdout.flush()
@@ -209,10 +220,10 @@ def attach(name: str, config: Path | None) -> int:
 
 @command(config=True)
 @click.argument("pattern", required=False, shell_complete=complete_tasks)
-@click.option("-b", "--batch", help="All of this batch.")
-@click.option("-f", "--force", is_flag=True, help="Do not ask.")
+@click.option("-b", "--batch", help="End all agents of this batch.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
-    "-d", "--delete-branch", is_flag=True, help="The branch too; what is not merged is kept."
+    "-d", "--delete-branch", is_flag=True, help="Also delete the branch; unmerged commits are kept."
 )
 def kill(
     pattern: str | None,
@@ -221,9 +232,9 @@ def kill(
     delete_branch: bool,  # noqa: FBT001
     config: Path | None,
 ) -> Result:
-    """End agents and remove their worktrees; what is not merged or pushed is kept first.
+    """End agents and remove their worktrees; unmerged and unpushed work is kept.
 
-    PATTERN is an agent's name or one with `*`; `fleet kept` lists what was kept.
+    PATTERN is an agent's name, or a pattern with `*`; `fleet kept` lists what was kept.
     """
     from fleet.cli.agents.calls import kill as end
     from fleet.cli.agents.kill import confirm, matches, shown
@@ -237,7 +248,7 @@ def kill(
         ended = end(client, found, delete_branch=delete_branch)
     except KeyboardInterrupt:
         say(
-            "Interrupted: `fleet kill` again goes on with who is left; "
+            "Interrupted: `fleet kill` again ends the agents that are left; "
             "`fleet gc` finishes what is half removed."
         )
         raise
@@ -249,7 +260,7 @@ def kill(
 @command(config=True)
 @click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
 def explain(name: str, config: Path | None) -> Result:
-    """Say what an agent is doing, and how we know."""
+    """Show what an agent is doing, and how Fleet knows."""
     from fleet.cli.agents.calls import sight
     from fleet.cli.agents.views import explanation
     from fleet.cli.terminal.connect import connect

@@ -76,7 +76,7 @@ def check_ease(client: Client, name: str, *, queue: bool) -> None:
     fix = {
         "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
         "permission": f"Answer it there: fleet attach {name}",
-    }.get(doing, f"`fleet explain {name}` says more.")
+    }.get(doing, f"`fleet explain {name}` shows more.")
     raise Refused(f"{found.task.id} {why}{how}.", fix=fix, code=doing)
 
 
@@ -89,7 +89,7 @@ def check_heard(client: Client, told: Result) -> None:
     if found.task.state == "running":
         raise Unavailable(
             f"{sent.task} has not started on the message ({sent.id}) yet.",
-            fix=f"It stays queued. `fleet explain {sent.task}` says what it does now.",
+            fix=f"It stays queued. `fleet explain {sent.task}` shows what it is doing.",
             code="unconfirmed",
         )
 

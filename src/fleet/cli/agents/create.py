@@ -89,7 +89,7 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
             raise BadInput(f"'{line[:60]}' has no prompt.", fix="Write BRANCH:PROMPT.")
         found.append((branch.strip(), prompt.strip()))
     if not found:
-        raise BadInput("There is nothing to start.", fix='fleet multi fix-auth:"Fix the login"')
+        raise BadInput("No agents to start were given.", fix='fleet multi fix-auth:"Fix the login"')
     twice = {b for b, _ in found if [x for x, _ in found].count(b) > 1}
     if twice:
         raise BadInput(
@@ -162,7 +162,7 @@ def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Re
     if first.spec.mode == "terminal":
         branch = first.runs[-1].branch if first.runs else first.spec.branch
         name = first.task.id if is_task_name(branch) else branch
-        lines.append(f"Sit down at it: fleet attach {name}")
+        lines.append(f"Attach to it: fleet attach {name}")
     return Result("tasks", [d.task for d in found], Text("\n".join(lines)))
 
 

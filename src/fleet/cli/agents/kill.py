@@ -72,6 +72,6 @@ def shown(ended: Sequence[Killed]) -> str:
         what = f"Removed {one.path}." if one.removed else stays
         kept = f" Kept what was not merged: {one.kept} (fleet kept restore)." if one.kept else ""
         said = f" {one.said}" if one.said else ""
-        failed = f" It could not be cleared away: {one.error}" if one.error else ""
+        failed = f" Its worktree could not be removed: {one.error}" if one.error else ""
         lines.append(f"{name} ({one.task}) is {one.status}. {what}{kept}{said}{failed}".strip())
     return "\n".join(lines)

@@ -114,8 +114,8 @@ def _dismiss_there(client: Client, handle: str) -> Result:
 
 
 @command(config=True)
-@click.option("-a", "--all", "everything", is_flag=True, help="Those that have ended, too.")
-@click.option("--everywhere", is_flag=True, help="Of every project.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also list agents that have ended.")
+@click.option("--everywhere", is_flag=True, help="List the agents of every project.")
 def workers(
     everything: bool,  # noqa: FBT001  # click passes by name
     everywhere: bool,  # noqa: FBT001

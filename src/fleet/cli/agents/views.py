@@ -46,7 +46,7 @@ def agent_table(seen: Sequence[Seen], now: int, *, grouped: bool) -> View:
     if not groups:
         return _table((), now, batch=False)
     return Stack(
-        [(f"Batch {name}" if name else "On their own", _table(group, now, batch=False))
+        [(f"Batch {name}" if name else "No batch", _table(group, now, batch=False))
          for name, group in sorted(groups.items())]
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def agent_table(seen: Sequence[Seen], now: int, *, grouped: bool) -> View:
 def _table(seen: Sequence[Seen], now: int, *, batch: bool) -> Table:
     columns: list[Column | str] = [*COLUMNS, *([Column("batch", spare=3)] if batch else [])]
     rows = [[*_cells(s, now), *([s["batch"] or None] if batch else [])] for s in seen]
-    return Table(columns, rows, empty="No agents at work here.")
+    return Table(columns, rows, empty="No agents are at work here.")
 
 
 def _cells(seen: Seen, now: int) -> list[Value]:

@@ -35,7 +35,7 @@ issues_argument = click.argument("issues", nargs=-1, required=True, shell_comple
 
 @click.group("bd", cls=BdGroup)
 def bd() -> None:
-    """Speak bd's command line to this queue.
+    """Use this queue with the commands of bd (beads).
 
     An issue of bd is a task here. The options are those of bd, and --json prints its shapes;
     every error is exit status 1. Inside a run the same program is on the PATH as `bd`.
@@ -58,18 +58,26 @@ for part in (comment, comments, dep):
 @click.option("-d", "--description", default="", help="The prompt.")
 @click.option("-p", "--priority", "urgency", default="2", help="0 to 4, or P0 to P4; 0 is first.")
 @click.option("-t", "--type", "kind", default="task", help="task, bug, feature, chore, epic, …")
-@click.option("-l", "--labels", multiple=True, metavar="LABELS", help="With commas between them.")
 @click.option(
-    "--deps", multiple=True, metavar="IDS", help="It waits for these; blocks:ID waits for it."
+    "-l", "--labels", multiple=True, metavar="LABELS", help="Labels, separated by commas."
 )
-@click.option("--parent", default="", metavar="ID", help="The epic that it is part of.")
-@click.option("-a", "--assignee", default="", help="Who does it by hand, so that no run starts.")
 @click.option(
-    "--coder", default="", shell_complete=complete_coders, help="The program that does it."
+    "--deps",
+    multiple=True,
+    metavar="IDS",
+    help="Issues to wait for; with blocks:ID, ID waits for this one.",
 )
-@click.option("--model", default="", help="The model that it uses.")
-@click.option("--cwd", default="", metavar="DIRECTORY", help="Where it works. Default: here.")
-@click.option("--dry-run", is_flag=True, help="Check it, and create nothing.")
+@click.option("--parent", default="", metavar="ID", help="The epic it belongs to.")
+@click.option("-a", "--assignee", default="", help="The member who does it by hand; no run starts.")
+@click.option("--coder", default="", shell_complete=complete_coders, help="The coder for the task.")
+@click.option("--model", default="", help="The model for the task.")
+@click.option(
+    "--cwd",
+    default="",
+    metavar="DIRECTORY",
+    help="The directory to work in. Default: the current one.",
+)
+@click.option("--dry-run", is_flag=True, help="Check the input; create nothing.")
 def create(title: str | None, named: str | None, dry_run: bool, **given: Any) -> Result:  # noqa: FBT001  # click passes by name
     """Create an issue: queue a task."""
     from fleet.cli.bd.create import Typed, create_issue, listed, one_title, priority
@@ -103,10 +111,14 @@ bd.add_command(create, "new")
 
 @bd.command("list")
 @click.option("-s", "--status", default="", shell_complete=complete_statuses, help=STATUSES)
-@click.option("-a", "--assignee", default="", help="Only those of this person.")
-@click.option("--all", "everything", is_flag=True, help="Closed ones too.")
+@click.option("-a", "--assignee", default="", help="Only issues of this member.")
+@click.option("--all", "everything", is_flag=True, help="Also list closed issues.")
 @click.option(
-    "-n", "--limit", type=click.IntRange(0, 10_000), default=50, help="At most this many; 0: all."
+    "-n",
+    "--limit",
+    type=click.IntRange(0, 10_000),
+    default=50,
+    help="Show at most this many; 0 for all.",
 )
 def list_(status: str, assignee: str, everything: bool, limit: int) -> Result:  # noqa: FBT001
     """List the issues, newest first."""
@@ -135,12 +147,18 @@ def show(issues: tuple[str, ...]) -> Result:
 
 @bd.command("ready")
 @click.option(
-    "-n", "--limit", type=click.IntRange(0, 10_000), default=100, help="At most this many; 0: all."
+    "-n",
+    "--limit",
+    type=click.IntRange(0, 10_000),
+    default=100,
+    help="Show at most this many; 0 for all.",
 )
-@click.option("--claim", is_flag=True, help="Take the first one, to do it by hand.")
-@click.option("--unassigned", is_flag=True, help="Always so here: an assigned task is not ready.")
+@click.option("--claim", is_flag=True, help="Claim the first one, to do it by hand.")
+@click.option(
+    "--unassigned", is_flag=True, help="Accepted for bd's sake: ready tasks are never assigned."
+)
 def ready(limit: int, claim: bool, unassigned: bool) -> Result:  # noqa: FBT001
-    """List what could start now, first things first."""
+    """List the issues that could start now, in the order in which they start."""
     from fleet.cli.bd.shapes import issue_of, issue_table
     from fleet.operations.compat.issues import ListIssues
     from fleet.operations.tasks.list import ReadyTasks
@@ -187,7 +205,7 @@ def blocked() -> Result:
     for issue in found:
         needs = [n for n in issue.after if n not in done]
         data.append(issue_of(issue) | {"blocked_by_count": len(needs), "blocked_by": needs})
-    return answer(data, issue_table(found, empty="Nothing waits for another."))
+    return answer(data, issue_table(found, empty="No issue waits for another."))
 
 
 @bd.command("update")
@@ -206,8 +224,8 @@ def blocked() -> Result:
 def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result:
     """Change issues.
 
-    With --status open an ended task is opened again, a paused one resumed, and the answer that you
-    wrote below a question in its Q&A.md is given. A running task is left alone.
+    --status open reopens an ended task, resumes a paused one, and passes on the answer that you
+    wrote below a question in its Q&A.md. A running task is left alone.
     """
     from fleet.cli.bd.create import priority
     from fleet.cli.bd.shapes import issue_of
@@ -224,11 +242,11 @@ def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result
 
 @bd.command("close")
 @issues_argument
-@click.option("-r", "--reason", default="Closed.", help="Why.")
+@click.option("-r", "--reason", default="Closed.", help="The reason.")
 def close(issues: tuple[str, ...], reason: str) -> Result:
-    """Close issues: they are done.
+    """Close issues: mark them as done.
 
-    Inside a run, of its own task: the run says so, and is settled when it ends.
+    Inside a run, closing the run's own task takes effect when the run ends.
     """
     from fleet.cli.bd.shapes import issue_of
     from fleet.cli.bd.update import close_issue
@@ -253,9 +271,9 @@ def close(issues: tuple[str, ...], reason: str) -> Result:
 
 @bd.command("reopen")
 @issues_argument
-@click.option("-r", "--reason", help="Why; it is kept as a note.")
+@click.option("-r", "--reason", help="The reason, kept as a comment.")
 def reopen(issues: tuple[str, ...], reason: str | None) -> Result:
-    """Open closed issues again."""
+    """Reopen closed issues."""
     from fleet.cli.bd.shapes import issue_of
     from fleet.cli.bd.update import Wish, update_issue
     from fleet.operations.compat.issues import ListIssues
@@ -270,10 +288,10 @@ def reopen(issues: tuple[str, ...], reason: str | None) -> Result:
 @bd.command("delete")
 @issues_argument
 @click.option(
-    "--force", is_flag=True, help="Do it; without this it is only said what would be done."
+    "--force", is_flag=True, help="Cancel them; without it, only show what would be cancelled."
 )
 def delete(issues: tuple[str, ...], force: bool) -> Result:  # noqa: FBT001
-    """Cancel issues; what happened is kept."""
+    """Cancel issues; their history is kept."""
     from fleet.operations.compat.issues import ListIssues
     from fleet.operations.tasks.change import CancelTask
 
@@ -281,19 +299,19 @@ def delete(issues: tuple[str, ...], force: bool) -> Result:  # noqa: FBT001
     found = client.call(ListIssues(tasks=issues))
     for issue in found:
         if issue.bd == "closed":
-            said.append(f"{issue.id} is {issue.status} already; what happened is kept.")
+            said.append(f"{issue.id} is {issue.status} already; its history is kept.")
         elif not force:
             said.append(f"Would cancel {issue.id}: {issue.title}  (--force does it)")
         else:
             client.call(CancelTask(issue.id, "Deleted by bd."))
-            said.append(f"Cancelled {issue.id}: {issue.title}; what happened is kept.")
+            said.append(f"Cancelled {issue.id}: {issue.title}; its history is kept.")
     done = [i.id for i in found] if force else []
     return answer({"deleted": done, "deleted_count": len(done)}, Text("\n".join(said)))
 
 
 @bd.command("prime")
 def prime() -> Result:
-    """Say how to work with the queue, for an agent's context."""
+    """Print how to work with the queue, for an agent's context."""
     from fleet.cli.bd.prime import WORDS
 
     return answer({"text": WORDS}, Text(WORDS.rstrip("\n")))

@@ -32,23 +32,23 @@ ELSEWHERE = {
     "export": "`fleet bd list --all --limit 0 --json` prints all of it.",
     "import": "`fleet config set queue=beads` takes tasks from a beads database in the home.",
     "daemon": "`fleet run --detach` starts the supervisor.",
-    "doctor": "`fleet run status` says whether the supervisor runs.",
+    "doctor": "`fleet run status` shows whether the supervisor runs.",
     "config": "`fleet config show` and `fleet config set KEY=VALUE`.",
     "edit": "`fleet bd update ID --title TITLE --description TEXT`.",
-    "label": "Labels are given with the task: `fleet bd create TITLE --labels a,b`.",
-    "epic": "`fleet bd create TITLE --type epic`, then --parent for what it is made of.",
+    "label": "Set labels when you create the task: `fleet bd create TITLE --labels a,b`.",
+    "epic": "`fleet bd create TITLE --type epic`, then `--parent ID` for its parts.",
     "search": "`fleet bd list --all` shows every task.",
     "stats": "`fleet tasks --all` shows every task.",
-    "status": "`fleet tasks` shows what is going on.",
+    "status": "`fleet tasks` lists the tasks.",
     "defer": "`fleet pause ID`.",
     "undefer": "`fleet resume ID`.",
-    "quickstart": "`fleet bd prime` says how to work with the queue.",
-    "onboard": "`fleet bd prime` says how to work with the queue.",
+    "quickstart": "`fleet bd prime` prints how to work with the queue.",
+    "onboard": "`fleet bd prime` prints how to work with the queue.",
     "setup": "`fleet init` sets up the home and the project.",
     "hooks": "Agents learn about the queue when they start; no hook is needed.",
     "migrate": "The store is brought up to date when it is opened.",
     "compact": "The store needs no compaction.",
-    "human": "`fleet questions` lists what waits for you.",
+    "human": "`fleet questions` lists the open questions.",
 }
 
 
@@ -81,7 +81,7 @@ class BdGroup(FleetGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if ctx.info_name == "bd" and args[0] in ELSEWHERE:
             raise Refused(
-                f"`bd {args[0]}` has no meaning here: this queue is Fleet's own.",
+                f"`bd {args[0]}` is not supported here: this queue is Fleet's own.",
                 fix=ELSEWHERE[args[0]],
             )
         return super().resolve_command(ctx, args)
@@ -106,7 +106,7 @@ def json_option() -> click.Option:
         if value:
             ctx.meta[AS_JSON] = True
 
-    words = "Print JSON, in the shapes that bd has."
+    words = "Print JSON in bd's format."
     return click.Option(
         ["--json"], is_flag=True, is_eager=True, expose_value=False, callback=note, help=words
     )

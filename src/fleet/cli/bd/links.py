@@ -53,7 +53,7 @@ def comments_list(issue: str) -> Result:
 
 @click.group("dep", cls=BdGroup)
 def dep() -> None:
-    """Say which issues an issue waits for."""
+    """Add and remove the issues that an issue waits for."""
 
 
 @dep.command("add")
@@ -61,10 +61,15 @@ def dep() -> None:
 @click.argument("depends_on", required=False, shell_complete=complete_tasks)
 @click.option("--blocked-by", "--depends-on", "other", help="The same as the second argument.")
 @click.option(
-    "-t", "--type", "kind", type=click.Choice(["blocks"]), default="blocks", help="Only this."
+    "-t",
+    "--type",
+    "kind",
+    type=click.Choice(["blocks"]),
+    default="blocks",
+    help="Only `blocks` is supported.",
 )
 def dep_add(issue: str, depends_on: str | None, other: str | None, kind: str) -> Result:
-    """Let ISSUE wait for DEPENDS_ON."""
+    """Make ISSUE wait for DEPENDS_ON."""
     from fleet.operations.tasks.dependencies import AddDependency
 
     return _depend(AddDependency, issue, depends_on or other, kind)
@@ -74,7 +79,7 @@ def dep_add(issue: str, depends_on: str | None, other: str | None, kind: str) ->
 @issue_argument
 @click.argument("depends_on", shell_complete=complete_tasks)
 def dep_remove(issue: str, depends_on: str) -> Result:
-    """Let ISSUE no longer wait for DEPENDS_ON."""
+    """Stop ISSUE from waiting for DEPENDS_ON."""
     from fleet.operations.tasks.dependencies import RemoveDependency
 
     return _depend(RemoveDependency, issue, depends_on, "blocks")

@@ -44,7 +44,7 @@ def the_issue(client: Client, name: str) -> Issue:
 def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
     """Do it, and say each thing that was done."""
     if not any(part not in {None, False} for part in wish):
-        raise BadInput("No change was given.", fix="See `fleet bd update --help`.")
+        raise BadInput("No change to make was given.", fix="See `fleet bd update --help`.")
     issue = the_issue(client, name)
     word = bd_word(wish.status) if wish.status is not None else ""
     said: list[str] = []
@@ -110,7 +110,9 @@ def _block(client: Client, issue: Issue, notes: str) -> str:
     before = read_text(file)
     text = whole_question(before, summary) if own else summary
     if not text:
-        raise BadInput("There is no question.", fix='Say it: --notes "QUESTION: Which database?"')
+        raise BadInput(
+            "The question is missing.", fix='Write it: --notes "QUESTION: Which database?"'
+        )
     if issue.question and " ".join(issue.question.split()) == " ".join(text.split()):
         return f"{issue.id} asks that already."
     asked = client.call(Ask(text, issue.id, park=own))

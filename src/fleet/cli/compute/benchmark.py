@@ -30,26 +30,31 @@ FAR = "{0} is a hosted API, whose address only the gateway knows: it is not meas
     "--prompt-tokens",
     type=click.IntRange(min=32, max=1_000_000),
     default=512,
-    help="About as long are the prompts.",
+    help="The length of the prompts, about.",
 )
 @click.option(
     "--output-tokens",
     type=click.IntRange(min=8, max=100_000),
     default=64,
-    help="As long are the replies.",
+    help="The length of the replies.",
 )
-@click.option("--repeat", type=click.IntRange(min=1, max=100), default=3, help="Times each.")
-@click.option("--cold", is_flag=True, help="Unload each model first, to see how long it loads.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1, max=100),
+    default=3,
+    help="How often to repeat each measurement.",
+)
+@click.option("--cold", is_flag=True, help="Unload each model first, to measure how long it loads.")
 def benchmark(
     *, node: str | None, model: str | None, prompt_tokens: int, output_tokens: int, repeat: int,
     cold: bool, config: Path | None,
 ) -> Result:  # fmt: skip
     """Measure how fast every node is at its models.
 
-    Nodes are asked directly and side by side, the models of one node one after the other. Each
-    prompt begins at random, so that no cache holds it, and is then sent once more. Speeds are the
-    node's own figures where it gives them, else those of our clock; the middle of all repeats
-    counts. What was found is kept, for `fleet recommend`. Exit status 1 when one failed.
+    The nodes are measured directly and in parallel, the models of one node one after the other.
+    Each prompt starts with random text, so that no cache has it, and is then sent a second time.
+    Speeds are the node's own figures if it reports them, otherwise Fleet's clock; the median of all
+    repeats counts. `fleet recommend` uses the results. Exit status 1 if a measurement failed.
     """
     from fleet.app.compute.benchmark import Benchmarks, Size
     from fleet.cli.terminal.connect import connect_here

@@ -24,15 +24,15 @@ WITHIN = 60.0  # seconds: a model that is not resident is loaded first
     "--timeout",
     type=click.FloatRange(min=1, max=3600),
     default=WITHIN,
-    help="Seconds for all checks together.",
+    help="Seconds to wait for all checks together.",
 )
 def doctor(timeout: float, config: Path | None) -> Result:
-    """Check all that has to work, side by side, and say how to mend what does not.
+    """Check everything that has to work, in parallel, and show how to fix what does not.
 
-    While the gateway runs, every model is asked through it: with a long prompt and a tool to
-    call, and the node that answered is named. Nothing is changed.
+    While the gateway runs, doctor sends a long prompt with a tool to every model through it, and
+    names the node that answered. It changes nothing.
 
-    Exit status 1 when something is bad. A warning is worth knowing, and mends itself or not.
+    Exit status 1 if a check fails; a warning alone does not change it.
     """
     from fleet.app.doctor import Checkup
     from fleet.cli.terminal.render import say

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from fleet.app.compute.gateway import Answer, Services
 
-STALE = "They run with another fleet.yaml than this one: fleet gateway start"
+STALE = "LiteLLM and the relay run with another fleet.yaml. Reload them: fleet gateway start"
 
 
 @group()
 def gateway() -> None:
-    """Run LiteLLM, which answers to every model's name, and the relay that chooses nodes."""
+    """Start and stop LiteLLM, which serves every model's name, and the relay that picks nodes."""
 
 
 @gateway.command()
@@ -39,7 +39,7 @@ def install() -> Result:
 
 @gateway.command(config=True)
 def start(*, config: Path | None) -> Result:
-    """Start both, and wait until they answer. What is already running is reloaded."""
+    """Start LiteLLM and the relay, and wait until they answer. Running ones are reloaded."""
     from fleet.cli.terminal.render import say
 
     services = _services(config)
@@ -49,25 +49,25 @@ def start(*, config: Path | None) -> Result:
 
 @gateway.command(config=True)
 def stop(*, config: Path | None) -> Result:
-    """Stop both. Requests that are being answered may finish."""
+    """Stop LiteLLM and the relay, after the requests that they are answering."""
     ended = _services(config).stop()
-    text = f"Stopped: {', '.join(ended)}." if ended else "Neither of them runs."
+    text = f"Stopped: {', '.join(ended)}." if ended else "Neither LiteLLM nor the relay is running."
     return Result("gateway", {"stopped": ended}, Text(text))
 
 
 @gateway.command(config=True)
 def status(*, config: Path | None) -> Result:
-    """Say whether they run and answer."""
+    """Show whether LiteLLM and the relay run and answer."""
     services = _services(config)
     return _shown(services, services.look())
 
 
 @gateway.command(config=True)
-@click.option("--relay", is_flag=True, help="What the relay printed.")
+@click.option("--relay", is_flag=True, help="Show the relay's output instead.")
 @click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True)
 @click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
 def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Result:
-    """Show what the gateway printed."""
+    """Show the gateway's output."""
     from fleet.cli.terminal.tail import follow as following
     from fleet.cli.terminal.tail import last_lines
     from fleet.domain.errors import NotFound

@@ -25,18 +25,22 @@ SHORT = 37  # `source .env.subagent-fleet && opencode`
 @click.option("-t", "--target", "targets", multiple=True, type=click.Choice(generate_targets()))
 @click.option("--litellm-only", is_flag=True, help="The same as --target litellm.")
 @click.option("--claude-only", is_flag=True, help="The same as --target claude.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Put them there.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--diff", is_flag=True, help="Show what would change, and do nothing.")
-@click.option("--force", is_flag=True, help="Also write over files that were edited.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the files to this directory.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing.")
+@click.option("--diff", is_flag=True, help="Show what would change as a diff; write nothing.")
+@click.option("--force", is_flag=True, help="Also overwrite files that were edited.")
 def generate(
     *, targets: tuple[str, ...], litellm_only: bool, claude_only: bool, out: Path | None,
     dry_run: bool, diff: bool, force: bool, config: Path | None,
 ) -> Result:  # fmt: skip
-    """Write the files that the gateway and the coders read.
+    """Write the configuration files of the gateway and the coders.
 
-    They are remembered by what they hold, so that only what we wrote and nobody edited is ever
-    replaced or removed.
+    Fleet records a hash of each file it writes, so it only replaces or removes files that it wrote
+    and that were not edited since.
     """
     from fleet.app.compute.generate import Generated, files_of, refuse, usual_targets, warnings_of
 
@@ -58,11 +62,13 @@ def generate(
 
 
 @command(config=True)
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Look there.")
-@click.option("--dry-run", is_flag=True, help="Only list them.")
-@click.option("-y", "--yes", "--force", is_flag=True, help="Remove them without asking.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Look in this directory."
+)
+@click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
+@click.option("-y", "--yes", "--force", is_flag=True, help="Remove the files without asking.")
 def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) -> Result:
-    """List the files and skills that we wrote here, and remove those that were not edited since."""
+    """Remove the files and skills that Fleet wrote here; edited ones stay."""
     from fleet.app.compute.generate import Generated
     from fleet.cli.terminal.render import can_ask, confirm
 
@@ -75,9 +81,9 @@ def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) ->
     if act:
         made.remove(going)
     what = "Removed:" if act else "Generated (`fleet clean --yes` removes them):"
-    lines = [what, listed] if going else ["There is nothing to remove."]
+    lines = [what, listed] if going else ["There are no generated files to remove."]
     if edited:
-        lines.append(f"Edited since they were generated, so left: {', '.join(edited)}.")
+        lines.append(f"Edited since they were generated, so kept: {', '.join(edited)}.")
     data = {"removed": going if act else [], "generated": going, "edited": edited}
     return Result("clean", data, Text("\n".join(lines)))
 
@@ -134,7 +140,9 @@ def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa
         lines.append("Would generate:" if dry_run else "Generated:")
         lines += [f"  {file.path}" for file in planned.write]
     if planned.prune:
-        lines.append("Would remove, as nothing needs them any more:" if dry_run else "Removed:")
+        lines.append(
+            "Would remove, because nothing needs them any more:" if dry_run else "Removed:"
+        )
         lines += [f"  {path}" for path in planned.prune]
     for name in ("edited", "foreign", "orphans"):
         if paths := getattr(planned, name):
@@ -154,9 +162,9 @@ def _step(words: str, why: str) -> list[str]:
 
 
 LEFT = {
-    "edited": "Edited since, so it takes --force:",
-    "foreign": "Not written by us, so it takes --force:",
-    "orphans": "No longer needed, but edited, so left:",
+    "edited": "Edited since Fleet wrote them; --force overwrites them:",
+    "foreign": "Not written by Fleet; --force overwrites them:",
+    "orphans": "No longer needed, but edited, so kept:",
 }
 
 

@@ -24,13 +24,13 @@ TIMEOUT = click.option(
     "--timeout",
     type=click.FloatRange(min=0.1, max=600),
     default=WITHIN,
-    help="Seconds for all nodes together.",
+    help="Seconds to wait for all nodes together.",
 )
 
 
 @command(config=True)
-@click.option("--write", is_flag=True, help="Keep what was found: see below.")
-@click.option("-v", "--verbose", is_flag=True, help="Kind, version, latency and address, too.")
+@click.option("--write", is_flag=True, help="Write what was found to files; see above.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show kind, version, latency and address.")
 @TIMEOUT
 def discover(
     write: bool,  # noqa: FBT001  # click passes by name
@@ -38,14 +38,14 @@ def discover(
     timeout: float,
     config: Path | None,
 ) -> Result:
-    """Ask every node what models it has, all of them at once.
+    """List the models of every node.
 
-    A node that does not answer in time, or not as a server of models does, is offline, with the
-    reason. What a node is (Ollama, vLLM, llama.cpp, LM Studio) is found out where fleet.yaml does
-    not say it.
+    A node that does not answer in time, or not like a model server, is shown as offline with the
+    reason. Fleet detects the kind of a node (Ollama, vLLM, llama.cpp, LM Studio) if fleet.yaml does
+    not give it.
 
-    With --write, the detected kinds are written to fleet.yaml, and nothing else in it changes;
-    all that was found is written to .subagent-fleet/discovery.json beside it.
+    --write adds the detected kinds to fleet.yaml, changing nothing else in it, and writes all
+    results to .subagent-fleet/discovery.json beside it.
     """
     from fleet.cli.compute.views import advice, discovered, seen_data
     from fleet.cli.terminal.connect import connect_here
@@ -62,17 +62,17 @@ def discover(
 
 
 @command(config=True)
-@click.option("-w", "--watch", is_flag=True, help="Keep showing it.")
+@click.option("-w", "--watch", is_flag=True, help="Keep updating the view.")
 @TIMEOUT
 def nodes(
     watch: bool,  # noqa: FBT001  # click passes by name
     timeout: float,
     config: Path | None,
 ) -> Result:
-    """Show the nodes, what is resident on them, and where each agent's requests go.
+    """Show the nodes, their resident models, and where each agent's requests go.
 
-    Breakers and busy slots are the relay's to know: they are shown while it runs. This is what
-    `subagent-fleet status` prints; `fleet status` has it at the end of its page.
+    Breakers and busy slots are shown while the relay runs. This is the output of
+    `subagent-fleet status`; `fleet status` ends with it.
     """
     from fleet.cli.compute.views import advice, status_data, status_view
     from fleet.cli.terminal.connect import connect_here
@@ -119,8 +119,8 @@ def _looks(nodes: Compute, timeout: float) -> Iterator[dict[str, Any]]:
 def warmup(model: str | None, agent: str | None, config: Path | None) -> Result:
     """Load the models into their nodes' memory, to stay there, before work begins.
 
-    Nodes are warmed side by side, each with the size of context that requests will use. A model
-    counts once its node says that it is resident. Exit status 1 when one could not be loaded.
+    The nodes load in parallel, each model with the context size that requests will use. A model
+    counts as loaded when its node reports it as resident. Exit status 1 if one could not be loaded.
     """
     from fleet.cli.compute.views import warm_data, warm_view
     from fleet.cli.terminal.connect import connect_here
@@ -152,18 +152,20 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
     from fleet.domain.errors import BadInput, NotFound
 
     if model and agent:
-        raise BadInput("--model and --agent are given together.", fix="Leave one of them out.")
+        raise BadInput("--model and --agent cannot be used together.", fix="Leave one of them out.")
     models: list[Model] = list(dict.fromkeys(fleet.models.values()))
     if model:
         models = [named_model(fleet, model)]
     elif agent:
         found = fleet.agent(agent).model
         if found is None:
-            message = f"The agent '{agent}' has no model of this fleet: there is nothing to warm."
+            message = (
+                f"The agent '{agent}' has no model of this fleet, so there is nothing to warm."
+            )
             raise NotFound(message, fix="Give it `model:` with a name under `models`.")
         models = [found]
     if not models:
-        raise NotFound("No models are declared here.", fix="`models:` in fleet.yaml names them.")
+        raise NotFound("fleet.yaml declares no models.", fix="`models:` in fleet.yaml names them.")
     return [(each.name, serving) for each in models for serving in each.servings]
 
 
@@ -205,4 +207,4 @@ def _write(
         notes.append(f"Written to {shown(file, app.cwd)}: {', '.join(kinds)}.")
     place = (file.parent if file is not None else app.cwd) / ".subagent-fleet" / "discovery.json"
     write_whole(place, f"{dumps(data)}\n".encode())
-    return [*notes, f"Written to {shown(place, app.cwd)}: all that was found."]
+    return [*notes, f"Written to {shown(place, app.cwd)}: all results."]

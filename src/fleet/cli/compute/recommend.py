@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 @command(config=True)
-@click.option("--apply", "write", is_flag=True, help="Write it to fleet.yaml.")
+@click.option("--apply", "write", is_flag=True, help="Write the change to fleet.yaml.")
 def recommend(*, write: bool, config: Path | None) -> Result:
-    """Say which model belongs on which node, and which agent to which model.
+    """Suggest which node should serve which model, and which model each agent should use.
 
-    What fits into a node's memory with its context comes first, then how fast it is by `fleet
-    benchmark`, then what answers when a node is down. It is shown as a change to fleet.yaml, with
-    the reason of every line. Nothing is written without --apply, which keeps the file's comments.
+    Fleet first checks what fits into each node's memory with its context, then the speed measured
+    by `fleet benchmark`, then which model answers when a node is down. The suggestion is a diff of
+    fleet.yaml with a reason for every line. Only --apply writes it; comments are kept.
     """
     from fleet.app.compute.benchmark import Benchmarks
     from fleet.app.compute.recommend import Advising
@@ -47,7 +47,7 @@ def recommend(*, write: bool, config: Path | None) -> Result:
     }
     notes = [*advice.notes]
     if advice.lines:
-        done = f"Written to {name}. `fleet generate`, then `fleet up`, make it count."
+        done = f"Written to {name}. Run `fleet generate`, then `fleet up`, to apply it."
         notes.append(done if write else "`fleet recommend --apply` writes it.")
     return Result("recommend", data, _view(advice, diff), notes=notes)
 
@@ -87,7 +87,7 @@ def _view(advice: Advice, diff: str) -> View:
         reasons = [line for each in advice.lines for line in (_heading(each), f"  {each.why}")]
         parts: list[tuple[str, View]] = [("", Text(diff)), ("Why:", Text("\n".join(reasons)))]
     else:
-        parts = [("", Text("Nothing would be better otherwise."))]
+        parts = [("", Text("There is nothing to improve."))]
     agents: list[Column | str] = [
         "agent",
         "model",

@@ -20,11 +20,15 @@ NOTHING = "No requests yet. `fleet up` starts the gateway and the relay, which r
 
 @command()
 @click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
-@click.option("-n", "--lines", type=click.IntRange(0), default=20, help="How many of the last.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(0), default=20, help="How many of the newest to show."
+)
 @click.option("--agent", default="", metavar="NAME", help="Only requests of this agent.")
-@click.option("--node", default="", metavar="NAME", help="Only what this node answered.")
-@click.option("--since", default="", metavar="WHEN", help="Only from then on: 15m, 2h, 14:30 …")
-@click.option("--explain", is_flag=True, help="Why that node: the estimates, term by term.")
+@click.option("--node", default="", metavar="NAME", help="Only requests that this node answered.")
+@click.option(
+    "--since", default="", metavar="WHEN", help="Only requests since then: 15m, 2h, 14:30 …"
+)
+@click.option("--explain", is_flag=True, help="Show why that node: the estimates, term by term.")
 @click.option(
     "--log-file",
     type=click.Path(path_type=Path),
@@ -41,11 +45,11 @@ def trace(
     explain: bool,
     log_file: Path | None,
 ) -> Result:
-    """Show the requests that the relay has answered, one a line, the newest last.
+    """Show the requests that the relay has answered, one per line, newest last.
 
-    Tokens are those of the prompt, of the reply, and those of the prompt that the node held
-    already. FIRST is the time to the first piece of the reply; WAIT is the part of it that was
-    spent waiting for a free slot. No text of a prompt or a reply is in a trace.
+    Tokens are those of the prompt, those of the reply, and those of the prompt that the node had
+    cached. FIRST is the time to the first piece of the reply; WAIT is the part of it spent waiting
+    for a free slot. A trace contains no text of prompts or replies.
 
     WHEN is how long ago (90s, 15m, 2h, 3d), a time of the day (14:30) or a date
     (2026-11-02T14:30).
@@ -73,7 +77,7 @@ def trace(
     if explain and found:
         told = [line(each, explain=True, room=room()).text for each in found]
         return Result("traces", found, Text("\n".join(told)))
-    empty = "No such request." if agent or node or since else NOTHING
+    empty = "No request matches." if agent or node or since else NOTHING
     return Result("traces", found, Table(COLUMNS, [cells(each) for each in found], empty=empty))
 
 

@@ -27,8 +27,8 @@ def up(
 ) -> Result:
     """Start the relay and the gateway, warm the models, start the supervisor.
 
-    LiteLLM is installed first if it is not there. What runs already goes on, and is told what is
-    new. Exit status 1 when a model could not be loaded; the rest is up all the same.
+    LiteLLM is installed first if it is missing. Processes that already run keep running and reload
+    their settings. Exit status 1 if a model could not be loaded; the rest still starts.
     """
     from fleet.cli.terminal.connect import connect_here
     from fleet.cli.terminal.render import say
@@ -57,21 +57,21 @@ def up(
 
 
 @command(config=True)
-@click.option("--agents", is_flag=True, help="End the agents too; their tasks are open again.")
+@click.option("--agents", is_flag=True, help="Also end the agents; their tasks become open again.")
 def down(
     agents: bool,  # noqa: FBT001  # click passes by name
     config: Path | None,
 ) -> Result:
     """Stop the supervisor, the gateway and the relay. Agents keep running, unless --agents.
 
-    Requests that are being answered may finish.
+    Requests that are being answered finish first.
     """
     from fleet.cli.terminal.connect import connect_here
 
     told, data = _supervisor_stopped(agents=agents, config=config)
     client = connect_here(config=config)
     ended = _services(client).stop() if client.loaded.project_file else []
-    said = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway does not run."
+    said = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway is not running."
     return Result("down", {**data, "stopped": ended}, Text(f"{told}\n{said}"))
 
 
@@ -166,7 +166,7 @@ def _screen(data: dict[str, Any], failed: list[Warmth]) -> Stack:
     served = [route for route in data["agents"] if route["node"]]
     keys = ("agent", "node", "upstream", "alias")
     columns = [Column(key, flexible=key in {"upstream", "alias"}) for key in keys]
-    after = "fleet generate    writes the files by which programs find it\n"
-    after += "fleet doctor      asks every model once\nfleet trace -f    shows each request"
+    after = "fleet generate    writes the configuration files of your coders\n"
+    after += "fleet doctor      tests every model once\nfleet trace -f    shows each request"
     table = Table(columns, [[route[key] for key in keys] for route in served])
     return Stack([("", Text("\n".join(lines))), ("", table), ("Next:", Text(after))])

@@ -97,7 +97,7 @@ def advice(
     """What the settings say that the nodes do not bear out."""
     kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
     found = [
-        f"{node} answers as {kind} does, and nothing says so: `fleet discover --write` writes it."
+        f"{node} answers like {kind}, but fleet.yaml does not give its kind: `fleet discover --write` writes it."
         for node, kind in kinds.items()
         if kind != fleet.nodes[node].kind and node in unsaid and not wrote
     ]
@@ -207,7 +207,7 @@ def _residents(seen: Sequence[Seen]) -> Table:
         for r in (each.inventory.resident or () if each.inventory else ())
     ]
     columns += [Column("context", right=True), "until"]
-    return Table(columns, rows, empty="Nothing that a node would tell of: `fleet warmup` loads.")
+    return Table(columns, rows, empty="No models are resident. `fleet warmup` loads them.")
 
 
 def _size(count: int) -> str | None:
@@ -266,5 +266,5 @@ def _detail(row: Warmth, *, seconds: bool) -> str | None:
     held = row.resident
     parts = [_size(held.memory), f"context {held.context}" if held.context else None]
     if 0 < held.context < row.context:
-        parts.append(f"of the {row.context} that were asked for")
+        parts.append(f"of the {row.context} requested")
     return ", ".join(filter(None, [*parts, f"{row.seconds:.1f} s"]))

@@ -95,7 +95,7 @@ class Stage:
             shop.fill()
             port = _free_ports()
             (shop.repo / "fleet.yaml").write_text(self._nodes.fleet_yaml(port))
-            self.tell(f"Three stand-ins for nodes, and a scratch repository: {shop.repo}")
+            self.tell(f"Three simulated nodes, and a scratch repository: {shop.repo}")
             held.callback(shop.fleet, "gateway", "stop")
             self.tell(f"LiteLLM {version} and the relay take some seconds to start.")
             self.type("gateway", "start", timeout=START)
@@ -142,7 +142,7 @@ class Stage:
             if time.monotonic() > until:
                 raise Unavailable(
                     f"The demo did not end within {DEMO_SECONDS:.0f} s.",
-                    fix="`fleet demo --compute --keep` keeps everything, to look into it.",
+                    fix="`fleet demo --compute --keep` keeps all files, to see what happened.",
                 )
             time.sleep(0.1)
         self._look()
@@ -202,7 +202,7 @@ def _check(shop: Shop, played: Played) -> None:
 
 
 def _wrong(what: str) -> Refused:
-    fix = "`fleet demo --compute --keep` keeps everything, to look into it."
+    fix = "`fleet demo --compute --keep` keeps all files, to see what happened."
     return Refused(f"The demo failed: {what}", fix=fix, code="demo_failed")
 
 

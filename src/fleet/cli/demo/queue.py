@@ -32,13 +32,15 @@ READING = 1.0  # seconds that a question stands before it is answered: a person 
 
 @command()
 @click.option("--keep", is_flag=True, help="Keep the scratch repository and its home.")
-@click.option("--compute", is_flag=True, help="Three agents on three nodes, through the gateway.")
+@click.option(
+    "--compute", is_flag=True, help="Show three agents on three nodes, through the gateway."
+)
 def demo(*, keep: bool, compute: bool) -> Result:
-    """Run the whole path in a scratch repository, with a built-in coder and no model.
+    """Run a demo in a scratch repository, with a built-in coder and no model.
 
-    With --compute a planner, an implementer and a reviewer work on one task of Claude Code, each
-    on a node of its own, and the nodes' logs prove it. The nodes are stand-ins on this machine;
-    the gateway, the relay and Claude Code (if it is on PATH) are the real ones.
+    With --compute, a planner, an implementer and a reviewer work on one Claude Code task, each on a
+    node of its own, as the nodes' logs prove. The nodes are simulated on this machine; the gateway,
+    the relay and Claude Code (if it is on PATH) are real.
     """
     from fleet.cli.demo.scratch import Scratch
 
@@ -235,7 +237,7 @@ def _check(scratch: Scratch, details: list[TaskDetail]) -> None:
     if wrong:
         raise Refused(
             "The demo failed: " + "; ".join(wrong),
-            fix="`fleet demo --keep` keeps everything, to look into it.",
+            fix="`fleet demo --keep` keeps all files, to see what happened.",
             code="demo_failed",
         )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @command(config=True)
 def health(*, config: Path | None) -> Result:
-    """Say whether the server answers: the one of FLEET_URL, else this home's."""
+    """Check whether the server answers: the one at FLEET_URL, else this home's."""
     server = _server(config)
     said = server.say("GET", "/health")
     data = {"url": server.url, **said}
@@ -25,9 +25,9 @@ def health(*, config: Path | None) -> Result:
 
 
 @command(config=True)
-@click.option("--prometheus", is_flag=True, help="Print the text that Prometheus reads.")
+@click.option("--prometheus", is_flag=True, help="Print the metrics in the format of Prometheus.")
 def metrics(*, prometheus: bool, config: Path | None) -> Result:
-    """Show the server's figures; those that count do so from its start on."""
+    """Show the server's metrics; counters start at zero when the server starts."""
     server = _server(config)
     if prometheus:
         text = server.text("GET", "/metrics")

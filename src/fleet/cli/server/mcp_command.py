@@ -22,10 +22,10 @@ WORDS = {"nothing": "as it was"}
 @group(invoke_without_command=True)
 @click.pass_context
 def mcp(ctx: click.Context) -> int:
-    """Give the team's tools to a program that speaks MCP over its pipes.
+    """Serve the team's tools over MCP, on standard input and output.
 
-    It uses the server of FLEET_URL (with FLEET_TOKEN), else the one that runs over this home. Where
-    none runs, it works on the store of this home by itself.
+    It uses the server at FLEET_URL (with FLEET_TOKEN), else the server of this home. If none is
+    running, it works on the store of this home directly.
 
         fleet mcp install
     """
@@ -43,14 +43,14 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(("user", "project")),
             default="user",
             show_default=True,
-            help="In your own settings, or in this project's.",
+            help="Your own settings, or this project's.",
         ),
         click.option(
             "--coder",
             "coders",
             multiple=True,
             type=click.Choice((*CODERS, "all")),
-            help="In this program's settings only. May be repeated.",
+            help="Only this program's settings. May be repeated.",
         ),
     ):
         function = option(function)
@@ -60,12 +60,12 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 @mcp.command()
 @options
 @click.option(
-    "--print", "only_print", is_flag=True, help="Show what would be there; write nothing."
+    "--print", "only_print", is_flag=True, help="Show what would be written; write nothing."
 )
 def install(*, coders: tuple[str, ...], scope: str, only_print: bool) -> Result:
     """Register `fleet mcp` in the settings of Claude Code, Codex and OpenCode.
 
-    Nothing else there is changed. Registered already, it stays as it is.
+    Nothing else in those settings changes, and an existing registration stays as it is.
     """
     from fleet.app import mcp_install as registering
 
@@ -78,7 +78,7 @@ def install(*, coders: tuple[str, ...], scope: str, only_print: bool) -> Result:
 @mcp.command()
 @options
 def uninstall(*, coders: tuple[str, ...], scope: str) -> Result:
-    """Take `fleet mcp` out of the settings of these programs."""
+    """Remove `fleet mcp` from the settings of these programs."""
     from fleet.app import mcp_install as registering
 
     return _result(_done(registering.uninstall, coders, scope))

@@ -25,19 +25,25 @@ SUPERVISES = 5.0  # seconds to wait for the supervisor inside
 @click.option(
     "--port", type=click.IntRange(0, 65535), envvar="PORT", default=PORT, show_default=True
 )
-@click.option("--name", "names", multiple=True, help="A name by which other machines call it.")
-@click.option("--no-run", is_flag=True, help="Serve only, without a supervisor.")
 @click.option(
-    "--max", "most", type=click.IntRange(min=1), envvar="MAX_WORKERS", help="Runs at once."
+    "--name", "names", multiple=True, help="A host name by which other machines reach the server."
+)
+@click.option("--no-run", is_flag=True, help="Do not run a supervisor.")
+@click.option(
+    "--max",
+    "most",
+    type=click.IntRange(min=1),
+    envvar="MAX_WORKERS",
+    help="The maximum number of runs at once.",
 )
 @click.option("--background", is_flag=True, help="Run in the background.")
-@click.option("--status", is_flag=True, help="Say whether one runs.")
-@click.option("--stop", is_flag=True, help="Stop the one that runs in the background.")
+@click.option("--status", is_flag=True, help="Show whether a server is running.")
+@click.option("--stop", is_flag=True, help="Stop the server in the background.")
 def serve(
     *, host: str, port: int, names: tuple[str, ...], no_run: bool, most: int | None,
     background: bool, status: bool, stop: bool, config: Path | None,
 ) -> Result | int:  # fmt: skip
-    """Serve the operations over HTTP and run the supervisor, until Ctrl-C. Agents keep running."""
+    """Serve Fleet over HTTP and run the supervisor, until Ctrl-C. Agents keep running."""
     from fleet.app.server_process import check_store, service_of
     from fleet.cli.terminal.connect import connect_here
 
@@ -84,10 +90,10 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
 def _stop(app: App, service: Service) -> Result:
     from fleet.app.server_process import serving_pid
 
-    text = "Stopped." if service.stop(START) else "None runs in the background."
+    text = "Stopped." if service.stop(START) else "No server is running in the background."
     pid = serving_pid(app.home.path)
     if pid:
-        text += f" One runs elsewhere (pid {pid}): end it where it was started."
+        text += f" One runs in a terminal (pid {pid}); stop it there."
     return Result("server", {"running": bool(pid)}, Text(text))
 
 

@@ -28,19 +28,19 @@ COLUMNS = (
     Column("NODES", flexible=True, least=12),
     Column("DECLARED", flexible=True, least=12, spare=1),
 )
-NONE = "No agents are declared here: `agents:` in fleet.yaml is where they go."
+NONE = "No agents are declared. Declare them under `agents:` in fleet.yaml."
 
 
 @command(config=True)
 @click.argument("name", required=False, metavar="[AGENT]", shell_complete=complete_agents)
 @click.option("--probe/--no-probe", default=True, help="Ask the nodes whether they are online.")
 def agents(*, name: str | None, probe: bool, config: Path | None) -> Result:
-    """List the agents that are declared; with AGENT, all about one.
+    """List the agents that the settings declare; with AGENT, show one in detail.
 
-    An agent is a role: a coder, a model, instructions and limits. For each it is said whether its
-    coder's program is found here, and which nodes that serve its model are online. Every coder's
-    name is an agent, too, with defaults: `fleet coders` lists them. `fleet list` lists the agents
-    at work.
+    An agent is a role: a coder, a model, instructions and limits. The list shows whether the
+    coder's program is installed here, and which nodes that serve the model are online. Every
+    coder's name is also an agent, with defaults: `fleet coders` lists them. `fleet list` lists the
+    agents at work.
     """
     from fleet.cli.terminal.connect import connect_here
 
@@ -150,6 +150,9 @@ def _one(known: Mapping[str, Any]) -> Pairs:
             ("role", known["role"]),
             ("priority", known["priority"]),
             ("tools", ", ".join(known["tools"]) or None),
-            ("declared", known["declared"] or "nowhere: a coder's name is an agent with defaults"),
+            (
+                "declared",
+                known["declared"] or "nowhere; every coder is also an agent with defaults",
+            ),
         ]
     )

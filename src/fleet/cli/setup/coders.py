@@ -29,11 +29,11 @@ COLUMNS = (
 )
 SENTENCES = {
     "resume": "continues an earlier conversation",
-    "words": "words while it works",
-    "usage": "tells its tokens",
-    "cost": "tells its cost",
-    "context": "tells its context",
-    "limits": "tells a rate limit",
+    "words": "reads messages while it works",
+    "usage": "reports its tokens",
+    "cost": "reports its cost",
+    "context": "reports its context",
+    "limits": "reports a rate limit",
     "read": "permission read",
     "edit": "permission edit",
     "full": "permission full",
@@ -49,9 +49,9 @@ def coders(
     probe: bool,  # noqa: FBT001  # click passes by name
     config: Path | None,
 ) -> Result:
-    """List the coders; with CODER, all that is known of one.
+    """List the coders; with CODER, show one in detail.
 
-    A program is asked for its version side by side with the others, for 3 seconds at most.
+    Each program is asked for its version, in parallel and for at most 3 seconds.
     """
     from fleet.cli.terminal.connect import connect
 

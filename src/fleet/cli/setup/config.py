@@ -25,7 +25,7 @@ KINDS = ("python", "node", "rails", "rust", "go", "generic")
 @command()
 @click.option("--type", "kind", type=click.Choice(KINDS), help="The kind of project.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write this file instead.")
-@click.option("--force", is_flag=True, help="Replace a fleet.yaml that is there; it is kept aside.")
+@click.option("--force", is_flag=True, help="Replace an existing fleet.yaml; the old file is kept.")
 @click.option("--migrate-legacy", is_flag=True, help="Import the settings of older tools.")
 def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: bool) -> Result:
     """Set up the home, and the project's fleet.yaml if there is none."""
@@ -57,19 +57,19 @@ def _project_lines(begun: Begun, context: Context) -> list[str]:
     from fleet.config.loader import shown
 
     if begun.file is None:
-        return ["There is no project here: run it again inside one."]
+        return ["There is no project here. Run `fleet init` again inside one."]
     name = shown(begun.file, context.cwd)
     if begun.kept:
-        return [f"{name} is there already; nothing in it was changed."]
+        return [f"{name} already exists; it was not changed."]
     lines = [f"Created {name} for a {begun.kind} project."]
     if begun.backup is not None:
-        lines.append(f"The file that was there is now {shown(begun.backup, context.cwd)}.")
+        lines.append(f"The old file is now {shown(begun.backup, context.cwd)}.")
     if begun.ollama is not None:
         models = ", ".join(begun.ollama.models) or "no models yet"
         lines.append(f"Found an Ollama at {begun.ollama.endpoint}: {models}.")
     else:
         lines.append("No Ollama answered on this machine: edit the node's endpoint.")
-    return [*lines, "Next: look through it, then run `fleet validate`."]
+    return [*lines, "Next: read through it, then run `fleet validate`."]
 
 
 def _init_notes(begun: Begun, context: Context) -> list[str]:
@@ -92,16 +92,16 @@ def _import_data(each: Imported) -> dict[str, Any]:
 def _import_lines(each: Imported) -> list[str]:
     taken = ", ".join(each.taken) or "nothing"
     lines = [f"Imported from {each.source} into {each.into}: {taken}."]
-    return lines + [f"  Not taken: {reason}." for reason in each.left]
+    return lines + [f"  Not imported: {reason}." for reason in each.left]
 
 
 @command(config=True)
 @click.option("--online", is_flag=True, help="Also ask the nodes whether they have the models.")
 def validate(*, online: bool, config: Path | None) -> Result:
-    """Check fleet.yaml, and your own config.yaml with it.
+    """Check fleet.yaml and your own config.yaml.
 
-    What is valid and will not work well is said too: a context that is too small for the program
-    that will use it, a tool that the program does not have, one alias for different models.
+    It also warns of settings that are valid but will not work well: a context that is too small for
+    the coder, a tool that the coder does not have, one alias for different models.
     """
     from fleet.domain.errors import NotFound
 
@@ -235,15 +235,15 @@ def config_edit(above: Path | None, *, project: bool, config: Path | None) -> Re
 @config.command("validate", config=True)
 @click.pass_obj
 def config_validate(above: Path | None, *, config: Path | None) -> Result:
-    """Check the files that are there."""
+    """Check the settings files that exist."""
     return _validated(load(config or above))
 
 
 @command(config=True)
 @click.option("--show", is_flag=True, help="Only show what would be trusted.")
-@click.option("--revoke", is_flag=True, help="Trust this project no longer.")
+@click.option("--revoke", is_flag=True, help="Stop trusting this project.")
 def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
-    """Let this project's settings run commands, send data out and choose the store."""
+    """Trust this project's settings to run commands, send data out and choose the store."""
     from fleet.config import trust as trusting
     from fleet.config.files.write import only_writer
     from fleet.domain.errors import NotFound

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @command(config=True)
 def notify(*, config: Path | None) -> Result:
-    """Send a test notice to what is configured, and say what became of it.
+    """Send a test notification, and show whether it arrived.
 
-    With `fleet config set notify.desktop=true`, or an address in `notify.webhook`, the supervisor
-    tells you when a task asks, fails or ends.
+    After `fleet config set notify.desktop=true`, or with an address in `notify.webhook`, the
+    supervisor notifies you when a task asks, fails or ends.
     """
     from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused

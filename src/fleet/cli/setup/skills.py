@@ -24,11 +24,9 @@ STYLES: dict[str, Style] = {"installed": "green", "older": "yellow"}
 OUT = click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Put them there. Default: the top of this checkout, else here.",
+    help="Write them to this directory. Default: the top of this checkout, else the current directory.",
 )
-FORCE = click.option(
-    "--force", is_flag=True, help="Also write over files that are not as we left them."
-)
+FORCE = click.option("--force", is_flag=True, help="Also overwrite files that were edited.")
 
 
 @group()
@@ -37,7 +35,9 @@ def skills() -> None:
 
 
 @skills.command("list")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Look there.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Look in this directory."
+)
 def list_(*, out: Path | None) -> Result:
     """List the skills, the assistants they can be installed for, and what is installed here."""
     from fleet.app.skills import FOLDERS, shipped, standing
@@ -66,43 +66,42 @@ def list_(*, out: Path | None) -> Result:
 
 @skills.command()
 @click.option("-t", "--target", "targets", multiple=True, type=click.Choice((ALL, *TARGETS)),
-              help="For this assistant only. May be repeated.")  # fmt: skip
+              help="Only for this assistant. May be repeated.")  # fmt: skip
 @click.option("-s", "--skill", "names", multiple=True, type=click.Choice((ALL, *NAMES)),
-              help="Only this one. May be repeated.")  # fmt: skip
+              help="Only this skill. May be repeated.")  # fmt: skip
 @OUT
 @FORCE
 def install(
     *, targets: tuple[str, ...], names: tuple[str, ...], out: Path | None, force: bool
 ) -> Result:
-    """Install the skills where the assistants read them.
+    """Install the skills into the directories where the assistants read them.
 
-    A file that is as an older Fleet installed it is brought up to date. If one was edited, or is
-    somebody else's, nothing is written unless --force says so. `fleet clean` removes what is as we
-    wrote it.
+    Files of an older Fleet are updated. If a file was edited, or was not written by Fleet, nothing
+    is written without --force. `fleet clean` removes the files that were not edited.
     """
     from fleet.app.skills import install_skills, shipped
 
     wanted = _chosen(names, NAMES)
     known = [skill for skill in shipped() if skill.name in wanted]
     planned = install_skills(_top(out), known, _chosen(targets, TARGETS), force=force)
-    steps = ["", "An assistant that is running finds them when it is started again."]
+    steps = ["", "Restart a running assistant to load them."]
     return _installed("skills", planned, steps)
 
 
 @group()
 def plugins() -> None:
-    """Install the plugin that carries Fleet's skills."""
+    """Make a plugin marketplace of Fleet's skills."""
 
 
 @plugins.command("install")
 @click.option("-t", "--target", "targets", multiple=True, type=click.Choice((ALL, *BUNDLES)),
-              help="For this assistant only. May be repeated.")  # fmt: skip
+              help="Only for this assistant. May be repeated.")  # fmt: skip
 @OUT
 @FORCE
 def install_plugins(*, targets: tuple[str, ...], out: Path | None, force: bool) -> Result:
     """Make a directory a marketplace, from which Claude Code and Codex install the plugin.
 
-    If a file was edited, or was not written by fleet, nothing is written without --force.
+    If a file was edited, or was not written by Fleet, nothing is written without --force.
     """
     from fleet.app.skills import install_plugins as install_into
 

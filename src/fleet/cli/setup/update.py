@@ -20,10 +20,10 @@ FRESH = 24 * 3600  # seconds for which an answer of the index is good
 
 
 @command()
-@click.option("--check", is_flag=True, help="Only say whether there is a newer release.")
-@click.option("--force", is_flag=True, help="Ask the index now, whatever it said today.")
+@click.option("--check", is_flag=True, help="Only show whether there is a newer release.")
+@click.option("--force", is_flag=True, help="Ask the package index even if it was asked today.")
 def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes by name
-    """Get the newest release, by whatever this one was installed with."""
+    """Update Fleet to the newest release, with the tool that installed it."""
     from fleet import __version__
     from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused
@@ -45,7 +45,7 @@ def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes 
         raise Refused(
             f"{' '.join(how.command)} failed: {last}", fix="Run it yourself to see all of it."
         )
-    return Result("update", data | {"updated": True}, Text(f"{words}\nIt is installed now."))
+    return Result("update", data | {"updated": True}, Text(f"{words}\nInstalled it."))
 
 
 def _newest(app: App, *, force: bool) -> str:

@@ -25,18 +25,18 @@ DOWN = 3  # the exit status when the queue cannot be read
 
 
 @command(config=True)
-@click.option("-w", "--watch", is_flag=True, help="Keep showing it.")
+@click.option("-w", "--watch", is_flag=True, help="Keep updating the view.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1, max=600),
     default=NODES_WITHIN,
-    help="Seconds for all nodes together.",
+    help="Seconds to wait for all nodes together.",
 )
 def status(*, watch: bool, timeout: float, config: Path | None) -> Result:
     """Show the supervisor, the server, the work, what needs you, the agents and the nodes.
 
-    What needs you comes with the command to type: questions, permission dialogs, failed tasks, work
-    that is done and not merged. `fleet nodes` shows the nodes alone.
+    Each item that needs you comes with the command to type: questions, permission dialogs, failed
+    tasks, finished work that is not merged. `fleet nodes` shows the nodes alone.
     """
     from fleet.cli.terminal.connect import connect
 

@@ -74,7 +74,7 @@ def _work(data: Mapping[str, Any]) -> tuple[str, Value]:
     if data["not_merged"]:
         parts.append(f"{data['not_merged']} done and not merged")
     if not parts:
-        return "work", Cell('nothing to do: fleet add "TITLE" queues a task', "dim")
+        return "work", Cell('no tasks: fleet add "TITLE" queues one', "dim")
     return "work", Cell(", ".join(parts), "red" if "failed" in data["tasks"] else "")
 
 

@@ -29,13 +29,15 @@ STOP = 30.0  # it ends between two steps, none of which waits
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     most = click.IntRange(1, 1000)
     for option in (
-        click.option("--once", is_flag=True, help="End when nothing runs and nothing could start."),
-        click.option("--max", "most", type=most, help="How many runs at once."),
+        click.option(
+            "--once", is_flag=True, help="Exit when nothing runs and nothing could start."
+        ),
+        click.option("--max", "most", type=most, help="The maximum number of runs at once."),
         click.option(
             "--coder",
             default="",
             shell_complete=complete_coders,
-            help="The coder of tasks that name none.",
+            help="The coder for tasks that name none.",
         ),
     ):
         function = option(function)
@@ -55,10 +57,10 @@ def run(
     detach: bool,
     config: Path | None,
 ) -> Result | int:
-    """Run the supervisor: it turns ready tasks into runs.
+    """Run the supervisor, which starts the ready tasks.
 
-    Alone it runs in this terminal until Ctrl-C. Whichever way it ends, agents go on, and the next
-    supervisor takes them up.
+    Without a command it runs in this terminal until Ctrl-C. Agents keep running when it ends, and
+    the next supervisor takes them over.
     """
     ctx.obj = config
     options = _options(coder, most, config, once=once, detached=False)
@@ -88,7 +90,7 @@ def foreground(
     detached: bool,
     config: Path | None,
 ) -> int:
-    """Run it in this terminal, as `fleet run` alone does."""
+    """Run the supervisor in this terminal, as `fleet run` alone does."""
     return _foreground(_options(coder, most, config or before, once=once, detached=detached))
 
 
@@ -98,21 +100,21 @@ def foreground(
 def start(
     before: Path | None, *, coder: str, most: int | None, once: bool, config: Path | None
 ) -> Result:
-    """Start it without a terminal, and wait until it supervises.
+    """Start the supervisor in the background, and wait until it is ready.
 
-    What it says goes to logs/supervisor.log in the home. When one runs already, that is fine.
+    It writes to logs/supervisor.log in the home. If one is already running, nothing changes.
     """
     return _started(_options(coder, most, config or before, once=once, detached=True))
 
 
 @run.command("stop", config=True)
-@click.option("--agents", is_flag=True, help="End its agents too; their tasks are open again.")
+@click.option("--agents", is_flag=True, help="Also end its agents; their tasks become open again.")
 @click.pass_obj
 def stop(before: Path | None, *, agents: bool, config: Path | None) -> Result:
     """Stop the supervisor. Agents keep running, and the next supervisor takes them over."""
     client = _client(config or before)
     pid = _stopped(client)
-    said = f"Stopped the supervisor (pid {pid})." if pid else "No supervisor runs here."
+    said = f"Stopped the supervisor (pid {pid})." if pid else "No supervisor is running here."
     if agents:
         ended = client.stop_runs()
         tasks = [each.task for each in ended]
@@ -120,19 +122,19 @@ def stop(before: Path | None, *, agents: bool, config: Path | None) -> Result:
         return Result("stopped", {"pid": pid or None, "ended": tasks, "going": []}, Text(said))
     left = or_none(going, client)
     if left:
-        said += f" {_agents(len(left))} {'goes' if len(left) == 1 else 'go'} on:"
-        said += " `fleet run start` takes up, `fleet run stop --agents` ends."
+        said += f" {_agents(len(left))} {'keeps' if len(left) == 1 else 'keep'} running:"
+        said += " `fleet run start` takes over, `fleet run stop --agents` ends them."
     return Result("stopped", {"pid": pid or None, "ended": [], "going": left}, Text(said))
 
 
 def _open_again(tasks: list[str]) -> str:
-    return f"; to go on with the next `fleet run`: {', '.join(tasks)}." if tasks else "."
+    return f"; the next `fleet run` continues: {', '.join(tasks)}." if tasks else "."
 
 
 @run.command("restart", config=True)
 @click.pass_obj
 def restart(before: Path | None, *, config: Path | None) -> Result:
-    """Stop it and start it again with the same options, in this shell's environment."""
+    """Restart the supervisor with the same options, in this shell's environment."""
     from fleet.app.supervise import Options
     from fleet.cli.terminal.connect import connect_here
 
@@ -148,8 +150,8 @@ def restart(before: Path | None, *, config: Path | None) -> Result:
     left = going(client)
     done = _started(options)
     adopted = _adopted(client, left)
-    was = f"Stopped the one before (pid {pid}). " if pid else "None ran before. "
-    taken = f" It has taken up {_agents(adopted)}." if adopted else ""
+    was = f"Stopped the old supervisor (pid {pid}). " if pid else "No supervisor was running. "
+    taken = f" It took over {_agents(adopted)}." if adopted else ""
     assert isinstance(done.view, Text)
     data = {**done.data, "before": pid or None, "adopted": adopted}
     return done._replace(data=data, view=Text(f"{was}{done.view.text}{taken}"))
@@ -158,7 +160,7 @@ def restart(before: Path | None, *, config: Path | None) -> Result:
 @run.command("status", config=True)
 @click.pass_obj
 def status(before: Path | None, *, config: Path | None) -> Result:
-    """Say whether it runs (status 1 when it does not), and what it has to do."""
+    """Show whether the supervisor runs (exit status 1 if not), and the work it has."""
     now = found(_client(config or before))
     return Result("supervisor", now, Pairs(shown(now)), exit_status=0 if now["running"] else 1)
 
@@ -238,15 +240,15 @@ def _started(options: Options) -> Result:
             app, running.pid, f"A supervisor is already running here (pid {running.pid})."
         )
     if options.once and process.poll() == 0:
-        return _there(app, process.pid, "The supervisor has done what there was to do.")
+        return _there(app, process.pid, "The supervisor ended: there was nothing left to do.")
     raise _failure(app, process.poll(), since)
 
 
 def _failure(app: App, status: int | None, since: int) -> Exception:
     from fleet.domain.errors import Unavailable
 
-    how = "does not supervise yet" if status is None else f"ended with status {status}"
-    words = app.daemon.words(since=since) or "It said nothing."
+    how = "is not ready yet" if status is None else f"ended with status {status}"
+    words = app.daemon.words(since=since) or "It printed nothing."
     return Unavailable(f"The supervisor {how}:\n{words}", fix=f"Its log is {app.daemon.log}.")
 
 

@@ -94,7 +94,5 @@ def _version(now: Mapping[str, Any]) -> Cell:
     if not now["outdated"]:
         return Cell(str(now["version"]))
     disk = now["installed"]
-    text = (
-        f"{now['version']}, but what is installed ({disk}) is not what it runs: fleet run restart"
-    )
+    text = f"{now['version']}, but other code ({disk}) is installed: fleet run restart"
     return Cell(text, "yellow")

@@ -64,7 +64,9 @@ def _running() -> list[str]:
 @click.command(cls=TaskCommand, json=True, config=True)
 @click.argument("name", metavar="TASK", shell_complete=complete_tasks)
 @click.argument("what", metavar="WHAT", type=click.Choice(WHAT))
-@click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last so many lines.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=1), help="Show only this many of the last lines."
+)
 @click.option("-f", "--follow", is_flag=True, help="Follow until the task has ended.")
 def task(
     name: str,
@@ -128,12 +130,12 @@ def _path(client: Client, found: TaskDetail, what: str) -> Path:
 
 def _nothing(task_id: str, what: str) -> Refused:
     why = {
-        "events": "none of its agents has said anything on this host",
+        "events": "none of its agents has written output on this host",
         "stderr": "no run of it has ended on this host",
     }.get(what, "it could not be written")
     return Refused(
         f"{task_id} has no {FILES[what]}: {why}.",
-        fix=f"`fleet show {task_id}` says where it stands.",
+        fix=f"`fleet show {task_id}` shows its state.",
         code="no_file",
     )
 
@@ -160,7 +162,7 @@ def _result(found: TaskDetail, lines: int | None) -> Result:
 def log(lines: int | None, follow: bool) -> Result:  # noqa: FBT001  # click passes by name
     """Show the supervisor's newest log, or its last N lines.
 
-    On a terminal a record is one line: when, about which run, and what. Elsewhere it is JSON, as in
+    On a terminal each record is one line: its time, its run, its text. Elsewhere it is JSON, as in
     the file.
     """
     from fleet.client import connect

@@ -23,10 +23,10 @@ COLUMNS = (
 
 @group(invoke_without_command=True, json=True, config=True)
 def kept(config: Path | None) -> Result | None:
-    """List, restore or drop work that was saved before its worktree went.
+    """List, restore or drop work that was saved before its worktree was removed.
 
     It is under `refs/fleet/kept/` in the project's repository: commits, uncommitted changes and
-    untracked files; files that git ignores are not kept.
+    untracked files. Files that git ignores are not kept.
     """
     if click.get_current_context().invoked_subcommand:
         return None
@@ -35,7 +35,7 @@ def kept(config: Path | None) -> Result | None:
 
 @kept.command("list", config=True)
 def kept_list(config: Path | None) -> Result:
-    """List what is kept in this project's repository."""
+    """List the kept work of this project's repository."""
     return _kept(config)
 
 
@@ -46,10 +46,10 @@ def kept_list(config: Path | None) -> Result:
     "--into",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Make a worktree there, in which what was not committed is not committed.",
+    help="Make a worktree there, with the uncommitted changes uncommitted.",
 )
 def kept_restore(name: str, branch: str, into: Path | None, config: Path | None) -> Result:
-    """Bring kept work back on a new branch; it stays kept."""
+    """Restore kept work to a new branch; it also stays kept."""
     where = into.expanduser().absolute() if into else None
     done = _workspaces(config).restore(name, branch=branch, into=where)
     place = f" in {done.path}" if done.path else ""
@@ -59,28 +59,29 @@ def kept_restore(name: str, branch: str, into: Path | None, config: Path | None)
 @kept.command("drop", config=True)
 @click.argument("name", metavar="ID")
 def kept_drop(name: str, config: Path | None) -> Result:
-    """Forget kept work for good."""
+    """Delete kept work for good."""
     done = _workspaces(config).drop(name)
     data = {"id": done.id, "commit": done.commit}
-    words = (
-        f"{done.id} is dropped; until git tidies up, `git branch NAME {done.commit[:12]}` has it."
-    )
+    words = f"{done.id} is dropped; until git tidies up, `git branch NAME {done.commit[:12]}` restores it."
     return Result("dropped", data, Text(words))
 
 
 @command(config=True)
-@click.option("--dry-run", is_flag=True, help="Say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @click.option(
-    "--days", type=click.FloatRange(min=0), default=7, help="Only of tasks that ended so long ago."
+    "--days",
+    type=click.FloatRange(min=0),
+    default=7,
+    help="Only tasks that ended at least this many days ago.",
 )
 def gc(dry_run: bool, days: float, config: Path | None) -> Result:  # noqa: FBT001  # click
-    """Remove the worktrees of tasks that ended; what is only there is kept first.
+    """Remove the worktrees of ended tasks; work that exists only there is kept first.
 
-    It also finishes removals that were interrupted, and lists worktrees and branches that no task
-    has. Those are not removed.
+    It also finishes interrupted removals, and lists worktrees and branches that belong to no task,
+    without removing them.
     """
     done = _workspaces(config).tidy(days=days, dry_run=dry_run)
-    return Result("gc", done, Text("\n".join(_told(done)) or "There is nothing to tidy up."))
+    return Result("gc", done, Text("\n".join(_told(done)) or "There is nothing to remove."))
 
 
 def _told(done: Tidied) -> list[str]:
@@ -91,7 +92,7 @@ def _told(done: Tidied) -> list[str]:
         lines += _aside(one)
     for orphan in done.orphans:
         place = f" in {orphan.project}" if orphan.project else ""
-        lines.append(f"No task has the {orphan.what} {orphan.name}{place}; it stays.")
+        lines.append(f"The {orphan.what} {orphan.name}{place} belongs to no task; it stays.")
     return lines
 
 

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 
 @command(config=True)
 @click.argument("name", metavar="TASK", shell_complete=complete_tasks)
-@click.option("-n", "--lines", type=click.IntRange(min=1), default=50, help="The last so many.")
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(min=1),
+    default=50,
+    help="Show this many of the last lines.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Follow until the run ends.")
-@click.option("--raw", is_flag=True, help="Exactly what the coder wrote.")
+@click.option("--raw", is_flag=True, help="Print the coder's output unchanged.")
 def logs(
     name: str,
     lines: int,
@@ -34,7 +40,7 @@ def logs(
     raw: bool,  # noqa: FBT001
     config: Path | None,
 ) -> Result:
-    """Show what a task's newest run said (or TASK.N's)."""
+    """Show the output of a task's newest run, or of run TASK.N."""
     from fleet.cli.terminal.connect import connect
 
     client = connect(config=config)
@@ -44,7 +50,7 @@ def logs(
         return Result("line", heard, Feed(lambda said: said["text"]))
     shown = [said["text"] for said in last if said["text"] is not None]
     screen = client.last_screen(spoken.run)
-    notes = (f"How its screen looked at the end: {screen}",) if screen else ()
+    notes = (f"Its last screen: {screen}",) if screen else ()
     return Result("lines", last, Text("\n".join(shown)), notes)
 
 

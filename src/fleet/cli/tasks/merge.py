@@ -20,9 +20,9 @@ task_argument = click.argument("task", metavar="TASK|BRANCH", shell_complete=com
 
 @command(config=True)
 @task_argument
-@click.option("--stat", is_flag=True, help="Show how much changed in each file, not what.")
+@click.option("--stat", is_flag=True, help="Show only how much changed in each file.")
 def diff(*, task: str, stat: bool, config: Path | None) -> Result:
-    """Show what a task has changed since it began, committed or not."""
+    """Show what a task has changed since it started, committed or not."""
     from fleet.cli.terminal.connect import connect_here
     from fleet.domain.access import Permission
     from fleet.operations.shared.names import the_task

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @command(config=True)
 @click.argument("question")
-@click.option("--task", default="", help="About which task. Inside a run: its own.")
+@click.option("--task", default="", help="The task it is about. Inside a run: the run's own task.")
 @click.option("--option", "options", multiple=True, help="A likely answer. May be repeated.")
 @click.option(
     "--park",
@@ -37,7 +37,7 @@ def ask(
     timeout: float | None,
     config: Path | None,
 ) -> Result:
-    """Ask a question; the task is held until it is answered."""
+    """Ask a question; the task waits for the answer."""
     from fleet.cli.terminal.connect import connect
     from fleet.operations.messages.ask_answer_send import Ask
 
@@ -73,7 +73,7 @@ def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -
 @command(config=True)
 @click.argument("task", shell_complete=complete_tasks)
 @click.argument("text", nargs=-1)
-@click.option("--file", "file", metavar="FILE", help="Read the words from here; `-`: stdin.")
+@click.option("--file", "file", metavar="FILE", help="Read the text from this file; `-` is stdin.")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -83,10 +83,10 @@ def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -
 def send(
     task: str, text: tuple[str, ...], file: str | None, wait: float, config: Path | None
 ) -> Result:
-    """Tell the agent of TASK something, in the middle of its work.
+    """Send a message to the agent of TASK while it works.
 
-    It hears it between two steps of its turn, where its program can; else its next run does, which
-    starts when this one has ended.
+    The agent reads it between two steps of its turn if its coder supports that; otherwise the next
+    run does, which starts when this one has ended.
     """
     from fleet.cli.terminal.connect import connect
 
@@ -102,7 +102,7 @@ def tell(
 
     if (file is None) == (not text):
         raise BadInput(
-            "Give the message as text or with --file: one of them.",
+            "Give the message as text or with --file, but not both.",
             fix='fleet send t-1 "Add tests too"',
         )
     words = read_text(file, "message") if file is not None else " ".join(text)
@@ -116,7 +116,7 @@ def tell(
 
 def _delivery(client: Client, sent: MessageRow) -> str:
     if sent.status == "delivered":
-        return f"{sent.task} has heard it ({sent.id})."
+        return f"{sent.task} has read the message ({sent.id})."
     if client.state(sent.task) == "running":
         return f"Queued ({sent.id}): {sent.task} has not read the message yet; this run or the next one will."
     return f"Queued ({sent.id}): {sent.task} is not running; its next run gets the message."
@@ -125,7 +125,9 @@ def _delivery(client: Client, sent: MessageRow) -> str:
 @command(config=True)
 @click.argument("task", shell_complete=complete_tasks)
 @click.argument("text", nargs=-1, required=True)
-@click.option("--as-text", is_flag=True, help="A number is the answer itself, and no option's.")
+@click.option(
+    "--as-text", is_flag=True, help="Take a number as the answer itself, not as an option."
+)
 def answer(
     task: str,
     text: tuple[str, ...],

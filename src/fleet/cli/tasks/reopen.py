@@ -67,7 +67,7 @@ def _answer(client: Client, detail: TaskDetail) -> str:
         )
     for mark, text in answers.items():
         client.call(Answer(mark, text))
-    return f"{task} has your answer." if answers else ""
+    return f"{task} got your answer." if answers else ""
 
 
 def is_own(client: Client, task: str) -> bool:

@@ -42,41 +42,54 @@ limit_option = click.option(
     "--prompt-file",
     metavar="FILE",
     type=click.Path(),
-    help="Read the prompt from here; `-`: stdin.",
+    help="Read the prompt from this file; `-` is stdin.",
 )
 @click.option("-d", "--description", help="The same as --prompt.")
 @click.option(
-    "-a", "--agent", default="", shell_complete=complete_agents, help="The role that does it."
+    "-a",
+    "--agent",
+    default="",
+    shell_complete=complete_agents,
+    help="The agent (role) for the task.",
 )
-@click.option(
-    "--coder", default="", shell_complete=complete_coders, help="The program that does it."
-)
-@click.option("--model", default="", help="The model that it uses.")
+@click.option("--coder", default="", shell_complete=complete_coders, help="The coder for the task.")
+@click.option("--model", default="", help="The model for the task.")
 @click.option("--priority", type=int, default=2, help="0 is first, 4 is last.")
 @click.option(
     "--after",
     multiple=True,
     metavar="TASK",
     shell_complete=complete_tasks,
-    help="Wait for it. May be repeated.",
+    help="A task to wait for. May be repeated.",
 )
-@click.option("--label", multiple=True, help="May be repeated.")
-@click.option("--cwd", type=click.Path(), help="Where it works. Default: here.")
+@click.option("--label", multiple=True, help="A label. May be repeated.")
+@click.option(
+    "--cwd", type=click.Path(), help="The directory to work in. Default: the current one."
+)
 @click.option("--in-place", is_flag=True, help="Work in that directory itself, not in a worktree.")
 @click.option("--base", default="", help="The commit to start from.")
 @click.option("--branch", default="", help="The name of its branch.")
-@click.option("--review", is_flag=True, help="Done only when you say so.")
-@click.option("--attempts", type=click.IntRange(1, 100), help="How many runs it gets.")
-@click.option("--time-limit", type=click.IntRange(min=1), help="Seconds that one run may take.")
+@click.option("--review", is_flag=True, help="Wait for your review before the task is done.")
+@click.option(
+    "--attempts", type=click.IntRange(1, 100), help="How many runs the task gets before it fails."
+)
+@click.option(
+    "--time-limit", type=click.IntRange(min=1), help="The maximum seconds that one run may take."
+)
 @click.option(
     "--budget",
     multiple=True,
     metavar="AMOUNT",
-    help="What all its runs may come to: `$5`, `200k tokens`, `90m`. May be repeated.",
+    help="A limit for all its runs: `$5`, `200k tokens`, `90m`. May be repeated.",
 )
-@click.option("--gate", default="", metavar="COMMAND", help="Done only if this passes.")
+@click.option(
+    "--gate",
+    default="",
+    metavar="COMMAND",
+    help="A command that must pass before the task is done.",
+)
 @click.option("--team", default="", help="The team it belongs to.")
-@click.option("--swarm", default="", help="The swarm that it is part of.")
+@click.option("--swarm", default="", help="The swarm it belongs to.")
 def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
     """Queue a task."""
     from fleet.cli.tasks.add import place_of, request, settings_dir
@@ -91,17 +104,17 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
 
 @command(config=True)
 @click.argument("team", required=False, default="")
-@click.option("--all", "everything", is_flag=True, help="Ended ones too.")
+@click.option("--all", "everything", is_flag=True, help="Also list ended tasks.")
 @click.option(
     "--status",
     "statuses",
     multiple=True,
     shell_complete=complete_statuses,
-    help="Only these. May be repeated.",
+    help="Only tasks with this status. May be repeated.",
 )
-@click.option("--here", is_flag=True, help="Only this project's.")
+@click.option("--here", is_flag=True, help="Only tasks of this project.")
 @limit_option
-@click.option("--watch", is_flag=True, help="Keep showing them.")
+@click.option("--watch", is_flag=True, help="Keep updating the list.")
 def tasks(
     team: str,
     everything: bool,  # noqa: FBT001  # click passes by name
@@ -168,7 +181,7 @@ def show(task: str, config: Path | None) -> Result:
 @command(config=True)
 @task_argument
 def cancel(task: str, config: Path | None) -> Result:
-    """Cancel a task; if it runs, its run is ended first."""
+    """Cancel a task; if it is running, its run is ended first."""
     from fleet.operations.tasks.change import CancelTask
     from fleet.operations.tasks.show import ShowTask
 
@@ -181,7 +194,7 @@ def cancel(task: str, config: Path | None) -> Result:
 @command(config=True)
 @task_argument
 def retry(task: str, config: Path | None) -> Result:
-    """Open a task again that has ended."""
+    """Queue an ended task again."""
     from fleet.operations.tasks.change import RetryTask
 
     client = _client(config)
@@ -192,9 +205,9 @@ def retry(task: str, config: Path | None) -> Result:
 @command(config=True)
 @task_argument
 def reopen(task: str, config: Path | None) -> Result:
-    """Continue a task: take its answer from Q&A.md, or open it again.
+    """Continue a task: take the answer from its Q&A.md, or queue it again.
 
-    An answer is what you wrote below the question, under `## A:`.
+    Write the answer below the question, under `## A:`.
     """
     from fleet.cli.tasks.reopen import reopen_task
     from fleet.operations.tasks.show import ShowTask
@@ -208,9 +221,9 @@ def reopen(task: str, config: Path | None) -> Result:
 
 @command(config=True)
 @task_argument
-@click.option("--reason", default="Closed.", help="Why.")
+@click.option("--reason", default="Closed.", help="The reason.")
 def close(task: str, reason: str, config: Path | None) -> Result:
-    """Settle a task by hand: it is done."""
+    """Close a task: mark it as done."""
     from fleet.operations.tasks.change import CloseTask
 
     row = _client(config).call(CloseTask(task, reason))
@@ -224,7 +237,7 @@ def pause(task: str, config: Path | None) -> Result:
     from fleet.operations.tasks.change import PauseTask
 
     row = _client(config).call(PauseTask(task))
-    runs_on = "finishes the run that is going, then " if row.state == "running" else ""
+    runs_on = "finishes its current run, then " if row.state == "running" else ""
     return _changed(row, f"{runs_on}does not start until you resume it")
 
 
@@ -253,14 +266,14 @@ def comment(task: str, text: str, config: Path | None) -> Result:
 
 @group()
 def dep() -> None:
-    """Say which tasks a task waits for."""
+    """Add and remove the tasks that a task waits for."""
 
 
 @dep.command("add", config=True)
 @task_argument
 @click.argument("needs", shell_complete=complete_tasks)
 def dep_add(task: str, needs: str, config: Path | None) -> Result:
-    """Let TASK wait for NEEDS."""
+    """Make TASK wait for NEEDS."""
     from fleet.operations.tasks.dependencies import AddDependency
 
     return _changed(_client(config).call(AddDependency(task, needs)), f"waits for {needs}")
@@ -270,7 +283,7 @@ def dep_add(task: str, needs: str, config: Path | None) -> Result:
 @task_argument
 @click.argument("needs", shell_complete=complete_tasks)
 def dep_rm(task: str, needs: str, config: Path | None) -> Result:
-    """Let TASK no longer wait for NEEDS."""
+    """Stop TASK from waiting for NEEDS."""
     from fleet.operations.tasks.dependencies import RemoveDependency
 
     row = _client(config).call(RemoveDependency(task, needs))

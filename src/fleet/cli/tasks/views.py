@@ -187,7 +187,7 @@ def _runs(runs: Sequence[RunRow], now: int) -> View:
         "coder",
         Column("took", right=True),
         Column("branch", flexible=True),
-        Column("what came of it", flexible=True, least=16),
+        Column("result", flexible=True, least=16),
         *([Column("host", flexible=True)] if several else []),
     ]
     rows: list[list[Value]] = [

@@ -22,7 +22,7 @@ handle_argument = click.argument("handle", shell_complete=complete_tasks)
 
 @group()
 def worktree() -> None:
-    """Look at an agent's worktree, commit in it, push it, merge it."""
+    """Show, commit, push and merge the worktree of a task."""
 
 
 @worktree.command(config=True)
@@ -34,7 +34,9 @@ def status(*, handle: str, config: Path | None) -> Result:
     found = client_of(config).call(ShowWorktree(handle))
     rows = [(file.change, file.path) for file in found.files]
     columns: Columns = ["change", Column("file", flexible=True)]
-    return Result("worktree", found, Table(columns, rows, empty="All is committed."), _told(found))
+    return Result(
+        "worktree", found, Table(columns, rows, empty="Everything is committed."), _told(found)
+    )
 
 
 def _told(found: WorktreeRow) -> tuple[str, ...]:
@@ -48,25 +50,26 @@ def _told(found: WorktreeRow) -> tuple[str, ...]:
 
 @worktree.command(config=True)
 @handle_argument
-@click.option("-m", "--message", required=True, help="What was changed.")
+@click.option("-m", "--message", required=True, help="The commit message.")
 def commit(*, handle: str, message: str, config: Path | None) -> Result:
-    """Commit all that changed in the worktree of HANDLE; your hooks run."""
+    """Commit all changes in the worktree of HANDLE; git hooks run."""
     from fleet.operations.worktrees import CommitWorktree
 
     done = client_of(config).call(CommitWorktree(message, handle))
     files = "1 file" if done.files == 1 else f"{done.files} files"
-    return Result("commit", done, Text(f"{done.branch} is at {done.commit[:12]} ({files})."))
+    return Result("commit", done, Text(f"Committed {files} on {done.branch} ({done.commit[:12]})."))
 
 
 @worktree.command(config=True)
 @handle_argument
 def push(*, handle: str, config: Path | None) -> Result:
-    """Push the branch of HANDLE to origin; never over what is there."""
+    """Push the branch of HANDLE to origin, without force."""
     from fleet.operations.worktrees import PushWorktree
 
     done = client_of(config).call(PushWorktree(handle))
-    what = "has all of it already" if done.nothing else "has it now"
-    return Result("push", done, Text(f"{done.remote} {what}: {done.branch}."))
+    had_all = f"{done.remote} already has all of {done.branch}."
+    text = had_all if done.nothing else f"Pushed {done.branch} to {done.remote}."
+    return Result("push", done, Text(text))
 
 
 worktree.add_command(merge)  # `fleet merge`, under the name that claude-fleet gave it
@@ -76,10 +79,12 @@ worktree.add_command(merge)  # `fleet merge`, under the name that claude-fleet g
 @handle_argument
 @click.option("--title", required=True)
 @click.option("--body", default="")
-@click.option("--base", default="", help="The branch that it is to be merged onto.")
+@click.option("--base", default="", help="The branch to merge into.")
 def pr(*, handle: str, title: str, body: str, base: str, config: Path | None) -> Result:
     """Push the branch of HANDLE and open a pull request, with GitHub's `gh`."""
     from fleet.operations.worktrees import ProposeWorktree
 
     done = client_of(config).call(ProposeWorktree(title, body, base, handle))
-    return Result("pull_request", done, Text(done.url or f"{done.branch} is proposed."))
+    return Result(
+        "pull_request", done, Text(done.url or f"Opened a pull request for {done.branch}.")
+    )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @group(invoke_without_command=True, json=True, config=True)
 def chat(config: Path | None) -> Result | None:
-    """List your chats, and talk to members of the team, or to all of them; only they read it."""
+    """List your chats, and talk to members of the team; only they can read it."""
     if click.get_current_context().invoked_subcommand:
         return None
     return _chats(client_of(config), "", LISTED)
@@ -70,7 +70,7 @@ def _chats(client: Client, team: str, limit: int) -> Result:
 @click.argument("text", nargs=-1, required=True)
 @team_option
 def say(*, which: str, text: tuple[str, ...], team: str, config: Path | None) -> Result:
-    """Say TEXT in a CHAT."""
+    """Send TEXT to a CHAT."""
     from fleet.operations.messages.chats import Say
 
     sent = client_of(config).call(Say(which, " ".join(text), team=team))
@@ -79,11 +79,11 @@ def say(*, which: str, text: tuple[str, ...], team: str, config: Path | None) ->
 
 @chat.command(config=True)
 @click.argument("which", metavar="CHAT")
-@click.option("--peek", is_flag=True, help="Do not say that you have read it.")
+@click.option("--peek", is_flag=True, help="Do not mark the chat as read.")
 @team_option
 @limit_option
 def read(*, which: str, peek: bool, team: str, limit: int, config: Path | None) -> Result:
-    """Show what was said in a CHAT, the newest last, and say that you have read it."""
+    """Show the messages of a CHAT, newest last, and mark them as read."""
     from fleet.operations.messages.chats import MarkChat, ReadChat
 
     client = client_of(config)
@@ -92,4 +92,4 @@ def read(*, which: str, peek: bool, team: str, limit: int, config: Path | None) 
         client.call(MarkChat(which, team=team))
     rows = [(when(s.at), s.author, one_line(s.text)) for s in reversed(found)]
     columns: Columns = ["when", "from", Column("text", flexible=True)]
-    return Result("sayings", found, Table(columns, rows, empty="Nothing was said yet."))
+    return Result("sayings", found, Table(columns, rows, empty="No messages yet."))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @group(invoke_without_command=True, json=True, config=True)
 def mail(config: Path | None) -> Result | None:
-    """List your mail, read it, and send some to others in the team."""
+    """List and read your mail, and send mail within the team."""
     if click.get_current_context().invoked_subcommand:
         return None
     return _mail(client_of(config), "", LISTED)
@@ -59,7 +59,7 @@ def mail_send(
 def mail_broadcast(
     *, text: tuple[str, ...], subject: str, team: str, config: Path | None
 ) -> Result:
-    """Send TEXT to everyone who has been seen in the team."""
+    """Send TEXT to every member of the team."""
     from fleet.operations.messages.mail import Broadcast
 
     sent = client_of(config).call(Broadcast(" ".join(text), subject, team=team))
@@ -69,14 +69,14 @@ def mail_broadcast(
 
 @mail.command("list", config=True)
 @click.argument("handle", required=False, default="")
-@click.option("--unread", is_flag=True, help="Only what has not been read.")
-@click.option("--mark-read", is_flag=True, help="Say that you have read your own.")
+@click.option("--unread", is_flag=True, help="Only unread mail.")
+@click.option("--mark-read", is_flag=True, help="Mark your own mail as read.")
 @team_option
 @limit_option
 def mail_list(
     *, handle: str, unread: bool, mark_read: bool, team: str, limit: int, config: Path | None
 ) -> Result:
-    """List your mail; who leads the team may list that of HANDLE."""
+    """List your mail; a team-lead can also list that of HANDLE."""
     from fleet.operations.messages.mail import TakeMail
 
     client = client_of(config)
@@ -105,7 +105,7 @@ def _mails(found: tuple[MailRow, ...]) -> Result:
 @mail.command("read", config=True)
 @click.argument("which", metavar="MAIL")
 def mail_read(*, which: str, config: Path | None) -> Result:
-    """Show a MAIL, and say that you have read it."""
+    """Show a MAIL and mark it as read."""
     from fleet.operations.messages.mail import ReadMail
 
     read = client_of(config).call(ReadMail(which))
@@ -115,7 +115,7 @@ def mail_read(*, which: str, config: Path | None) -> Result:
 
 @group(invoke_without_command=True, json=True, config=True)
 def memory(config: Path | None) -> Result | None:
-    """List what the team remembers, find it, and keep what the next run should know."""
+    """Store facts for the team and for later runs, and find them again."""
     if click.get_current_context().invoked_subcommand:
         return None
     return _memory(client_of(config), "", LISTED)
@@ -129,7 +129,7 @@ def memory(config: Path | None) -> Result | None:
 def store(
     *, key: str, value: tuple[str, ...], kind: str, tags: tuple[str, ...], config: Path | None
 ) -> Result:
-    """Remember VALUE under KEY, in place of what was there."""
+    """Store VALUE under KEY, replacing the old value."""
     from fleet.operations.team.memory import StoreMemory
 
     kept = client_of(config).call(StoreMemory(key, " ".join(value), kind, tags))
@@ -138,9 +138,9 @@ def store(
 
 @memory.command(config=True)
 @click.argument("key")
-@click.option("--agent", default="", help="Another member's.")
+@click.option("--agent", default="", help="The member who stored it. Default: you.")
 def recall(*, key: str, agent: str, config: Path | None) -> Result:
-    """Say what was remembered under KEY."""
+    """Show the value stored under KEY."""
     from fleet.operations.team.memory import Recall
 
     kept = client_of(config).call(Recall(key, agent))
@@ -152,10 +152,10 @@ def recall(*, key: str, agent: str, config: Path | None) -> Result:
 
 @memory.command(config=True)
 @click.argument("words", nargs=-1, required=True)
-@click.option("--agent", default="", help="Only what this one remembers.")
+@click.option("--agent", default="", help="Only what this member stored.")
 @limit_option
 def search(*, words: tuple[str, ...], agent: str, limit: int, config: Path | None) -> Result:
-    """Find what the team remembers that has all WORDS in it."""
+    """Search the team's memories for those that contain all WORDS."""
     from fleet.operations.team.memory import SearchMemory
 
     found = client_of(config).call(SearchMemory(" ".join(words), agent, limit=limit))
@@ -166,7 +166,7 @@ def search(*, words: tuple[str, ...], agent: str, limit: int, config: Path | Non
 @click.argument("agent", required=False, default="")
 @limit_option
 def memory_list(*, agent: str, limit: int, config: Path | None) -> Result:
-    """List what AGENT, or everyone in the team, remembers."""
+    """List the memories of AGENT, or of the whole team."""
     return _memory(client_of(config), agent, limit)
 
 
@@ -180,7 +180,7 @@ def _memory(client: Client, agent: str, limit: int) -> Result:
 def _memories(found: Sequence[MemoryRow]) -> Table:
     rows = [(m.agent, m.key, m.type, one_line(m.value)) for m in found]
     columns: Columns = ["agent", "key", "type", Column("value", flexible=True)]
-    return Table(columns, rows, empty="Nothing is remembered.")
+    return Table(columns, rows, empty="No memories.")
 
 
 @group()
@@ -192,7 +192,7 @@ def checkpoint() -> None:
 @click.argument("goal")
 @click.argument("now")
 @click.option("--to", default="", help="The member who continues from it. Default: you.")
-@click.option("--test", default="", help="How it is tried.")
+@click.option("--test", default="", help="How to test the work.")
 @click.option("--next", "then", multiple=True, help="A next step.")
 @click.option("--blocker", "blockers", multiple=True)
 @click.option("--question", "questions", multiple=True)
@@ -200,7 +200,7 @@ def save(
     *, goal: str, now: str, to: str, test: str, then: tuple[str, ...],
     blockers: tuple[str, ...], questions: tuple[str, ...], config: Path | None,
 ) -> Result:  # fmt: skip
-    """Save a checkpoint: the GOAL, and where it stands NOW."""
+    """Save a checkpoint: the GOAL, and the state of the work NOW."""
     from fleet.domain.run import Summary
     from fleet.operations.team.checkpoints import SaveCheckpoint
 
@@ -211,9 +211,9 @@ def save(
 
 @checkpoint.command(config=True)
 @click.argument("which", metavar="[CHECKPOINT]", required=False, default="")
-@click.option("--for", "handle", default="", help="The newest for this one.")
+@click.option("--for", "handle", default="", help="The newest checkpoint for this member.")
 def load(*, which: str, handle: str, config: Path | None) -> Result:
-    """Show a CHECKPOINT, or the newest that is for you."""
+    """Show a CHECKPOINT, or the newest one for you."""
     from fleet.operations.team.checkpoints import LatestCheckpoint, LoadCheckpoint
 
     client = client_of(config)
@@ -241,7 +241,7 @@ def _checkpoint(row: CheckpointRow) -> Pairs:
 @checkpoint.command(config=True)
 @click.argument("which", metavar="CHECKPOINT")
 def accept(*, which: str, config: Path | None) -> Result:
-    """Accept a CHECKPOINT: you continue from it."""
+    """Accept a CHECKPOINT and continue from it."""
     from fleet.operations.team.checkpoints import AcceptCheckpoint
 
     done = client_of(config).call(AcceptCheckpoint(which))
@@ -252,7 +252,7 @@ def accept(*, which: str, config: Path | None) -> Result:
 @click.argument("which", metavar="CHECKPOINT")
 @click.argument("why", required=False, default="")
 def reject(*, which: str, why: str, config: Path | None) -> Result:
-    """Reject a CHECKPOINT, and say WHY."""
+    """Reject a CHECKPOINT, with the reason WHY."""
     from fleet.operations.team.checkpoints import RejectCheckpoint
 
     done = client_of(config).call(RejectCheckpoint(which, why))
@@ -261,7 +261,7 @@ def reject(*, which: str, why: str, config: Path | None) -> Result:
 
 @group(invoke_without_command=True, json=True, config=True)
 def claims(config: Path | None) -> Result | None:
-    """List the files that are claimed, and claim some, so that two do not change one at once."""
+    """List and claim files, so that no two members change the same one."""
     if click.get_current_context().invoked_subcommand:
         return None
     return _claims(client_of(config), "", LISTED)
@@ -281,7 +281,7 @@ def take(*, path: str, seconds: int, config: Path | None) -> Result:
 @claims.command(config=True)
 @click.argument("path")
 def release(*, path: str, config: Path | None) -> Result:
-    """Let go of the file PATH."""
+    """Release the file PATH."""
     from fleet.operations.team.file_claims import ReleaseFile
 
     done = client_of(config).call(ReleaseFile(path))
@@ -302,4 +302,4 @@ def _claims(client: Client, team: str, limit: int) -> Result:
     found = client.call(ListFiles(team=team, limit=limit))
     rows = [(f.path, f.holder, when(f.at), when(f.until)) for f in found]
     columns: Columns = [Column("file", flexible=True), "holder", "since", "until"]
-    return Result("files", found, Table(columns, rows, empty="No file is claimed."))
+    return Result("files", found, Table(columns, rows, empty="No files are claimed."))

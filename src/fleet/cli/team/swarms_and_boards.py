@@ -23,7 +23,7 @@ LISTED = 50  # rows of a list; of a group alone, too, which lists
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 200), default=LISTED, show_default=True
 )
-team_option = click.option("--team", default="", help="Another team than yours.")
+team_option = click.option("--team", default="", help="The team. Default: yours.")
 
 
 def client_of(config: Path | None) -> Client:
@@ -43,11 +43,11 @@ def one_line(text: str) -> str:
 
 
 @command(config=True)
-@click.option("-a", "--all", "everything", is_flag=True, help="Also those that were ended.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also list swarms that have ended.")
 @team_option
 @limit_option
 def swarms(*, everything: bool, team: str, limit: int, config: Path | None) -> Result:
-    """List the swarms: tasks with children, of which only so many run at once."""
+    """List the swarms: groups of tasks that share a board and a limit of agents."""
     from fleet.operations.team.swarms import ListSwarms
 
     found = client_of(config).call(ListSwarms(team, everything, limit=limit))
@@ -64,9 +64,9 @@ def swarms(*, everything: bool, team: str, limit: int, config: Path | None) -> R
 def swarm_create(
     *, name: str, most: int, description: str, team: str, config: Path | None
 ) -> Result:
-    """Make a swarm NAME of which at most MAX agents run at once.
+    """Create the swarm NAME, with at most MAX agents at work at once.
 
-    Tasks are put into it when they are made: fleet bd create "Fix the login" --parent SWARM
+    Add tasks to it when you create them: fleet bd create "Fix the login" --parent SWARM
     """
     from fleet.operations.team.swarms import CreateSwarm
 
@@ -100,7 +100,7 @@ def _swarm(row: SwarmRow) -> Pairs:
     "--type", "kind", default="", help="request, response, status, directive, checkpoint."
 )
 @click.option("--priority", default="", help="low, normal, high or critical.")
-@click.option("--unread", is_flag=True, help="Only what you have not read.")
+@click.option("--unread", is_flag=True, help="Only posts that you have not read.")
 @limit_option
 def blackboard(
     *, swarm: str, kind: str, priority: str, unread: bool, limit: int, config: Path | None
@@ -113,7 +113,7 @@ def blackboard(
         (p.id, when(p.at), p.author, p.to or "all", p.type, p.priority, p.payload) for p in found
     ]
     columns: Columns = ["post", "when", "from", "to", "type", "priority"]
-    empty = "Nothing is on its board."
+    empty = "Its board is empty."
     return Result(
         "posts", found, Table([*columns, Column("payload", flexible=True)], rows, empty=empty)
     )
@@ -123,12 +123,12 @@ def blackboard(
 @click.argument("swarm")
 @click.argument("payload")
 @click.option("--type", "kind", default="status", show_default=True)
-@click.option("--to", default="", help="Only for this one; for all if not given.")
+@click.option("--to", default="", help="The member who may read it. Default: all.")
 @click.option("--priority", default="normal", show_default=True)
 def blackboard_post(
     *, swarm: str, payload: str, kind: str, to: str, priority: str, config: Path | None
 ) -> Result:
-    """Post a PAYLOAD to the board of a SWARM: a JSON object, or words."""
+    """Post a PAYLOAD to the board of a SWARM: a JSON object, or text."""
     import json
 
     from fleet.operations.messages.boards import Post
@@ -141,7 +141,7 @@ def blackboard_post(
 @command("blackboard-read", config=True)
 @click.argument("posts", nargs=-1, required=True)
 def blackboard_read(*, posts: tuple[str, ...], config: Path | None) -> Result:
-    """Say that you have read these POSTS of a board."""
+    """Mark POSTS of a board as read."""
     from fleet.operations.messages.boards import MarkRead
 
     read = client_of(config).call(MarkRead(posts))
@@ -150,19 +150,21 @@ def blackboard_read(*, posts: tuple[str, ...], config: Path | None) -> Result:
 
 @command("blackboard-archive", config=True)
 @click.argument("posts", nargs=-1)
-@click.option("--swarm", default="", help="Of this board, all that are old.")
+@click.option("--swarm", default="", help="Archive all old posts of this board.")
 @click.option("--hours", type=click.IntRange(min=0), default=24, show_default=True)
 def blackboard_archive(
     *, posts: tuple[str, ...], swarm: str, hours: int, config: Path | None
 ) -> Result:
-    """Take POSTS off their board, or with --swarm all that are older than --hours."""
+    """Archive POSTS, or with --swarm all posts that are older than --hours."""
     from fleet.domain.errors import BadInput
     from fleet.operations.messages.boards import ArchivePosts
 
     if bool(posts) is bool(swarm):
         raise BadInput("Which posts?", fix="Name posts (m-12), or a board with --swarm.")
     gone = client_of(config).call(ArchivePosts(posts, swarm, hours * 3600))
-    return Result("posts", gone, Table(["post"], [(p.id,) for p in gone], empty="None was old."))
+    return Result(
+        "posts", gone, Table(["post"], [(p.id,) for p in gone], empty="There are no old posts.")
+    )
 
 
 @command(config=True)
@@ -184,7 +186,7 @@ def checkpoints(*, handle: str, status: str, team: str, limit: int, config: Path
 @click.argument("team", required=False, default="")
 @limit_option
 def teams(*, team: str, limit: int, config: Path | None) -> Result:
-    """List who has been seen in a TEAM."""
+    """List the members of a TEAM."""
     from fleet.operations.team.members import BeSeen, ListMembers
 
     client = client_of(config)

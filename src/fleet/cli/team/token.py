@@ -18,7 +18,7 @@ ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
 @group(invoke_without_command=True, json=True, config=True)
 def token(config: Path | None) -> Result | None:
-    """List, make and revoke tokens for people and programs."""
+    """Create, list and revoke tokens for people and programs."""
     if click.get_current_context().invoked_subcommand:
         return None
     return _tokens(config, LISTED)
@@ -27,10 +27,10 @@ def token(config: Path | None) -> Result | None:
 @token.command(config=True)
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
-@click.option("--team", default="", help="Its team; yours if not given.")
+@click.option("--team", default="", help="Its team. Default: yours.")
 @click.option("--days", type=click.FloatRange(0.0001, 3650), default=30.0, show_default=True)
 def create(*, name: str, role: str, team: str, days: float, config: Path | None) -> Result:
-    """Make a token by which NAME is known to the server."""
+    """Create a token with which NAME authenticates to the server."""
     from fleet.operations.team.tokens import CreateToken
 
     made = client_of(config).call(CreateToken(name, role, team, max(1, int(days * 86400))))
@@ -39,11 +39,11 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
 
 @token.command(config=True)
 @click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
-@click.option("--team", default="", help="Its team; yours if not given.")
-@click.option("--name", default="", help="Good for this one alone.")
+@click.option("--team", default="", help="Its team. Default: yours.")
+@click.option("--name", default="", help="Allow only this name to enrol with it.")
 @click.option("--days", type=click.FloatRange(0.0001, 3650), default=7.0, show_default=True)
 def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) -> Result:
-    """Make a secret with which a person or program enrols at the server's /auth, as ROLE or less."""
+    """Create a secret with which a person or program gets a token of ROLE or less at /auth."""
     from fleet.operations.team.enrolments import CreateEnrolment
 
     seconds = max(1, int(days * 86400))
@@ -52,10 +52,10 @@ def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) 
 
 
 @token.command(config=True)
-@click.option("-a", "--all", "everything", is_flag=True, help="Also those that count no more.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones.")
 @click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
 def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
-    """List the secrets to enrol with, newest first; only their hashes are kept."""
+    """List the enrolment secrets, newest first; only their hashes are stored."""
     from fleet.operations.team.enrolments import ListEnrolments
 
     found = client_of(config).call(ListEnrolments(everything, limit=limit))
@@ -64,14 +64,14 @@ def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
         for e in found
     ]
     columns: Columns = ["enrolment", Column("for", flexible=True), "role", "team", "made", ""]
-    return Result("enrolments", found, Table(columns, rows, empty="No secrets to enrol with."))
+    return Result("enrolments", found, Table(columns, rows, empty="No enrolment secrets."))
 
 
 @token.command("list", config=True)
-@click.option("-a", "--all", "everything", is_flag=True, help="Also those that count no more.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones.")
 @click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
 def list_(*, everything: bool, limit: int, config: Path | None) -> Result:
-    """List the tokens, newest first; what they are themselves is not kept."""
+    """List the tokens, newest first; the tokens themselves are not stored."""
     return _tokens(config, limit, everything=everything)
 
 
@@ -89,9 +89,9 @@ def _tokens(config: Path | None, limit: int, *, everything: bool = False) -> Res
 @token.command(config=True)
 @click.argument("which", metavar="TOKEN")
 def revoke(*, which: str, config: Path | None) -> Result:
-    """Let a TOKEN count no more: its id, or a name for all of theirs.
+    """Revoke a TOKEN by its id, or all tokens of a name.
 
-    The id of a secret to enrol with ends that, and the tokens that came of it.
+    The id of an enrolment secret revokes the secret and the tokens it was exchanged for.
     """
     from fleet.operations.team.enrolments import RevokeEnrolment
     from fleet.operations.team.tokens import RevokeToken

@@ -50,7 +50,7 @@ DISK = {
     errno.EACCES: "Give yourself access to it, or use another place (FLEET_HOME).",
     errno.EPERM: "Give yourself access to it, or use another place (FLEET_HOME).",
     errno.EROFS: "Make the disk writable, or use another place (FLEET_HOME).",
-    errno.EIO: "The disk reports a failure: look at the system's log before going on.",
+    errno.EIO: "The disk reports a failure. Check the system's log before you continue.",
     errno.EMFILE: "Raise the limit on open files (ulimit -n).",
     errno.ENFILE: "Close some programs: the machine has no open files left.",
 }

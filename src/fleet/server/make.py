@@ -88,11 +88,11 @@ class Glances:
 
     def __call__(self, project: str) -> World[Chosen]:
         now = time.monotonic()
-        at, held = self._held.get(project, (0.0, None))
-        if held is None or now - at > WORLD_TRUST_SECONDS:
-            held = self._world(project)
-            self._held[project] = (now, held)
-        return held
+        at, world = self._held.get(project, (0.0, None))
+        if world is None or now - at > WORLD_TRUST_SECONDS:
+            world = self._world(project)
+            self._held[project] = (now, world)
+        return world
 
 
 class HostThreads:
@@ -138,8 +138,8 @@ def tokens_of(app: App) -> Tokens:
 
 def _relay(app: App) -> dict[str, Any]:
     """What the relay says of each node; nothing when none runs."""
-    said = Compute(app).relay()
-    found: dict[str, Any] = said[0].get("nodes", {}) if said else {}
+    relay = Compute(app).relay()
+    found: dict[str, Any] = relay[0].get("nodes", {}) if relay else {}
     return found
 
 

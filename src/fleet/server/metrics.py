@@ -148,10 +148,10 @@ def _slots(store: Store, fleet: Fleet) -> Iterable[Sample]:
         for serving in model.servings:
             where = serving.node.endpoint or serving.node.name
             row = rows.get(f"{serving.upstream}@{where}")
-            held = len(row.holders) if row else 0
+            taken = len(row.holders) if row else 0
             labels = {"node": serving.node.name, "model": name}
-            yield Sample({**labels, "state": "held"}, held)
-            yield Sample({**labels, "state": "free"}, max(0, serving.slots - held))
+            yield Sample({**labels, "state": "held"}, taken)
+            yield Sample({**labels, "state": "free"}, max(0, serving.slots - taken))
 
 
 def _breakers(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:

@@ -39,13 +39,13 @@ class Histogram:
         self._sum += value
 
     def samples(self, labels: Mapping[str, str] | None = None) -> Iterator[Sample]:
-        said = labels or {}
+        own = labels or {}
         below = 0
         for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
             below += count
-            yield Sample({**said, "le": _number(bound)}, below, "_bucket")
-        yield Sample(said, self._sum, "_sum")
-        yield Sample(said, below, "_count")
+            yield Sample({**own, "le": _number(bound)}, below, "_bucket")
+        yield Sample(own, self._sum, "_sum")
+        yield Sample(own, below, "_count")
 
 
 def exposition(metrics: Iterable[Metric]) -> str:

@@ -79,7 +79,7 @@ class Tokens:
 
     def _read(self, token: str) -> Grant:
         try:
-            said: dict[str, Any] = jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token,
                 self._key,
                 algorithms=[ALGORITHM],
@@ -87,9 +87,12 @@ class Tokens:
                 options={"require": NEEDED},
             )
             actor = Actor(
-                str(said["sub"]), Role(said["role"]), str(said["team"]), str(said.get("run", ""))
+                str(claims["sub"]),
+                Role(claims["role"]),
+                str(claims["team"]),
+                str(claims.get("run", "")),
             )
-            return Grant(str(said["jti"]), actor, float(said["exp"]))
+            return Grant(str(claims["jti"]), actor, float(claims["exp"]))
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError):

@@ -47,18 +47,18 @@ class Enrolling:
         if rest := self._rest(where):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
         body = (await heard(request, AUTH)).as_(EnrolBody)
-        asked = Enrol(body.secret, body.handle, body.team_name, body.agent_type, self._seconds)
+        enrol = Enrol(body.secret, body.handle, body.team_name, body.agent_type, self._seconds)
         try:
-            row = await self._perform(find(Enrol), AUTH, asked)
+            row = await self._perform(find(Enrol), AUTH, enrol)
         except Forbidden as error:
             if error.code == "bad_secret":
                 self._wrong.setdefault(where, []).append(time.monotonic())
             raise
-        said = {
+        reply = {
             "uid": row.uid, "handle": row.name, "teamName": row.team, "agentType": row.role,
             "token": row.token,
         }  # fmt: skip
-        return Response(encode(said), media_type="application/json")
+        return Response(encode(reply), media_type="application/json")
 
     def _rest(self, where: str) -> float:
         """Seconds until this address may try again."""

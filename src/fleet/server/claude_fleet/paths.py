@@ -63,27 +63,27 @@ if TYPE_CHECKING:
 MOST_OUTPUT = 1 << 24
 
 
-def _add_task(said: Said) -> AddTask:
+def _add_task(call: Said) -> AddTask:
     """To a member it is theirs to do by hand; to nobody, it is queued and a run does it."""
-    body = said.as_(TaskBody)
-    must_be_uid(said, body.from_uid)
+    body = call.as_(TaskBody)
+    must_be_uid(call, body.from_uid)
     return AddTask(
         body.subject,
         body.description,
-        said.place,
+        call.place,
         Spec(assignee=body.to_handle),
         body.blocked_by,
         team=body.team_name,
     )
 
 
-def _spawn(said: Said) -> SpawnAgent:
-    body = said.as_(SpawnBody)
+def _spawn(call: Said) -> SpawnAgent:
+    body = call.as_(SpawnBody)
     return SpawnAgent(
         body.handle,
         body.initial_prompt,
         body.team_name,
-        body.working_dir or said.place,
+        body.working_dir or call.place,
         model=body.model,
         swarm=body.swarm_id,
         session=body.session_id,
@@ -92,13 +92,13 @@ def _spawn(said: Said) -> SpawnAgent:
     )
 
 
-def _enqueue(said: Said) -> SpawnAgent:
-    body = said.as_(QueueBody)
+def _enqueue(call: Said) -> SpawnAgent:
+    body = call.as_(QueueBody)
     return SpawnAgent(
         "",
         body.task,
         body.team_name,
-        said.place,
+        call.place,
         swarm=body.swarm_id,
         depth=body.depth_level,
         priority=PRIORITIES.index(body.priority),
@@ -108,8 +108,8 @@ def _enqueue(said: Said) -> SpawnAgent:
     )
 
 
-def _post(said: Said) -> Post:
-    body = said.as_(PostBody)
+def _post(call: Said) -> Post:
+    body = call.as_(PostBody)
     return Post(
         body.swarm_id,
         json.dumps(body.payload),
@@ -120,31 +120,31 @@ def _post(said: Said) -> Post:
     )
 
 
-def _board(said: Said) -> ReadBoard:
-    asked = said.asked(BoardAsked)
+def _board(call: Said) -> ReadBoard:
+    query = call.asked(BoardAsked)
     return ReadBoard(
-        said.path["swarm"],
-        asked.message_type,
-        asked.priority,
-        asked.unread_only,
-        asked.reader_handle,
-        asked.before,
-        page_of(asked.limit),
+        call.path["swarm"],
+        query.message_type,
+        query.priority,
+        query.unread_only,
+        query.reader_handle,
+        query.before,
+        page_of(query.limit),
     )
 
 
-def _mark_read(said: Said) -> MarkRead:
-    body = said.as_(ReadBody)
+def _mark_read(call: Said) -> MarkRead:
+    body = call.as_(ReadBody)
     return MarkRead(body.message_ids, body.reader_handle)
 
 
-def _archive_old(said: Said) -> ArchivePosts:
-    hours = said.as_(OldBody).max_age_hours
-    return ArchivePosts(task=said.path["swarm"], older_than=hours * 3600)
+def _archive_old(call: Said) -> ArchivePosts:
+    hours = call.as_(OldBody).max_age_hours
+    return ArchivePosts(task=call.path["swarm"], older_than=hours * 3600)
 
 
-def _save(said: Said) -> SaveCheckpoint:
-    body = said.as_(CheckpointBody)
+def _save(call: Said) -> SaveCheckpoint:
+    body = call.as_(CheckpointBody)
     done = tuple(DoneItem(item.task, item.files) for item in body.done_this_session)
     summary = Summary(
         body.goal, body.now, body.test, done, body.blockers, body.questions, body.next,
@@ -153,70 +153,70 @@ def _save(said: Said) -> SaveCheckpoint:
     return SaveCheckpoint(summary, body.to_handle, body.from_handle)
 
 
-def _checkpoints(said: Said) -> ListCheckpoints:
-    asked = said.asked(CheckpointsAsked)
-    limit = page_of(asked.limit)
-    return ListCheckpoints(said.path["handle"], asked.status, before=asked.before, limit=limit)
+def _checkpoints(call: Said) -> ListCheckpoints:
+    query = call.asked(CheckpointsAsked)
+    limit = page_of(query.limit)
+    return ListCheckpoints(call.path["handle"], query.status, before=query.before, limit=limit)
 
 
-def _mail(said: Said) -> SendMail:
-    body = said.as_(MailBody)
+def _mail(call: Said) -> SendMail:
+    body = call.as_(MailBody)
     return SendMail(body.to, body.body, body.subject, body.from_)
 
 
-def _mails(said: Said, *, unread: bool) -> ListMail:
-    asked = said.asked(PageAsked)
-    limit = page_of(asked.limit)
-    return ListMail(said.path["handle"], unread, before=asked.before, limit=limit)
+def _mails(call: Said, *, unread: bool) -> ListMail:
+    query = call.asked(PageAsked)
+    limit = page_of(query.limit)
+    return ListMail(call.path["handle"], unread, before=query.before, limit=limit)
 
 
-def _broadcast(said: Said) -> Broadcast:
-    body = said.as_(BroadcastBody)
-    mine = {said.actor.name, uid_of(said.actor.team, said.actor.name)}
+def _broadcast(call: Said) -> Broadcast:
+    body = call.as_(BroadcastBody)
+    mine = {call.actor.name, uid_of(call.actor.team, call.actor.name)}
     sender = "" if body.from_ in mine else body.from_
-    return Broadcast(body.message or body.text, sender=sender, team=said.path["team"])
+    return Broadcast(body.message or body.text, sender=sender, team=call.path["team"])
 
 
-def _swarm(said: Said) -> CreateSwarm:
-    body = said.as_(SwarmBody)
-    return CreateSwarm(body.name, body.max_agents, body.description, project=said.place)
+def _swarm(call: Said) -> CreateSwarm:
+    body = call.as_(SwarmBody)
+    return CreateSwarm(body.name, body.max_agents, body.description, project=call.place)
 
 
-def _swarms(said: Said) -> ListSwarms:
-    asked = said.asked(PageAsked)
-    return ListSwarms(before=asked.before, limit=page_of(asked.limit))
+def _swarms(call: Said) -> ListSwarms:
+    query = call.asked(PageAsked)
+    return ListSwarms(before=query.before, limit=page_of(query.limit))
 
 
-def _members(said: Said) -> ListMembers:
-    asked = said.asked(PageAsked)
-    return ListMembers(said.path["team"], asked.before, page_of(asked.limit))
+def _members(call: Said) -> ListMembers:
+    query = call.asked(PageAsked)
+    return ListMembers(call.path["team"], query.before, page_of(query.limit))
 
 
-def _team_tasks(said: Said) -> ListTasks:
-    asked = said.asked(PageAsked)
-    limit = page_of(asked.limit)
-    return ListTasks(team=said.path["team"], all=True, before=asked.before, limit=limit)
+def _team_tasks(call: Said) -> ListTasks:
+    query = call.asked(PageAsked)
+    limit = page_of(query.limit)
+    return ListTasks(team=call.path["team"], all=True, before=query.before, limit=limit)
 
 
-def _waiting(said: Said) -> ListTasks:
-    asked = said.asked(PageAsked)
+def _waiting(call: Said) -> ListTasks:
+    query = call.asked(PageAsked)
     statuses = ("ready", "waiting", "postponed", "starting")
-    return ListTasks(statuses=statuses, before=asked.before, limit=page_of(asked.limit))
+    return ListTasks(statuses=statuses, before=query.before, limit=page_of(query.limit))
 
 
-def _remember(said: Said) -> StoreMemory:
-    body = said.as_(MemoryBody)
+def _remember(call: Said) -> StoreMemory:
+    body = call.as_(MemoryBody)
     return StoreMemory(body.key, body.value, body.memory_type, body.tags, body.agent_id)
 
 
-def _search(said: Said) -> SearchMemory:
-    body = said.as_(SearchBody)
+def _search(call: Said) -> SearchMemory:
+    body = call.as_(SearchBody)
     return SearchMemory(body.query, body.agent_id, body.memory_type, limit=page_of(body.limit))
 
 
-def _memories(said: Said) -> ListMemory:
-    asked = said.asked(PageAsked)
-    return ListMemory(said.path["agent"], before=asked.before, limit=page_of(asked.limit))
+def _memories(call: Said) -> ListMemory:
+    query = call.asked(PageAsked)
+    return ListMemory(call.path["agent"], before=query.before, limit=page_of(query.limit))
 
 
 def _one(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
@@ -231,8 +231,8 @@ def _counted(reply: Any, _said: Said) -> Any:
     return {"success": True, "count": len(reply)}
 
 
-def _done(reply: Any, said: Said) -> Any:
-    return {"success": True, "handle": said.path.get("handle", reply.id), "id": reply.id}
+def _done(reply: Any, call: Said) -> Any:
+    return {"success": True, "handle": call.path.get("handle", reply.id), "id": reply.id}
 
 
 def _queue(reply: Any, _said: Said) -> Any:

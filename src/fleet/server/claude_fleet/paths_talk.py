@@ -69,14 +69,14 @@ class ProposeBody(Body):
     base: str = ""
 
 
-def _open(said: Said) -> OpenChat:
-    body = said.as_(ChatBody)
+def _open(call: Said) -> OpenChat:
+    body = call.as_(ChatBody)
     if body.team_name and not (body.uid1 or body.uid2):
         return OpenChat(team=body.team_name)
-    mine = uid_of(said.actor.team, said.actor.name)
+    mine = uid_of(call.actor.team, call.actor.name)
     if mine not in {body.uid1, body.uid2}:
         raise Forbidden(
-            f"Neither uid1 nor uid2 is {said.actor.name}.",
+            f"Neither uid1 nor uid2 is {call.actor.name}.",
             fix="Name yourself as one of them.",
             code="forged",
         )
@@ -86,31 +86,31 @@ def _open(said: Said) -> OpenChat:
     return OpenChat((other,))
 
 
-def _chats(said: Said) -> ListChats:
-    must_be_uid(said, said.path["uid"])
-    asked = said.asked(ChatsAsked)
-    return ListChats(before=asked.before, limit=page_of(asked.limit))
+def _chats(call: Said) -> ListChats:
+    must_be_uid(call, call.path["uid"])
+    query = call.asked(ChatsAsked)
+    return ListChats(before=query.before, limit=page_of(query.limit))
 
 
-def _messages(said: Said) -> ReadChat:
-    asked = said.asked(MessagesAsked)
-    return ReadChat(said.path["chat"], asked.before, asked.after, page_of(asked.limit))
+def _messages(call: Said) -> ReadChat:
+    query = call.asked(MessagesAsked)
+    return ReadChat(call.path["chat"], query.before, query.after, page_of(query.limit))
 
 
-def _say(said: Said) -> Say:
-    body = said.as_(SayBody)
-    must_be_uid(said, body.from_)
-    return Say(said.path["chat"], body.text, json.dumps(body.metadata))
+def _say(call: Said) -> Say:
+    body = call.as_(SayBody)
+    must_be_uid(call, body.from_)
+    return Say(call.path["chat"], body.text, json.dumps(body.metadata))
 
 
-def _mark(said: Said) -> MarkChat:
-    must_be_uid(said, said.as_(ChatReadBody).uid)
-    return MarkChat(said.path["chat"])
+def _mark(call: Said) -> MarkChat:
+    must_be_uid(call, call.as_(ChatReadBody).uid)
+    return MarkChat(call.path["chat"])
 
 
-def _propose(said: Said) -> ProposeWorktree:
-    body = said.as_(ProposeBody)
-    return ProposeWorktree(body.title, body.body, body.base, said.path["handle"])
+def _propose(call: Said) -> ProposeWorktree:
+    body = call.as_(ProposeBody)
+    return ProposeWorktree(body.title, body.body, body.base, call.path["handle"])
 
 
 def _saying(row: SayingRow) -> dict[str, Any]:
@@ -130,9 +130,9 @@ def _chat(row: ChatRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _standing(row: WorktreeRow, said: Said) -> dict[str, Any]:
+def _standing(row: WorktreeRow, call: Said) -> dict[str, Any]:
     return {
-        "handle": said.path["handle"], "branch": row.branch, "path": row.path, "commit": row.head,
+        "handle": call.path["handle"], "branch": row.branch, "path": row.path, "commit": row.head,
         "ahead": row.ahead, "behind": row.behind, "unpushed": row.unpushed,
         "hasChanges": row.changes > 0, "changes": row.changes,
         "files": [{"path": file.path, "change": file.change} for file in row.files],
@@ -140,20 +140,20 @@ def _standing(row: WorktreeRow, said: Said) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _committed(row: CommitRow, said: Said) -> dict[str, Any]:
-    return {"success": True, "commitHash": row.commit, "handle": said.path["handle"]}
+def _committed(row: CommitRow, call: Said) -> dict[str, Any]:
+    return {"success": True, "commitHash": row.commit, "handle": call.path["handle"]}
 
 
-def _pushed(row: PushRow, said: Said) -> dict[str, Any]:
-    return {"success": True, "handle": said.path["handle"], "branch": row.branch}
+def _pushed(row: PushRow, call: Said) -> dict[str, Any]:
+    return {"success": True, "handle": call.path["handle"], "branch": row.branch}
 
 
-def _proposed(row: PushRow, said: Said) -> dict[str, Any]:
-    return {"success": True, "prUrl": row.url, "handle": said.path["handle"]}
+def _proposed(row: PushRow, call: Said) -> dict[str, Any]:
+    return {"success": True, "prUrl": row.url, "handle": call.path["handle"]}
 
 
-def _merged(row: MergeRow, said: Said) -> dict[str, Any]:
-    handle = said.path["handle"]
+def _merged(row: MergeRow, call: Said) -> dict[str, Any]:
+    handle = call.path["handle"]
     return {"success": True, "commitHash": row.commit, "onto": row.onto, "handle": handle}
 
 

@@ -72,10 +72,10 @@ class OtherPath(NamedTuple):
     then: Callable[[Any], Asked[Any]] | None = None
 
 
-def must_be_uid(said: Said, uid: str) -> None:
-    if uid and uid != uid_of(said.actor.team, said.actor.name):
+def must_be_uid(call: Said, uid: str) -> None:
+    if uid and uid != uid_of(call.actor.team, call.actor.name):
         raise Forbidden(
-            f"{uid[:60]} is not {said.actor.name}.",
+            f"{uid[:60]} is not {call.actor.name}.",
             fix="Leave out the sender: the token says who it is.",
             code="forged",
         )
@@ -89,15 +89,15 @@ def other_routes(
 ) -> list[Route]:
     def route(path: OtherPath) -> Route:
         async def handle(request: Request) -> Response:
-            said = await heard(request, who(request), place)
-            asked = path.ask(said)
+            call = await heard(request, who(request), place)
+            operation_request = path.ask(call)
             key = "" if path.method == "GET" else key_of(request)
-            reply = await perform(find(type(asked)), said.actor, asked, key)
-            headers = {"link": link} if (link := _next(request, asked, reply)) else {}
+            reply = await perform(find(type(operation_request)), call.actor, operation_request, key)
+            headers = {"link": link} if (link := _next(request, operation_request, reply)) else {}
             if path.then and reply:
                 more = path.then(reply)
-                reply = await perform(find(type(more)), said.actor, more)
-            shown = encode(path.show(reply, said))
+                reply = await perform(find(type(more)), call.actor, more)
+            shown = encode(path.show(reply, call))
             return Response(shown, headers=headers, media_type="application/json")
 
         return Route(path.path, Answered(handle), methods=[path.method])
@@ -106,18 +106,18 @@ def other_routes(
 
 
 async def heard(request: Request, actor: Actor, place: str = "") -> Said:
-    said = {} if request.method == "GET" else object_of(await request.body())
+    body = {} if request.method == "GET" else object_of(await request.body())
     query = dict(request.query_params)
-    check_plain((said, query, dict(request.path_params)))
-    return Said(actor, request.path_params, query, said, place)
+    check_plain((body, query, dict(request.path_params)))
+    return Said(actor, request.path_params, query, body, place)
 
 
-def _next(request: Request, asked: object, reply: object) -> str:
+def _next(request: Request, operation_request: object, reply: object) -> str:
     """Where the next page is, when this one is full."""
-    limit = getattr(asked, "limit", 0)
+    limit = getattr(operation_request, "limit", 0)
     if not isinstance(reply, tuple) or not reply or not limit or len(reply) < limit:
         return ""
-    if not hasattr(asked, "before"):
+    if not hasattr(operation_request, "before"):
         return ""
     url = request.url.include_query_params(before=cursor_of(reply[-1]))
     return f'<{url.path}?{url.query}>; rel="next"'

@@ -151,16 +151,16 @@ def mail(row: MailRow) -> dict[str, Any]:
 
 
 def checkpoint(row: CheckpointRow) -> dict[str, Any]:
-    held = row.summary
-    done = [{"task": item.task, "files": list(item.files)} for item in held.done]
+    summary = row.summary
+    done = [{"task": item.task, "files": list(item.files)} for item in summary.done]
     return {
         "id": row.id, "fromHandle": row.sender, "toHandle": row.to, "status": row.status,
         "outcome": row.why or None, "createdAt": ms(row.at),
         "acceptedAt": ms(row.settled_at) if row.status == "accepted" else None,
         "checkpoint": {
-            "goal": held.goal, "now": held.now, "test": held.test, "doneThisSession": done,
-            "blockers": held.blockers, "questions": held.questions, "next": held.next,
-            "worked": held.worked, "failed": held.failed, "files": held.files,
+            "goal": summary.goal, "now": summary.now, "test": summary.test, "doneThisSession": done,
+            "blockers": summary.blockers, "questions": summary.questions, "next": summary.next,
+            "worked": summary.worked, "failed": summary.failed, "files": summary.files,
         },
     }  # fmt: skip
 

@@ -50,14 +50,14 @@ class Narrow:
 
     def _is_known(self, place: str, team: str) -> bool:
         """What was so a moment ago is not looked at again: links are slow to follow."""
-        asked, now = (place, team), time.monotonic()
-        if now - self._known.get(asked, now - FRESH) < FRESH:
+        key, now = (place, team), time.monotonic()
+        if now - self._known.get(key, now - FRESH) < FRESH:
             return True
         known = self._found(place, team)
         if known:
             if len(self._known) >= KEPT:
                 self._known.clear()
-            self._known[asked] = now
+            self._known[key] = now
         return known
 
     def _found(self, place: str, team: str) -> bool:

@@ -90,8 +90,8 @@ class Server:
         self.narrow = Narrow(self.store, (self.place, *self.places))
         self.mcp = Mcp(self.who, self.perform, self.place)
         self.streams.checked_by(self.tokens.check)
-        said = self.context.transcripts
-        sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, said)
+        transcripts = self.context.transcripts
+        sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, transcripts)
         sockets.patience = self.patience
         routes = [
             Route("/health", Answered(self.health), methods=["GET"]),
@@ -226,11 +226,11 @@ def _failed(error: Exception) -> Response:
     if isinstance(error, BadBody):
         return refused_body(error)
     if not isinstance(error, HTTPException):
-        said = problem(500, "bug", f"This is a bug in fleet ({type(error).__name__}).")
-        return _json(500, said, TYPE)
+        body = problem(500, "bug", f"This is a bug in fleet ({type(error).__name__}).")
+        return _json(500, body, TYPE)
     codes = {404: "no_such_path", 405: "no_such_method", 429: "too_many_requests"}
     code = codes.get(error.status_code, "error")
-    said = problem(error.status_code, code, error.detail)
-    answer = _json(error.status_code, said, TYPE)
+    body = problem(error.status_code, code, error.detail)
+    answer = _json(error.status_code, body, TYPE)
     answer.headers.update(error.headers or {})
     return answer

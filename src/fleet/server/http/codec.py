@@ -50,31 +50,31 @@ def object_of(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
     try:
-        said = msgspec.json.decode(body)
+        fields = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = "too deep" if isinstance(error, RecursionError) else str(error)
         raise BadInput(
             f"The body is not JSON: {why}.", fix="Send one JSON object, as UTF-8.", code="not_json"
         ) from None
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         raise BadInput("The body is not a JSON object.", fix='Send {"field": …}.', code="not_json")
-    return said
+    return fields
 
 
-def request_of(operation: Operation, said: Mapping[str, Any]) -> Request[Any]:
+def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
     """Raise `BadInput` with the place of what does not fit. What nobody knows is refused, too."""
-    check_plain(said)
-    _check_known(operation.name, operation.request, said)
+    check_plain(fields)
+    _check_known(operation.name, operation.request, fields)
     try:
-        return msgspec.convert(said, operation.request, strict=True)
+        return msgspec.convert(fields, operation.request, strict=True)
     except msgspec.ValidationError as error:
         fix = f"Fields: {', '.join(_hints(operation.request))}."
         raise BadInput(f"{operation.name}: {error}.", fix=fix) from None
 
 
-def _check_known(what: str, kind: Any, said: Mapping[str, Any]) -> None:
+def _check_known(what: str, kind: Any, fields: Mapping[str, Any]) -> None:
     hints = _hints(kind)
-    for name, value in said.items():
+    for name, value in fields.items():
         if name not in hints:
             raise BadInput(
                 f"{what} has no field '{name[:60]}'.", fix=f"Fields: {', '.join(hints)}."

@@ -117,8 +117,8 @@ class TooLarge(BadBody):
 
 
 def refused_body(error: BadBody) -> Response:
-    said = encode(problem(error.status, error.code, str(error)))
-    return Response(said, error.status, {"connection": "close"}, TYPE)
+    body = encode(problem(error.status, error.code, str(error)))
+    return Response(body, error.status, {"connection": "close"}, TYPE)
 
 
 async def _refuse(scope: Scope, send: Send, status: int, code: str, detail: str) -> None:

@@ -42,19 +42,21 @@ def once(context: Context, request: Request[Any], key: str) -> Any:
     allow(actor, operation.permission)
     name = encode([actor.name, operation.name, key]).decode()
     digest = hashlib.sha256(encode(request)).hexdigest()
-    held, now = store.entry(EntryKind.ONCE, actor.team, name), store.now()
-    if held is not None and held.counts(now):
-        if held.body["request"] != digest:
+    earlier, now = store.entry(EntryKind.ONCE, actor.team, name), store.now()
+    if earlier is not None and earlier.counts(now):
+        if earlier.body["request"] != digest:
             raise Refused(
                 f"The key '{key[:60]}' was already used for another request.",
                 fix="Use a new key for a new request.",
                 code="repeated",
             )
-        return msgspec.convert(msgspec.json.decode(held.body["reply"]), operation.reply)
+        return msgspec.convert(msgspec.json.decode(earlier.body["reply"]), operation.reply)
     reply = perform(context, request)
-    entry = held or new_entry(context, EntryKind.ONCE, team=actor.team, key=name, owner=actor.name)
+    entry = earlier or new_entry(
+        context, EntryKind.ONCE, team=actor.team, key=name, owner=actor.name
+    )
     body = {"request": digest, "reply": encode(reply).decode()}
     store.commit([Put(replace(entry, at=now, until=now + DAY, body=body))], [])
-    if held is None and int(entry.id.removeprefix("e-")) % KEYS_PER_CLEANING == 0:
+    if earlier is None and int(entry.id.removeprefix("e-")) % KEYS_PER_CLEANING == 0:
         store.prune(EntryKind.ONCE, actor.team, now=now)
     return reply

@@ -124,8 +124,8 @@ def _path(operation: Operation, known: _Known) -> dict[str, Any]:
     post = {**what, "requestBody": _body(known, operation.request)}
     if not is_read(operation):
         return {"post": {**post, "parameters": [KEY]}}
-    asked = {"operationId": f"{operation.name}.get", "parameters": _parameters(fields)}
-    return {"post": post, "get": {**what, **asked}}
+    get = {"operationId": f"{operation.name}.get", "parameters": _parameters(fields)}
+    return {"post": post, "get": {**what, **get}}
 
 
 def _body(known: _Known, kind: Any) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _fixed() -> dict[str, Any]:
         "description": "The number of the last event you have seen.",
         "schema": number,
     }
-    said = {"type": "object", "required": ["status", "version"]}
+    health = {"type": "object", "required": ["status", "version"]}
     text = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
     rows = {"type": "object", "required": ["fleet", "kind", "data"]}
     plain = {"content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -206,7 +206,10 @@ def _fixed() -> dict[str, Any]:
     measured = {"200": {"description": "For Prometheus.", **plain}, "default": WRONG}
     return {
         "/health": _get(
-            "health", "Check that the server answers.", _responses("It answers.", said), open_=True
+            "health",
+            "Check that the server answers.",
+            _responses("It answers.", health),
+            open_=True,
         ),
         "/metrics": _get("metrics", "The metrics.", measured, open_=True),
         "/metrics/json": _get("metrics.json", "The metrics.", _responses("As JSON.", rows)),

@@ -45,7 +45,7 @@ def status_of(error: FleetError) -> int:
 def problem(
     status: int, code: str, detail: str, *, fix: str = "", more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    body: dict[str, Any] = {
         "type": f"urn:fleet:error:{code}",
         "title": TITLES.get(status, "Error"),
         "status": status,
@@ -53,7 +53,7 @@ def problem(
         "code": code,
         **(more or {}),
     }
-    return said | {"fix": fix or FIXES.get(status, "See the server's log.")}
+    return body | {"fix": fix or FIXES.get(status, "See the server's log.")}
 
 
 def problem_of(error: FleetError) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class Routes(Router):
         others: dict[str, list[BaseRoute]] = defaultdict(list)
         for route in routes:
             path = getattr(route, "path", "")
-            held = others[_first(path)] if "{" in path else plain[path]
-            held.append(route)
+            same = others[_first(path)] if "{" in path else plain[path]
+            same.append(route)
         self._plain, self._others = dict(plain), dict(others)
         self._failed = failed
 

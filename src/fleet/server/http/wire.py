@@ -103,10 +103,10 @@ class Wire(HttpToolsProtocol):
     def _too_late(self) -> None:
         self._deadline = None
         if not self.transport.is_closing():
-            said = f"No whole request came within {self.patience:g} seconds."
-            self._give_up(408, "too_slow", said)
+            detail = f"No whole request came within {self.patience:g} seconds."
+            self._give_up(408, "too_slow", detail)
 
-    def _give_up(self, status: int, code: str, said: str) -> None:
+    def _give_up(self, status: int, code: str, detail: str) -> None:
         """Of a request that is being answered its handler hears that nobody waits any more."""
         begun = False
         if self.cycle is not None and self._head < 0:
@@ -116,10 +116,10 @@ class Wire(HttpToolsProtocol):
         if begun or (self._head >= 0 and self._answering()):
             self.transport.close()
         else:
-            self._refuse(status, code, said)
+            self._refuse(status, code, detail)
 
-    def _refuse(self, status: int, code: str, said: str) -> None:
-        body = encode(problem(status, code, said))
+    def _refuse(self, status: int, code: str, detail: str) -> None:
+        body = encode(problem(status, code, detail))
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {TYPE}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

@@ -120,18 +120,18 @@ class Heard:
 
 def _content(store: Store, message_id: str) -> Content:
     m = store.message(message_id)
-    said = {
+    fields = {
         "id": m.id, "kind": m.kind, "task": m.task, "author": m.author, "to": m.to,
         "text": m.text, "at": m.at, "data": dict(m.data),
     }  # fmt: skip
     if m.chat:
         chat = store.entry(EntryKind.CHAT, m.team, m.chat)
         names = frozenset(chat.body["participants"] if chat else ())
-        return Content(said | {"chat": m.chat}, names, frozenset({m.chat}), closed=True)
+        return Content(fields | {"chat": m.chat}, names, frozenset({m.chat}), closed=True)
     if m.kind is MessageKind.MAIL:
-        said["subject"] = m.subject
+        fields["subject"] = m.subject
     names = frozenset({m.author, m.to}) if m.to else frozenset[str]()
-    return Content(said, names, frozenset({m.to} - {""}))
+    return Content(fields, names, frozenset({m.to} - {""}))
 
 
 class View(NamedTuple):
@@ -188,8 +188,8 @@ def framed(payload: bytes, kind: int = TEXT) -> bytes:
 def team_in(event: Event, team_of: Callable[[str], str]) -> str | None:
     """Whose it is; None: everybody's; that of something that is gone: nobody's but a coordinator's."""
     if not event.task:
-        said = event.data.get("team")
-        return None if said is None else str(said)
+        team = event.data.get("team")
+        return None if team is None else str(team)
     try:
         return team_of(event.task)
     except NotFound:

@@ -57,8 +57,8 @@ class Sockets:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
-            said = problem(426, "no_socket", "This path is a WebSocket.", fix=AUTH)
-            await Response(encode(said), 426, {"upgrade": "websocket"}, TYPE)(scope, receive, send)
+            frame = problem(426, "no_socket", "This path is a WebSocket.", fix=AUTH)
+            await Response(encode(frame), 426, {"upgrade": "websocket"}, TYPE)(scope, receive, send)
             return
         await receive()  # that it wants to connect
         try:
@@ -84,8 +84,8 @@ class _Talk:
     async def run(self) -> None:
         try:
             async with asyncio.timeout(self._sockets.patience):
-                said = await self._heard()
-            await self._welcome(said)
+                frame = await self._heard()
+            await self._welcome(frame)
         except TimeoutError:
             await self._close(POLICY, f"The socket did not authenticate in time. {AUTH}")
         except (Gone, OSError):
@@ -93,14 +93,14 @@ class _Talk:
         except (FleetError, HTTPException) as error:
             await self._close(POLICY, _sentence(error), code=getattr(error, "code", ""))
 
-    async def _welcome(self, said: Mapping[str, Any]) -> None:
-        token = said.get("token")
-        if said.get("type") != "auth" or not isinstance(token, str):
+    async def _welcome(self, frame: Mapping[str, Any]) -> None:
+        token = frame.get("token")
+        if frame.get("type") != "auth" or not isinstance(token, str):
             raise Forbidden(AUTH, code="no_token")
         grant = self._sockets.admit(token)
         actor = grant.actor
         allow(actor, Permission.READ)
-        after, topics = _number(said), _topics(said)
+        after, topics = _number(frame), _topics(frame)
         number = self._streams.start_of(after)
         for topic in topics:
             self._must_hear(actor, topic)
@@ -126,9 +126,9 @@ class _Talk:
     async def _talk(self, reader: Reader, actor: Actor) -> None:
         while True:
             try:
-                said = await self._heard()
+                frame = await self._heard()
                 self._sockets.admit(reader.token)
-                await self._answer(reader, actor, said)
+                await self._answer(reader, actor, frame)
             except Forbidden as error:
                 if error.code in {"forged", "forbidden"}:
                     await self._error(error)
@@ -137,15 +137,15 @@ class _Talk:
             except (FleetError, HTTPException) as error:
                 await self._error(error)
 
-    async def _answer(self, reader: Reader, actor: Actor, said: Mapping[str, Any]) -> None:
-        match said.get("type"):
+    async def _answer(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
+        match frame.get("type"):
             case "ping":
                 await self._say({"type": "pong"})
             case "subscribe":
                 async with reader.turn:
-                    await self._subscribe(reader, actor, said)
+                    await self._subscribe(reader, actor, frame)
             case "unsubscribe":
-                topic = _topic(said)
+                topic = _topic(frame)
                 left = frozenset(t for t in reader.view.topics if t[0] != topic)
                 self._streams.refile(reader, reader.view._replace(topics=left))
                 self._outputs.leave(reader, topic)
@@ -158,9 +158,9 @@ class _Talk:
                     fix="There are auth, subscribe, unsubscribe and ping.",
                 )
 
-    async def _subscribe(self, reader: Reader, actor: Actor, said: Mapping[str, Any]) -> None:
+    async def _subscribe(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
         """With `after`, what was said there since; then the answer; then what comes."""
-        topic, after, uid = _topic(said), _number(said), said.get("uid")
+        topic, after, uid = _topic(frame), _number(frame), frame.get("uid")
         if uid and uid != uid_of(actor.team, actor.name):
             raise Forbidden(f"{str(uid)[:60]} is not {actor.name}.", code="forged")
         self._must_hear(actor, topic)
@@ -203,16 +203,16 @@ class _Talk:
             raise BadInput("Frames must be JSON text.", fix=AUTH, code="not_json")
         return object_of(text.encode())
 
-    async def _say(self, said: Mapping[str, Any]) -> None:
-        await self._send({"type": "websocket.send", "text": encode(said).decode()})
+    async def _say(self, frame: Mapping[str, Any]) -> None:
+        await self._send({"type": "websocket.send", "text": encode(frame).decode()})
 
     async def _error(self, error: FleetError | HTTPException, **more: Any) -> None:
         code = getattr(error, "code", "too_many_requests")
         await self._say({"type": "error", "message": _sentence(error), "code": code, **more})
 
-    async def _close(self, number: int, said: str, **more: Any) -> None:
-        await self._say({"type": "error", "message": said, **more})
-        await self._send({"type": "websocket.close", "code": number, "reason": said[:60]})
+    async def _close(self, number: int, frame: str, **more: Any) -> None:
+        await self._say({"type": "error", "message": frame, **more})
+        await self._send({"type": "websocket.close", "code": number, "reason": frame[:60]})
 
     async def _last_words(self, ending: Ending) -> None:
         number = CODES.get(ending.code, POLICY)
@@ -223,8 +223,8 @@ def _new(heard: Heard, before: View, now: View) -> bool:
     return bool(heard.topics) and now.hears(heard) and not before.hears(heard)
 
 
-def _topic(said: Mapping[str, Any]) -> str:
-    name = said.get("chatId") or said.get("topic")
+def _topic(frame: Mapping[str, Any]) -> str:
+    name = frame.get("chatId") or frame.get("topic")
     if not isinstance(name, str) or not 0 < len(name) <= 200:
         raise BadInput(
             "The frame has no `topic`.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
@@ -232,15 +232,15 @@ def _topic(said: Mapping[str, Any]) -> str:
     return name
 
 
-def _topics(said: Mapping[str, Any]) -> tuple[str, ...]:
-    names = said.get("topics", [])
+def _topics(frame: Mapping[str, Any]) -> tuple[str, ...]:
+    names = frame.get("topics", [])
     if not isinstance(names, list) or len(names) > TOPICS:
         raise BadInput(f"`topics` is a list of at most {TOPICS} names.")
     return tuple(_topic({"topic": name}) for name in names)
 
 
-def _number(said: Mapping[str, Any]) -> int | None:
-    after = said.get("after")
+def _number(frame: Mapping[str, Any]) -> int | None:
+    after = frame.get("after")
     if after is None:
         return None
     if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after < 1 << 60:

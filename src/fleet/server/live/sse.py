@@ -82,8 +82,8 @@ class EventStream:
 
 def _last_words(send: Send) -> Callable[[Ending], Any]:
     async def say(ending: Ending) -> None:
-        said = {"code": ending.code, "message": ending.said, "after": ending.after}
-        body = b"event: ended\ndata: %b\n\n" % encode(said)
+        fields = {"code": ending.code, "message": ending.said, "after": ending.after}
+        body = b"event: ended\ndata: %b\n\n" % encode(fields)
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     return say
@@ -110,12 +110,12 @@ def refuse_token_in(connection: HTTPConnection) -> None:
 
 
 def _after(request: Request) -> int | None:
-    said = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    if said and not NUMBER.fullmatch(said):
+    number = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    if number and not NUMBER.fullmatch(number):
         raise BadInput(
-            f"'{said[:50]}' is not the number of an event.", fix="Leave it out, or give a number."
+            f"'{number[:50]}' is not the number of an event.", fix="Leave it out, or give a number."
         )
-    return int(said) if said else None
+    return int(number) if number else None
 
 
 def _refusal(error: FleetError) -> Response:

@@ -132,9 +132,9 @@ class Streams:
 
     def admit(self, reader: Reader) -> None:
         """It is known from here on, and let go when its token ends; `follow` lets it hear."""
-        held = reader.transport.get_extra_info("socket")
-        if held is not None:
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
+        connection = reader.transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
         self._all.add(reader)
         if self._over:
             self.let_go(reader, STOPPING)

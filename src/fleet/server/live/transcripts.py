@@ -76,12 +76,12 @@ class Outputs:
             watched.offset = await asyncio.to_thread(self._end, run)
         chunk = await asyncio.to_thread(self._read, run, watched.offset, final=final)
         if chunk.lines:
-            said = {
+            frame = {
                 "type": "worker_output", "handle": task, "run": run, "lines": chunk.lines,
                 "from": watched.offset, "offset": chunk.offset,
             }  # fmt: skip
             watched.offset = chunk.offset
-            self._hand_out(framed(encode(said)), watched.readers)
+            self._hand_out(framed(encode(frame)), watched.readers)
 
     def _hand_out(self, frame: bytes, readers: set[Reader]) -> None:
         for reader in readers:

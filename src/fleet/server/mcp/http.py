@@ -82,13 +82,13 @@ class Mcp:
 
 def _only_asked() -> Response:
     """We begin no talk: a stream that nothing is ever said on would hold up the end of the server."""
-    said = problem(
+    body = problem(
         405,
         "no_such_method",
-        "This server sends no messages of its own; use POST.",
+        "This server sends no messages of its own.",
         fix="Use POST.",
     )
-    return Response(encode(said), 405, {"Allow": "POST"}, TYPE)
+    return Response(encode(body), 405, {"Allow": "POST"}, TYPE)
 
 
 def _said(status: int, data: Any) -> Response:

@@ -43,10 +43,10 @@ class Here:
         """Nothing for what wants no answer."""
         if "id" not in asked:
             return b""
-        said: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
         given = asked.get("params") or {}
         if not isinstance(given, dict):
-            return _encoded(said | _error(BAD_PARAMS, "The parameters are not a JSON object."))
+            return _encoded(reply | _error(BAD_PARAMS, "The parameters are not a JSON object."))
         match asked.get("method"):
             case "initialize":
                 result: dict[str, Any] = _greeting(str(given.get("protocolVersion", "")))
@@ -57,8 +57,8 @@ class Here:
             case "tools/call":
                 result = self._called(str(given.get("name", "")), given.get("arguments") or {})
             case method:
-                return _encoded(said | _error(NO_METHOD, f"There is no method '{method}'."))
-        return _encoded(said | {"result": result})
+                return _encoded(reply | _error(NO_METHOD, f"There is no method '{method}'."))
+        return _encoded(reply | {"result": result})
 
     def _called(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         who = Who(self._actor, self._place)

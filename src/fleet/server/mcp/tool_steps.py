@@ -165,15 +165,19 @@ def tree(operation: str) -> Callable[[Who, Said], list[Step]]:
 def handoff(_who: Who, given: Said) -> list[Step]:
     """What has no place of its own in a checkpoint is said as it is."""
     context = dict(given["context"])
-    said = {key: context.pop(key) for key in ("goal", "now", "test") if _is_text(context.get(key))}
+    summary = {
+        key: context.pop(key) for key in ("goal", "now", "test") if _is_text(context.get(key))
+    }
     for key in ("blockers", "questions", "next", "worked", "failed", "files"):
         if isinstance(context.get(key), list) and all(map(_is_text, context[key])):
-            said[key] = context.pop(key)
+            summary[key] = context.pop(key)
     rest = json.dumps(context, ensure_ascii=False) if context else ""
-    goal = said.get("goal") or "Handed over"
-    now = "\n".join(part for part in (said.get("now", ""), rest) if part) or goal
+    goal = summary.get("goal") or "Handed over"
+    now = "\n".join(part for part in (summary.get("now", ""), rest) if part) or goal
     return [
-        Step("checkpoint.save", {"summary": {**said, "goal": goal, "now": now}, "to": given["to"]})
+        Step(
+            "checkpoint.save", {"summary": {**summary, "goal": goal, "now": now}, "to": given["to"]}
+        )
     ]
 
 
@@ -187,8 +191,8 @@ def own(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
     def steps(who: Who, given: Said) -> list[Step]:
         if not who.actor.task:
             raise BadInput("Only a running agent has a task of its own.", fix="Use team_tasks.")
-        said = {names.get(key, key): value for key, value in given.items()}
-        return [Step(operation, {"task": who.actor.task, **said})]
+        fields = {names.get(key, key): value for key, value in given.items()}
+        return [Step(operation, {"task": who.actor.task, **fields})]
 
     return steps
 

@@ -39,8 +39,8 @@ class Tool(NamedTuple):
         }
 
     def permissions(self) -> set[Permission]:
-        asked = {named(name).permission for name in self.operations}
-        return asked | ({self.may} if self.may else set())
+        needed = {named(name).permission for name in self.operations}
+        return needed | ({self.may} if self.may else set())
 
 
 TEXT = {"type": "string"}

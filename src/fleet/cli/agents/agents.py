@@ -190,10 +190,10 @@ def prompt(
 
     client = connect(config=config)
     check_ease(client, name, queue=queue)
-    told = tell(client, name, text, file, wait=wait)
+    message = tell(client, name, text, file, wait=wait)
     if not queue:
-        check_heard(client, told)
-    return told
+        check_heard(client, message)
+    return message
 
 
 @command(json=False, config=True)

@@ -121,10 +121,10 @@ def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool
 
 def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
     """Those that could not be, and why; what has ended meanwhile, by whomever, has ended."""
-    going = [a.task for a in agents if a.status not in ENDED]
-    errors = client.call_all([CancelTask(task, "Killed.") for task in going])
-    told = zip(going, errors, strict=True)
-    failed = {t: e for t, e in told if e is not None and client.state(t) not in ENDED}
+    live = [a.task for a in agents if a.status not in ENDED]
+    errors = client.call_all([CancelTask(task, "Killed.") for task in live])
+    results = zip(live, errors, strict=True)
+    failed = {t: e for t, e in results if e is not None and client.state(t) not in ENDED}
     for task in [a.task for a in agents if a.task not in failed]:
         try:
             client.close_terminals(task)
@@ -136,9 +136,9 @@ def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetErro
 def _killed(client: Client, agent: AgentRow, cleared: Cleared) -> Killed:
     status = client.call(ShowTask(agent.task)).task.status
     gone = any(f"{agent.path}/".startswith(f"{root}/") for root in cleared.paths)
-    kept, said = ", ".join(cleared.kept), " ".join(cleared.said)
+    kept, notes = ", ".join(cleared.kept), " ".join(cleared.said)
     why = _why(cleared.error)
-    return Killed(agent.task, agent.branch, status, agent.path, gone, kept, said, why)
+    return Killed(agent.task, agent.branch, status, agent.path, gone, kept, notes, why)
 
 
 def _why(error: FleetError | OSError | None) -> str:

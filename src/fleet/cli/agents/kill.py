@@ -71,7 +71,7 @@ def shown(ended: Sequence[Killed]) -> str:
         stays = f"{one.path} stays." if one.path and Path(one.path).exists() else ""
         what = f"Removed {one.path}." if one.removed else stays
         kept = f" Kept what was not merged: {one.kept} (fleet kept restore)." if one.kept else ""
-        said = f" {one.said}" if one.said else ""
+        notes = f" {one.said}" if one.said else ""
         failed = f" Its worktree could not be removed: {one.error}" if one.error else ""
-        lines.append(f"{name} ({one.task}) is {one.status}. {what}{kept}{said}{failed}".strip())
+        lines.append(f"{name} ({one.task}) is {one.status}. {what}{kept}{notes}{failed}".strip())
     return "\n".join(lines)

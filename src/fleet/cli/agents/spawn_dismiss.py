@@ -78,8 +78,8 @@ def _spawn_there(
     while row.status in NOT_YET and time.monotonic() < until:
         client.wait(0.2)
         row = client.call(ShowTask(row.id)).task
-    held = f"; `fleet show {row.id}` says why" if row.status in NOT_YET else ""
-    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there{held}."))
+    why = f"; `fleet show {row.id}` says why" if row.status in NOT_YET else ""
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there{why}."))
 
 
 @command(config=True)

@@ -234,10 +234,10 @@ def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result
 
     wish = Wish(**given, priority=priority(urgency) if urgency is not None else None)
     client = bd_client()
-    said = [line for name in issues for line in update_issue(client, name, wish)]
+    lines = [line for name in issues for line in update_issue(client, name, wish)]
     found = client.call(ListIssues(tasks=issues))
     notes = _off(client) if any(i.status == "ready" for i in found) else ()
-    return answer([issue_of(i) for i in found], Text("\n".join(said)), notes=notes)
+    return answer([issue_of(i) for i in found], Text("\n".join(lines)), notes=notes)
 
 
 @bd.command("close")
@@ -253,11 +253,11 @@ def close(issues: tuple[str, ...], reason: str) -> Result:
     from fleet.domain.errors import FleetError
     from fleet.operations.compat.issues import ListIssues
 
-    client, said, closed = bd_client(), [], []
+    client, lines, closed = bd_client(), [], []
     failed: FleetError | None = None
     for name in issues:
         try:
-            said.append(close_issue(client, name, reason))
+            lines.append(close_issue(client, name, reason))
             closed.append(name)
         except FleetError as error:
             if len(issues) == 1:
@@ -266,7 +266,7 @@ def close(issues: tuple[str, ...], reason: str) -> Result:
             say(f"{name}: {error.message}", "red")
     found = client.call(ListIssues(tasks=tuple(closed))) if closed else ()
     status = 1 if failed else 0
-    return answer([issue_of(i) for i in found], Text("\n".join(said)), exit_status=status)
+    return answer([issue_of(i) for i in found], Text("\n".join(lines)), exit_status=status)
 
 
 @bd.command("reopen")
@@ -280,9 +280,9 @@ def reopen(issues: tuple[str, ...], reason: str | None) -> Result:
 
     client = bd_client()
     wish = Wish(status="open", notes=reason)
-    said = [line for name in issues for line in update_issue(client, name, wish)]
+    lines = [line for name in issues for line in update_issue(client, name, wish)]
     found = client.call(ListIssues(tasks=issues))
-    return answer([issue_of(i) for i in found], Text("\n".join(said)), notes=_off(client))
+    return answer([issue_of(i) for i in found], Text("\n".join(lines)), notes=_off(client))
 
 
 @bd.command("delete")
@@ -295,18 +295,18 @@ def delete(issues: tuple[str, ...], force: bool) -> Result:  # noqa: FBT001
     from fleet.operations.compat.issues import ListIssues
     from fleet.operations.tasks.change import CancelTask
 
-    client, said = bd_client(), []
+    client, lines = bd_client(), []
     found = client.call(ListIssues(tasks=issues))
     for issue in found:
         if issue.bd == "closed":
-            said.append(f"{issue.id} is {issue.status} already; its history is kept.")
+            lines.append(f"{issue.id} is {issue.status} already; its history is kept.")
         elif not force:
-            said.append(f"Would cancel {issue.id}: {issue.title}  (--force does it)")
+            lines.append(f"Would cancel {issue.id}: {issue.title}  (--force does it)")
         else:
             client.call(CancelTask(issue.id, "Deleted by bd."))
-            said.append(f"Cancelled {issue.id}: {issue.title}; its history is kept.")
+            lines.append(f"Cancelled {issue.id}: {issue.title}; its history is kept.")
     done = [i.id for i in found] if force else []
-    return answer({"deleted": done, "deleted_count": len(done)}, Text("\n".join(said)))
+    return answer({"deleted": done, "deleted_count": len(done)}, Text("\n".join(lines)))
 
 
 @bd.command("prime")

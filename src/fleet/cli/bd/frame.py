@@ -95,9 +95,9 @@ def _as_bd(ctx: click.Context, error: Exception) -> Exception:
     known.exit_status = FAILED
     if not ctx.meta.get(MAY_BE_JSON):
         return known
-    told = {"error": known.message, "code": known.code, "hint": known.fix}
+    body = {"error": known.message, "code": known.code, "hint": known.fix}
     head = {"schema_version": SCHEMA} if _enveloped() else {}
-    write_json(_dumps(head | told), sys.stderr)
+    write_json(_dumps(head | body), sys.stderr)
     return click.exceptions.Exit(FAILED)
 
 

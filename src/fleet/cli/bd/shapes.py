@@ -151,6 +151,6 @@ def issue_view(found: Issue) -> View:
     if found.description:
         parts.append(("Description", Text(found.description)))
     if found.comments:
-        said = [f"{c.author}, {time(c.at)}: {c.text}" for c in found.comments]
-        parts.append(("Comments", Text("\n".join(said))))
+        comments = [f"{c.author}, {time(c.at)}: {c.text}" for c in found.comments]
+        parts.append(("Comments", Text("\n".join(comments))))
     return Stack(parts)

@@ -47,38 +47,38 @@ def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
         raise BadInput("No change to make was given.", fix="See `fleet bd update --help`.")
     issue = the_issue(client, name)
     word = bd_word(wish.status) if wish.status is not None else ""
-    said: list[str] = []
+    lines: list[str] = []
     if wish.claim or word == "in_progress":
-        said.append(_claim(client, issue, wish.assignee or ""))
+        lines.append(_claim(client, issue, wish.assignee or ""))
         wish = wish._replace(assignee=None)
     elif word == "blocked":
-        said.append(_block(client, issue, wish.notes or ""))
+        lines.append(_block(client, issue, wish.notes or ""))
         wish = wish._replace(notes=None)
     elif word == "closed":
-        said.append(close_issue(client, issue.id, wish.notes or "Closed."))
+        lines.append(close_issue(client, issue.id, wish.notes or "Closed."))
         wish = wish._replace(notes=None)
     elif word == "deferred":
         client.call(PauseTask(issue.id))
-        said.append(f"{issue.id} does not start until you resume it.")
+        lines.append(f"{issue.id} does not start until you resume it.")
     elif word == "open":
-        said += reopen_task(client, issue.id, unassign=wish.assignee is None)
-    said += _fields(client, issue, wish)
-    return said or [f"{issue.id} is {issue.bd}."]
+        lines += reopen_task(client, issue.id, unassign=wish.assignee is None)
+    lines += _fields(client, issue, wish)
+    return lines or [f"{issue.id} is {issue.bd}."]
 
 
 def _fields(client: Client, issue: Issue, wish: Wish) -> list[str]:
-    said = []
+    lines = []
     if wish.assignee is not None and wish.assignee != issue.assignee and not _is_runs(issue, wish):
         client.call(AssignTask(issue.id, wish.assignee))
         whose = f"is {wish.assignee}'s" if wish.assignee else "is unassigned, so it may start"
-        said.append(f"{issue.id} {whose}.")
+        lines.append(f"{issue.id} {whose}.")
     if any(part is not None for part in (wish.title, wish.description, wish.priority)):
         client.call(EditTask(issue.id, wish.title, wish.description, wish.priority))
-        said.append(f"{issue.id} is changed.")
+        lines.append(f"{issue.id} is changed.")
     if wish.notes:
         note = client.call(Comment(issue.id, wish.notes))
-        said.append(f"{issue.id} has your note ({note.id}).")
-    return said
+        lines.append(f"{issue.id} has your note ({note.id}).")
+    return lines
 
 
 def _is_runs(issue: Issue, wish: Wish) -> bool:
@@ -115,11 +115,11 @@ def _block(client: Client, issue: Issue, notes: str) -> str:
         )
     if issue.question and " ".join(issue.question.split()) == " ".join(text.split()):
         return f"{issue.id} asks that already."
-    asked = client.call(Ask(text, issue.id, park=own))
-    _append(file, with_question(before, text, asked.id), before)
+    question = client.call(Ask(text, issue.id, park=own))
+    _append(file, with_question(before, text, question.id), before)
     if own:
-        return f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
-    return f"{issue.id} asks ({asked.id}): fleet answer {asked.id} TEXT"
+        return f"Asked ({question.id}). End your turn now: you will be resumed with the answer."
+    return f"{issue.id} asks ({question.id}): fleet answer {question.id} TEXT"
 
 
 def _pause(client: Client, issue: Issue, why: str) -> str:

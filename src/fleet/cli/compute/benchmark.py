@@ -100,20 +100,20 @@ def _wanted(
 def _measure(made: Benchmarks, wanted: Sequence[tuple[str, Serving]], size: Size) -> list[Measured]:
     from fleet.cli.terminal.live import Live
 
-    going = made.measure(wanted, size)
+    measuring = made.measure(wanted, size)
     try:
         if wants_json():
-            while not going.wait(1.0):
+            while not measuring.wait(1.0):
                 pass
         else:
             with Live() as live:
-                while not going.wait(0.2):
+                while not measuring.wait(0.2):
                     if live.redraws:
-                        live.update(_progress(going.steps()))
+                        live.update(_progress(measuring.steps()))
                 if live.redraws:
-                    live.update(_progress(going.steps()))
+                    live.update(_progress(measuring.steps()))
     finally:
-        done = [step.row for step in going.steps() if step.state in {"ok", "failed"}]
+        done = [step.row for step in measuring.steps() if step.state in {"ok", "failed"}]
         if any(not row.why for row in done):
             made.saved.add(done)  # also what an interrupt leaves
     return done
@@ -146,8 +146,8 @@ def _data(rows: Sequence[Measured], size: Size) -> dict[str, Any]:
         }
         for rank, row in ranked(rows, size.prompt, size.output)
     ]
-    asked = {"prompt_tokens": size.prompt, "output_tokens": size.output, "repeat": size.repeat}
-    return {"asked": asked, "measured": found}
+    options = {"prompt_tokens": size.prompt, "output_tokens": size.output, "repeat": size.repeat}
+    return {"asked": options, "measured": found}
 
 
 def _view(rows: Sequence[Measured], size: Size) -> View:

@@ -78,8 +78,8 @@ def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Resul
         raise NotFound("The gateway has not been started yet.", fix="fleet gateway start")
     if follow:
         return Result("lines", following(lambda: log, lines, lambda: True), Feed(str))
-    held = last_lines(log, lines).decode("utf-8", "replace")
-    return Result("lines", held.splitlines(), Text(held.rstrip("\n")))
+    text = last_lines(log, lines).decode("utf-8", "replace")
+    return Result("lines", text.splitlines(), Text(text.rstrip("\n")))
 
 
 def _services(config: Path | None) -> Services:

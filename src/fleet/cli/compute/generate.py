@@ -73,18 +73,18 @@ def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) ->
     from fleet.cli.terminal.render import can_ask, confirm
 
     made = Generated(_top(_load(config), config, out))
-    going, edited = made.ours()
-    listed = "\n".join(f"  {path}" for path in going)
-    act = bool(going) and not dry_run
+    paths, edited = made.ours()
+    listed = "\n".join(f"  {path}" for path in paths)
+    act = bool(paths) and not dry_run
     if act and not yes:
         act = can_ask() and confirm(f"{listed}\nRemove them?", otherwise="Use --yes.")
     if act:
-        made.remove(going)
+        made.remove(paths)
     what = "Removed:" if act else "Generated (`fleet clean --yes` removes them):"
-    lines = [what, listed] if going else ["There are no generated files to remove."]
+    lines = [what, listed] if paths else ["There are no generated files to remove."]
     if edited:
         lines.append(f"Edited since they were generated, so kept: {', '.join(edited)}.")
-    data = {"removed": going if act else [], "generated": going, "edited": edited}
+    data = {"removed": paths if act else [], "generated": paths, "edited": edited}
     return Result("clean", data, Text("\n".join(lines)))
 
 

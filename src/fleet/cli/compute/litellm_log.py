@@ -28,17 +28,17 @@ class Said(NamedTuple):
 
 def read(line: str) -> Said:
     try:
-        held = json.loads(line)
+        record = json.loads(line)
     except ValueError:
-        held = None
-    if not isinstance(held, dict) or "message" not in held:
+        record = None
+    if not isinstance(record, dict) or "message" not in record:
         text = MARKUP.sub("", line)
         found = LEVEL.search(text)
         return Said(_grave(found[1] if found else "", text), text)
-    level = str(held.get("level") or "").upper()
-    text = MARKUP.sub("", str(held["message"]))
-    detail = MARKUP.sub("", str(held.get("stacktrace") or ""))
-    at = str(held.get("timestamp") or "")[11:19]
+    level = str(record.get("level") or "").upper()
+    text = MARKUP.sub("", str(record["message"]))
+    detail = MARKUP.sub("", str(record.get("stacktrace") or ""))
+    at = str(record.get("timestamp") or "")[11:19]
     return Said(_grave(level, text), text, at, level, detail)
 
 

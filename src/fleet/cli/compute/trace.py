@@ -75,8 +75,8 @@ def trace(
         return Result("trace", coming, Feed(lambda each: line(each, explain=explain, room=room())))
     found = [trace_data(each) for each in last_traces(path, which, lines)]
     if explain and found:
-        told = [line(each, explain=True, room=room()).text for each in found]
-        return Result("traces", found, Text("\n".join(told)))
+        texts = [line(each, explain=True, room=room()).text for each in found]
+        return Result("traces", found, Text("\n".join(texts)))
     empty = "No request matches." if agent or node or since else NOTHING
     return Result("traces", found, Table(COLUMNS, [cells(each) for each in found], empty=empty))
 

@@ -106,9 +106,9 @@ def explained(data: dict[str, Any]) -> list[str]:
 
 def _terms(each: dict[str, Any], *, chosen: bool) -> str:
     terms = " + ".join(f"{term} {each[term] / SECOND:.2f}" for term in TERMS)
-    held = f"; it held {each['cached']} tokens" if each["cached"] else ""
+    cached = f"; it held {each['cached']} tokens" if each["cached"] else ""
     mark = "chosen" if chosen else "else  "
-    return f"{mark} {each['node']}: {each['total'] / SECOND:.2f} s = {terms}{held}"
+    return f"{mark} {each['node']}: {each['total'] / SECOND:.2f} s = {terms}{cached}"
 
 
 def _tokens(data: dict[str, Any]) -> str:

@@ -68,11 +68,11 @@ def down(
     """
     from fleet.cli.terminal.connect import connect_here
 
-    told, data = _supervisor_stopped(agents=agents, config=config)
+    supervisor, data = _supervisor_stopped(agents=agents, config=config)
     client = connect_here(config=config)
     ended = _services(client).stop() if client.loaded.project_file else []
-    said = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway is not running."
-    return Result("down", {**data, "stopped": ended}, Text(f"{told}\n{said}"))
+    gateway = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway is not running."
+    return Result("down", {**data, "stopped": ended}, Text(f"{supervisor}\n{gateway}"))
 
 
 def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict[str, object]]:
@@ -120,13 +120,13 @@ def _warmed(nodes: Compute) -> list[Warmth]:
     models = dict.fromkeys(nodes.fleet.models.values())
     wanted = [(model.name, serving) for model in models for serving in model.servings]
     warming = nodes.warm(wanted)
-    told: set[int] = set()
+    printed: set[int] = set()
     over = False
     while not over:
         over = warming.wait(0.2)
         for number, row in enumerate(warming.rows()):
-            if row.state in {"ok", "failed"} and number not in told:
-                told.add(number)
+            if row.state in {"ok", "failed"} and number not in printed:
+                printed.add(number)
                 say(_told(row), "" if row.state == "ok" else "yellow")
     return warming.rows()
 

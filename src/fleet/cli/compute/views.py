@@ -39,10 +39,10 @@ def seen_data(fleet: Fleet, seen: Seen) -> dict[str, Any]:
         "error": seen.why or None,
         "version": (found.version or None) if found else None,
         "latency_ms": round(found.latency * 1000, 1) if found else None,
-        "models": [held.name for held in found.held] if found else [],
+        "models": [model.name for model in found.held] if found else [],
         "loaded_models": [each.name for each in loaded],
         "resident": [each._asdict() for each in loaded],
-        "held": [held._asdict() for held in found.held] if found else [],
+        "held": [model._asdict() for model in found.held] if found else [],
         "busy": found.busy if found else None,
         "waiting": found.waiting if found else None,
         "slots": found.slots if found else None,
@@ -84,7 +84,7 @@ def _models(seen: Seen) -> Value:
     """What it has, or why that is not known."""
     if seen.inventory is None:
         return Cell(seen.why, "dim")
-    return ", ".join(held.name for held in seen.inventory.held) or Cell("no models yet", "dim")
+    return ", ".join(model.name for model in seen.inventory.held) or Cell("no models yet", "dim")
 
 
 def _latency(seen: Seen) -> str | None:
@@ -125,13 +125,13 @@ def status_data(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
 
 def relay_nodes(fleet: Fleet, relay: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     """By node, what the relay says of it; nothing when none runs, or that of another fleet."""
-    said = relay.get("nodes") if relay else None
+    nodes = relay.get("nodes") if relay else None
     return {
-        name: held
+        name: facts
         for name, node in fleet.nodes.items()
-        if isinstance(said, dict)
-        and isinstance(held := said.get(name), dict)
-        and held.get("endpoint") == node.endpoint
+        if isinstance(nodes, dict)
+        and isinstance(facts := nodes.get(name), dict)
+        and facts.get("endpoint") == node.endpoint
     }
 
 
@@ -167,12 +167,12 @@ def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
     columns += [Column("busy", right=True), *(["breaker"] if known else [])]
     rows: list[list[Value]] = []
     for each in seen:
-        said = known.get(each.node, {})
-        breaker = str(said.get("breaker") or "")
+        facts = known.get(each.node, {})
+        breaker = str(facts.get("breaker") or "")
         more = [Cell(breaker, STYLES.get(breaker, ""))] if known else []
         where = fleet.nodes[each.node].endpoint or None
         rows.append(
-            [each.node, _state(each), where, _latency(each), _busy(fleet, each, said), *more]
+            [each.node, _state(each), where, _latency(each), _busy(fleet, each, facts), *more]
         )
         rows[-1].append(_models(each))
     table = Table([*columns, Column("models", flexible=True)], rows)
@@ -263,8 +263,8 @@ def _detail(row: Warmth, *, seconds: bool) -> str | None:
         return f"{row.seconds:.0f} s" if seconds else None
     if row.resident is None:
         return row.why or None
-    held = row.resident
-    parts = [_size(held.memory), f"context {held.context}" if held.context else None]
-    if 0 < held.context < row.context:
+    resident = row.resident
+    parts = [_size(resident.memory), f"context {resident.context}" if resident.context else None]
+    if 0 < resident.context < row.context:
         parts.append(f"of the {row.context} requested")
     return ", ".join(filter(None, [*parts, f"{row.seconds:.1f} s"]))

@@ -35,9 +35,9 @@ class Shop(Scratch):
 
     def env(self) -> dict[str, str]:
         """Neither the user's settings of Claude Code nor a login; what it leaves goes with us."""
-        held = {k: v for k, v in Scratch.env(self).items() if not k.startswith(FOREIGN)}
+        inherited = {k: v for k, v in Scratch.env(self).items() if not k.startswith(FOREIGN)}
         own = {"HOME": str(self.root), "TMPDIR": str(self.root / "tmp"), "FLEET_CODER": "claude"}
-        return held | own | {"FLEET_GATEWAY_PYTHON": self.litellm}
+        return inherited | own | {"FLEET_GATEWAY_PYTHON": self.litellm}
 
     def fill(self) -> None:
         self.repo.mkdir()
@@ -90,13 +90,13 @@ class Stage:
 
     def play(self, version: str) -> Played:
         shop = self._shop
-        with ExitStack() as held:
-            held.enter_context(self._nodes)
+        with ExitStack() as stack:
+            stack.enter_context(self._nodes)
             shop.fill()
             port = _free_ports()
             (shop.repo / "fleet.yaml").write_text(self._nodes.fleet_yaml(port))
             self.tell(f"Three simulated nodes, and a scratch repository: {shop.repo}")
-            held.callback(shop.fleet, "gateway", "stop")
+            stack.callback(shop.fleet, "gateway", "stop")
             self.tell(f"LiteLLM {version} and the relay take some seconds to start.")
             self.type("gateway", "start", timeout=START)
             self.type("generate")
@@ -157,8 +157,8 @@ class Stage:
 def _ask(port: int, key: str, agent: str, prompt: str) -> None:
     """In Anthropic's words, as Claude Code does, with a tool to tell it from an aside."""
     tool = {"name": "Read", "description": "Read.", "input_schema": {"type": "object"}}
-    said = [{"role": "user", "content": f"{TITLE}."}]
-    body = {"model": f"fleet-{agent}", "max_tokens": 100, "system": prompt, "messages": said}
+    messages = [{"role": "user", "content": f"{TITLE}."}]
+    body = {"model": f"fleet-{agent}", "max_tokens": 100, "system": prompt, "messages": messages}
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEMO_SECONDS)
     try:
@@ -195,8 +195,8 @@ def _check(shop: Shop, played: Played) -> None:
     for role in ROLES:
         reached = {heard for heard in played.heard if heard.agent == role.agent}
         if reached != {(role.agent, role.node, role.model)}:
-            told = ", ".join(map(_route, sorted(reached))) or "no node"
-            raise _wrong(f"{role.agent} should have reached {role.node} alone, not {told}")
+            nodes = ", ".join(map(_route, sorted(reached))) or "no node"
+            raise _wrong(f"{role.agent} should have reached {role.node} alone, not {nodes}")
     if played.branch and FILE not in shop.git("ls-tree", "--name-only", played.branch).split():
         raise _wrong(f"{played.branch} lacks {FILE}")
 

@@ -100,10 +100,10 @@ class StandIns:
 
     def heard(self) -> list[Heard]:
         return [
-            Heard(role.agent, node, asked.model)
+            Heard(role.agent, node, turn.model)
             for node, server in self._servers.items()
-            for asked in tuple(server.turns)
-            if (role := _role(asked)) is not None
+            for turn in tuple(server.turns)
+            if (role := _role(turn)) is not None
         ]
 
     def fleet_yaml(self, port: int) -> str:

@@ -159,8 +159,8 @@ class Stage:
     def _tell_events(self) -> None:
         for event in self._client.app.store.events(after=self._seen):
             self._seen = event.number
-            if told := self._in_words(event):
-                self.tell(told)
+            if line := self._in_words(event):
+                self.tell(line)
 
     def _in_words(self, event: Event) -> str:
         if event.type == Kind.RUN_ENDED and event.data.get("ending") == "failed":

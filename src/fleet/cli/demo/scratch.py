@@ -176,8 +176,8 @@ class Scratch:
         except subprocess.TimeoutExpired as error:
             raise Unavailable(f"`{shlex.join(argv)}` did not end.") from error
         if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())
-            raise Unavailable(f"`{shlex.join(argv)}` failed: {said}")
+            output = " ".join((done.stderr or done.stdout).split())
+            raise Unavailable(f"`{shlex.join(argv)}` failed: {output}")
         return done.stdout
 
     def supervise(self, *words: str) -> subprocess.Popen[bytes]:

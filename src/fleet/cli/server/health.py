@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def health(*, config: Path | None) -> Result:
     """Check whether the server answers: the one at FLEET_URL, else this home's."""
     server = _server(config)
-    said = server.say("GET", "/health")
-    data = {"url": server.url, **said}
+    reply = server.say("GET", "/health")
+    data = {"url": server.url, **reply}
     return Result("health", data, Pairs([(key, _shown(value)) for key, value in data.items()]))
 
 

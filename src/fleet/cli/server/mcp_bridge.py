@@ -37,17 +37,17 @@ class Bridge:
         self._alone: Executor | None = None
 
     def serve(self, lines: BinaryIO) -> None:
-        going: list[threading.Thread] = []
+        threads: list[threading.Thread] = []
         for line in lines:
             if not line.strip():
                 continue
-            going = [thread for thread in going if thread.is_alive()]
+            threads = [thread for thread in threads if thread.is_alive()]
             thread = threading.Thread(target=self._answer, args=(line,))
             thread.start()
-            going.append(thread)
+            threads.append(thread)
             if b'"initialize"' in line:  # what follows depends on what was agreed
                 thread.join()
-        for thread in going:
+        for thread in threads:
             thread.join()
 
     def _answer(self, line: bytes) -> None:
@@ -55,17 +55,17 @@ class Bridge:
 
         number = None
         try:
-            asked = json.loads(line)
-            number = asked.get("id") if isinstance(asked, dict) else None
-            said = self._said(line, asked)
+            request = json.loads(line)
+            number = request.get("id") if isinstance(request, dict) else None
+            reply = self._said(line, request)
         except FleetError as error:
             if number is not None:
                 self._fail(number, INTERNAL, f"{error.message} {error.fix}".strip())
         except ValueError as error:
             self._fail(None, PARSE, f"It is not JSON: {error}.")
         else:
-            self._note(said)
-            self._write(said.encode())
+            self._note(reply)
+            self._write(reply.encode())
 
     def _said(self, line: bytes, asked: Any) -> str:
         """The token that we made may be over, and the server elsewhere or gone: all is found anew."""

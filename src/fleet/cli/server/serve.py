@@ -142,8 +142,8 @@ def _background(app: App, service: Service, words: list[str], port: int) -> Resu
         up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
         if not up or process.poll() is not None:
             service.stop(1.0)
-            said = " ".join(service.words(4, since).split())
-            raise Unavailable(f"It did not start: {said}", fix=f"Look at {service.log}.")
+            output = " ".join(service.words(4, since).split())
+            raise Unavailable(f"It did not start: {output}", fix=f"Look at {service.log}.")
         if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
             within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
     return _status(app)

@@ -257,8 +257,8 @@ def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
     if revoke:
         with only_writer(context.home):
             done = trusting.revoke(context.home, file)
-        said = f"{file} is no longer trusted." if done else f"{file} was not trusted."
-        return Result("trust", {"file": str(file), "trusted": False}, Text(said))
+        text = f"{file} is no longer trusted." if done else f"{file} was not trusted."
+        return Result("trust", {"file": str(file), "trusted": False}, Text(text))
     if loaded.asked and not show:
         with only_writer(context.home):
             trusting.record(context.home, file, trusting.values(loaded.asked))

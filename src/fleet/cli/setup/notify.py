@@ -31,18 +31,18 @@ def notify(*, config: Path | None) -> Result:
             fix="`fleet config set notify.desktop=true`, or notify.webhook=https://HOST/PATH.",
             code="no_notify",
         )
-    told = _told(app)
+    results = _told(app)
     rows = [
         (
             each["by"],
-            Cell("told", "green") if each["told"] else Cell("not told", "red"),
+            Cell("sent", "green") if each["told"] else Cell("not sent", "red"),
             each["why"],
         )
-        for each in told
+        for each in results
     ]
     view = Table(["by", "outcome", Column("why", flexible=True)], rows)
-    status = 0 if all(each["told"] for each in told) else 3
-    return Result("notified", told, view, exit_status=status)
+    status = 0 if all(each["told"] for each in results) else 3
+    return Result("notified", results, view, exit_status=status)
 
 
 def _told(app: App) -> list[dict[str, Any]]:

@@ -52,9 +52,9 @@ def _newest(app: App, *, force: bool) -> str:
     file = app.home.path / "update.json"
     if not force:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            held = json.loads(file.read_text())
-            if 0 <= time.time() - float(held["at"]) < FRESH:
-                return str(held["newest"])
+            cached = json.loads(file.read_text())
+            if 0 <= time.time() - float(cached["at"]) < FRESH:
+                return str(cached["newest"])
     found = app.newest_release()
     with suppress(OSError):
         app.home.ensure()

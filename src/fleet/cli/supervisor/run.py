@@ -114,17 +114,17 @@ def stop(before: Path | None, *, agents: bool, config: Path | None) -> Result:
     """Stop the supervisor. Agents keep running, and the next supervisor takes them over."""
     client = _client(config or before)
     pid = _stopped(client)
-    said = f"Stopped the supervisor (pid {pid})." if pid else "No supervisor is running here."
+    text = f"Stopped the supervisor (pid {pid})." if pid else "No supervisor is running here."
     if agents:
         ended = client.stop_runs()
         tasks = [each.task for each in ended]
-        said += f" Ended {_agents(len(ended))}{_open_again(tasks)}"
-        return Result("stopped", {"pid": pid or None, "ended": tasks, "going": []}, Text(said))
+        text += f" Ended {_agents(len(ended))}{_open_again(tasks)}"
+        return Result("stopped", {"pid": pid or None, "ended": tasks, "going": []}, Text(text))
     left = or_none(going, client)
     if left:
-        said += f" {_agents(len(left))} {'keeps' if len(left) == 1 else 'keep'} running:"
-        said += " `fleet run start` takes over, `fleet run stop --agents` ends them."
-    return Result("stopped", {"pid": pid or None, "ended": [], "going": left}, Text(said))
+        text += f" {_agents(len(left))} {'keeps' if len(left) == 1 else 'keep'} running:"
+        text += " `fleet run start` takes over, `fleet run stop --agents` ends them."
+    return Result("stopped", {"pid": pid or None, "ended": [], "going": left}, Text(text))
 
 
 def _open_again(tasks: list[str]) -> str:
@@ -233,8 +233,8 @@ def _started(options: Options) -> Result:
     since = app.daemon.log_size()
     process = app.daemon.start(_words(options), cwd=options.cwd)
     if app.daemon.wait_for(process, START):
-        said = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
-        return _there(app, process.pid, said)
+        text = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
+        return _there(app, process.pid, text)
     if running := app.daemon.running():  # another start was faster
         return _there(
             app, running.pid, f"A supervisor is already running here (pid {running.pid})."
@@ -309,9 +309,9 @@ def _adopted(client: LocalClient, runs: list[str]) -> int:
     while True:
         holder = store.hosts()[host].holder
         live = [r for r in store.live_runs(host=host) if r.id in runs]
-        held = sum(run.holder == holder for run in live)
-        if held == len(live) or time.monotonic() > until:
-            return held
+        adopted = sum(run.holder == holder for run in live)
+        if adopted == len(live) or time.monotonic() > until:
+            return adopted
         store.wait(0.05)
 
 

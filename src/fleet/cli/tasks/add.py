@@ -142,9 +142,9 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _prompt(given: Mapping[str, object]) -> str:
-    said = [name for name in PROMPTS if given[name] is not None]
-    if len(said) > 1:
-        names = " and ".join(PROMPTS[name] for name in said)
+    options = [name for name in PROMPTS if given[name] is not None]
+    if len(options) > 1:
+        names = " and ".join(PROMPTS[name] for name in options)
         raise BadInput(f"{names} cannot be used together.", fix="Give one of them.")
     if given["prompt_file"] is None:
         return str(given["prompt"] or given["description"] or "")

@@ -100,8 +100,8 @@ def task(
     path = _path(client, found, what)
     clean = _redacted() if path.name == "stderr" else None
     if follow:
-        going = partial(_goes_on, client, found, live=clean is not None)
-        return _followed(lambda: path, lines, going, clean)
+        goes_on = partial(_goes_on, client, found, live=clean is not None)
+        return _followed(lambda: path, lines, goes_on, clean)
     if not path.is_file():
         raise _nothing(found.task.id, what)
     return _shown({"task": found.task.id, "what": what}, path, lines, clean)

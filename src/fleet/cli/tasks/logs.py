@@ -47,8 +47,8 @@ def logs(
     spoken, read, last = _so_far(client, name, lines, raw=raw)
     if follow:
         heard = chain(last, _and_on(client, spoken, read))
-        return Result("line", heard, Feed(lambda said: said["text"]))
-    shown = [said["text"] for said in last if said["text"] is not None]
+        return Result("line", heard, Feed(lambda line: line["text"]))
+    shown = [line["text"] for line in last if line["text"] is not None]
     screen = client.last_screen(spoken.run)
     notes = (f"Its last screen: {screen}",) if screen else ()
     return Result("lines", last, Text("\n".join(shown)), notes)
@@ -98,11 +98,11 @@ def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
 
     def read(line: str) -> dict[str, Any]:
         shown = []
-        for said in listener.hear(line):
-            named = "" if said.kind is SaidKind.HEARD else said.name  # an id of its protocol
-            text = " ".join(p for p in (named, said.text) if p)
-            if text and said.kind not in quiet:
-                shown.append(text if said.kind is SaidKind.TEXT else f"[{said.kind}] {text}")
+        for part in listener.hear(line):
+            named = "" if part.kind is SaidKind.HEARD else part.name  # an id of its protocol
+            text = " ".join(p for p in (named, part.text) if p)
+            if text and part.kind not in quiet:
+                shown.append(text if part.kind is SaidKind.TEXT else f"[{part.kind}] {text}")
         return {"line": line, "text": "\n".join(shown) or None}
 
     return read

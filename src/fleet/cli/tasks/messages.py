@@ -42,11 +42,11 @@ def ask(
     from fleet.operations.messages.ask_answer_send import Ask
 
     client = connect(config=config)
-    asked = client.call(Ask(question, task, options, park))
+    row = client.call(Ask(question, task, options, park))
     if park:
-        words = f"Asked ({asked.id}). End your turn now: you will be resumed with the answer."
-        return Result("question", asked, Text(words))
-    return _wait_for_answer(client, asked, timeout)
+        words = f"Asked ({row.id}). End your turn now: you will be resumed with the answer."
+        return Result("question", row, Text(words))
+    return _wait_for_answer(client, row, timeout)
 
 
 def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -> Result:

@@ -26,10 +26,10 @@ def reopen_task(client: Client, name: str, *, unassign: bool = True) -> list[str
 
     `unassign`: a task that a member does by hand is let go of.
     """
-    detail, said = client.call(ShowTask(name)), []
+    detail, lines = client.call(ShowTask(name)), []
     answered = _answer(client, detail)
     if answered:
-        said.append(answered)
+        lines.append(answered)
         detail = client.call(ShowTask(name))  # what else holds it shows now
     task, status = detail.task.id, detail.task.status
     if not answered and status in RUNNING:
@@ -37,28 +37,28 @@ def reopen_task(client: Client, name: str, *, unassign: bool = True) -> list[str
         return [f"{task} is running ({run}), so nothing was changed."]
     if status in ENDED:
         client.call(RetryTask(task))
-        said.append(f"{task} is open again.")
+        lines.append(f"{task} is open again.")
     elif status in {"paused", "postponed"}:
         client.call(ResumeTask(task))
-        said.append(f"{task} may start.")
+        lines.append(f"{task} may start.")
     elif status == "assigned" and unassign:
         client.call(AssignTask(task))
-        said.append(f"{task} is unassigned, so it may start.")
-    return said
+        lines.append(f"{task} is unassigned, so it may start.")
+    return lines
 
 
 def _answer(client: Client, detail: TaskDetail) -> str:
     """Give the answer that a person wrote into Q&A.md; raise when a task that asks has none."""
     task, status = detail.task.id, detail.task.status
     questions = [m for m in detail.messages if m.kind == "question" and m.state == "open"]
-    asked = [(m.id, m.text) for m in questions]
-    if not asked or status in {"done", "failed", "cancelled"} or is_own(client, task):
+    unanswered = [(m.id, m.text) for m in questions]
+    if not unanswered or status in {"done", "failed", "cancelled"} or is_own(client, task):
         return ""
     known = {m.text for m in detail.messages if m.kind == "answer"}
     file = qa_file(client, task, own=False)
-    answers = new_answers(read_text(file), asked, known)
-    if len(answers) < len(asked) and status not in RUNNING:
-        open_one = next(mark for mark, _ in asked if mark not in answers)
+    answers = new_answers(read_text(file), unanswered, known)
+    if len(answers) < len(unanswered) and status not in RUNNING:
+        open_one = next(mark for mark, _ in unanswered if mark not in answers)
         raise Refused(
             f"{task} asks ({open_one}), and {file} has no answer to it.",
             fix=f"fleet answer {open_one} TEXT, or write it there, below the question, "

@@ -103,8 +103,8 @@ def ready_view(found: Sequence[TaskRow]) -> View:
 
 def detail_view(found: TaskDetail, now: int) -> View:
     parts: list[tuple[str, View]] = [("", Pairs(_facts(found, now)))]
-    if held := _why(found):
-        parts.append(("Why it is not running", Text(held)))
+    if why := _why(found):
+        parts.append(("Why it is not running", Text(why)))
     if found.prompt:
         parts.append(("Prompt", Text(found.prompt)))
     if found.runs:

@@ -223,16 +223,17 @@ def load(*, which: str, handle: str, config: Path | None) -> Result:
 
 def _checkpoint(row: CheckpointRow) -> Pairs:
     """What it says, without what it leaves open."""
-    said = row.summary
-    lists = {"blockers": said.blockers, "questions": said.questions, "next": said.next}
-    lists |= {"worked": said.worked, "failed": said.failed, "files": said.files}
+    summary = row.summary
+    lists = {"blockers": summary.blockers, "questions": summary.questions, "next": summary.next}
+    lists |= {"worked": summary.worked, "failed": summary.failed, "files": summary.files}
     done = "\n".join(
-        f"{item.task} ({', '.join(item.files)})" if item.files else item.task for item in said.done
+        f"{item.task} ({', '.join(item.files)})" if item.files else item.task
+        for item in summary.done
     )
     pairs = [
         ("checkpoint", row.id), ("from", row.sender), ("to", row.to), ("saved", moment(row.at)),
-        ("status", row.status), ("why", row.why), ("task", row.task), ("goal", said.goal),
-        ("now", said.now), ("test", said.test), ("done", done),
+        ("status", row.status), ("why", row.why), ("task", row.task), ("goal", summary.goal),
+        ("now", summary.now), ("test", summary.test), ("done", done),
         *((label, "\n".join(lines)) for label, lines in lists.items()),
     ]  # fmt: skip
     return Pairs([(label, text) for label, text in pairs if text])
@@ -274,8 +275,8 @@ def take(*, path: str, seconds: int, config: Path | None) -> Result:
     """Claim the file PATH; refused while another member has it."""
     from fleet.operations.team.file_claims import ClaimFile
 
-    held = client_of(config).call(ClaimFile(path, seconds))
-    return Result("file", held, Text(f"Claimed {held.path} until {moment(held.until)}."))
+    claim = client_of(config).call(ClaimFile(path, seconds))
+    return Result("file", claim, Text(f"Claimed {claim.path} until {moment(claim.until)}."))
 
 
 @claims.command(config=True)

@@ -133,8 +133,8 @@ def blackboard_post(
 
     from fleet.operations.messages.boards import Post
 
-    said = payload if payload.lstrip().startswith("{") else json.dumps({"text": payload})
-    post = client_of(config).call(Post(swarm, said, kind, to, priority))
+    body = payload if payload.lstrip().startswith("{") else json.dumps({"text": payload})
+    post = client_of(config).call(Post(swarm, body, kind, to, priority))
     return Result("post", post, Text(f"Posted {post.id} on the board of {post.task}."))
 
 

@@ -19,8 +19,8 @@ def readable(line: str, room: int) -> str:
         record = json.loads(line)
         at = int(datetime.fromisoformat(record["at"]).timestamp() * SECOND)
         about, kind = record.get("run") or record.get("task") or "", record["type"]
-        said = record.get("text") or words_of(record.get("data") or {})
-        shown = fact_line(at, about, kind, said)
+        text = record.get("text") or words_of(record.get("data") or {})
+        shown = fact_line(at, about, kind, text)
     except (ValueError, KeyError, TypeError, AttributeError):
         return line
     return fit(harmless(shown), room)

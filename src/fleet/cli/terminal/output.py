@@ -94,6 +94,6 @@ def size(stream: TextIO) -> tuple[int, int]:
         found = tuple(os.get_terminal_size(stream.fileno()))
     except (OSError, ValueError):
         found = (0, 0)
-    asked = (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
-    wide, high = (int(a) if a.isdecimal() else f for a, f in zip(asked, found, strict=True))
+    wanted = (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
+    wide, high = (int(a) if a.isdecimal() else f for a, f in zip(wanted, found, strict=True))
     return wide or 80, high or 24

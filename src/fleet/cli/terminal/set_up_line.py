@@ -58,13 +58,13 @@ class Readying:
 
     def line(self, now: float) -> str:
         """Empty while nothing is set up."""
-        going = [command for log in self._logs if (command := running(log))]
-        if not going:
+        commands = [command for log in self._logs if (command := running(log))]
+        if not commands:
             self._began.clear()
             return ""
-        first = going[0]
+        first = commands[0]
         began = self._began.setdefault(first, now)
-        of = f" {len(going)} of {len(self._logs)}" if len(self._logs) > 1 else ""
+        of = f" {len(commands)} of {len(self._logs)}" if len(self._logs) > 1 else ""
         return f"Setting up{of}: {first} ({now - began:.0f} s)"
 
 

@@ -160,7 +160,9 @@ def test_what_somebody_has_is_not_started_until_they_let_go(scratch):
     task = scratch.add()
     assert scratch("bd", "update", task, "--claim") == f"{task} is ada's to do by hand.\n"
     eve = {"LOGNAME": "eve"}
-    assert "is ada's already" in scratch.fails("bd", "update", task, "--claim", status=1, env=eve)
+    assert "is already assigned to ada" in scratch.fails(
+        "bd", "update", task, "--claim", status=1, env=eve
+    )
     scratch.work()
     assert scratch.status(task) == "assigned"
     assert scratch("bd", "update", task, "--status", "open", "--assignee", "") == (

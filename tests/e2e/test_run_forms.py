@@ -358,6 +358,6 @@ def test_a_supervisor_whose_home_is_removed_ends(scratch):
     until(lambda: scratch.type("run", "status").returncode == 0, "a supervisor")
     shutil.rmtree(scratch.home)
     assert process.wait(LIMIT) == 3
-    assert f"{scratch.home} is gone" in process.stderr.read()
+    assert f"{scratch.home} was removed or replaced" in process.stderr.read()
     process.stdout.close()
     process.stderr.close()

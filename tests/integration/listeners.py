@@ -21,7 +21,8 @@ class Inside:
     """`fleet serve --no-run` in a thread, so that one can count what it holds."""
 
     def __init__(self, root, **given) -> None:
-        env = {"FLEET_HOME": str(root / "home"), "HOME": str(root), "LOGNAME": "ada"}
+        self.home = root / "home"
+        env = {"FLEET_HOME": str(self.home), "HOME": str(root), "LOGNAME": "ada"}
         self.another_store = App(root, env).another_store
         self.tokens = tokens_of(App(root, env))
         self.serving = None

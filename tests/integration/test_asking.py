@@ -98,7 +98,7 @@ def test_a_run_that_is_over_may_not_ask_any_more(supervised):
     supervised.running(task, 2)
     stale = supervised.type("ask", "--park", "May I?", **env)
     assert stale.returncode == 1
-    assert f"{run.id} is over" in stale.stderr
+    assert f"{run.id} has ended" in stale.stderr
     assert supervised.store.messages(task) == []
     current = supervised.type("ask", "--park", "May I?", **_env_of(supervised, f"{task}.2"))
     assert current.returncode == 0, current.stderr

@@ -165,9 +165,10 @@ def counted(server) -> dict[str, int]:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to count files")
 def test_a_thousand_who_come_and_go_leave_nothing(server, root):
     until(lambda: len(server.streams) == 0)
+    task = server.add(root)
+    until((server.home / "tasks" / task / "task.json").exists)  # so that all it opens is open
     before = until(lambda: settled(server))
     past = server.newest() - 200
-    task = server.add(root)
 
     def come_and_go(which: int) -> None:
         for n in range(250):

@@ -264,7 +264,7 @@ def test_a_webhook_that_hangs_holds_up_no_task_and_is_reported_once(supervised, 
     until(lambda: len(hook.asked) == 1, why=supervised.said)
     with at_most(5):
         supervised.wait(supervised.add("say 2"), supervised.add("say 3"))
-    until(lambda: "could not be told" in supervised.said(), why=supervised.said)
+    until(lambda: "could not be notified" in supervised.said(), why=supervised.said)
     until(lambda: len(hook.asked) == 5, why=supervised.said)
     time.sleep(0.3)
     assert supervised.said().count("webhook: ") == 1

@@ -1,4 +1,4 @@
-"""LiteLLM in an environment of its own, beside ours: it brings a hundred packages."""
+"""LiteLLM in an environment of its own, apart from ours: it brings a hundred packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PINS = Path(__file__).with_name("litellm.txt")
-MALICIOUS = frozenset({"1.82.7", "1.82.8"})  # they sent the credentials that they found away
+MALICIOUS = frozenset({"1.82.7", "1.82.8"})  # they stole the credentials that they found
 OLDEST = (1, 104)  # before it, a gateway without a key was open to everyone
 INSTALL = 900.0  # seconds
 ANSWER = 20.0
@@ -41,7 +41,7 @@ class Environment:
         self._whole = self.where / "whole.json"
 
     def version(self) -> str:
-        """Empty when it is not installed, or not to its end."""
+        """Empty when it is not installed, or not completely."""
         if self.own:
             return self._own_version()
         try:
@@ -55,11 +55,11 @@ class Environment:
             done = subprocess.run(argv, capture_output=True, text=True, timeout=ANSWER, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        said = done.stdout.strip()
-        return said if done.returncode == 0 and said[:1].isdecimal() else ""
+        version = done.stdout.strip()
+        return version if done.returncode == 0 and version[:1].isdecimal() else ""
 
     def checked(self) -> str:
-        """The version that may run; raise `Refused` when there is none, or one that must not."""
+        """The version to run; raise `Refused` when none is installed, or one that must not run."""
         version = self.version()
         if not version and self.own:
             raise Refused(
@@ -76,7 +76,7 @@ class Environment:
         return f"{self.own} -m pip install --upgrade 'litellm[proxy]'; or unset {OWN}."
 
     def install(self, say: Callable[[str], None]) -> str:
-        """What was there in part, or of another version, is made anew."""
+        """Replaces an incomplete installation, or one of another version."""
         if self.own:
             say(f"{OWN} names a LiteLLM of your own; nothing is installed.")
             return self.checked()
@@ -114,9 +114,9 @@ class Environment:
 
 
 def pinned() -> str:
-    found = re.search(r"^litellm==(\S+)$", PINS.read_text("utf-8"), re.MULTILINE)
-    assert found is not None
-    return found[1]
+    match = re.search(r"^litellm==(\S+)$", PINS.read_text("utf-8"), re.MULTILINE)
+    assert match is not None
+    return match[1]
 
 
 def check_version(version: str, upgrade: str = UPGRADE) -> None:

@@ -1,4 +1,4 @@
-"""The gateway's key: the environment's, else one that we made, in a file that only you can read."""
+"""The gateway's key: from the environment, else one that fleet made, in a private file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = "gateway.key"
 
 
 def ensure_key(home: Path) -> Path:
-    """Made once: programs that were started with it go on using it."""
+    """Made once, for programs that were started with it go on using it."""
     path = home / FILE
     if not path.exists():
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -27,8 +27,8 @@ def ensure_key(home: Path) -> Path:
 
 def key_of(gateway: Gateway, home: Path, env: Mapping[str, str]) -> str:
     """Empty when there is none yet."""
-    if held := env.get(gateway.master_key_env, ""):
-        return held
+    if key := env.get(gateway.master_key_env, ""):
+        return key
     try:
         return (home / FILE).read_text("utf-8").strip()
     except FileNotFoundError:

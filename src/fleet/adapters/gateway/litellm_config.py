@@ -73,17 +73,17 @@ def names_of(fleet: Fleet) -> Iterator[tuple[str, Model, str]]:
 
     Each once: LiteLLM takes two entries of one name for one model, and chooses by chance.
     """
-    seen = {alias_of(agent) for agent in fleet.agents.values() if agent.model is not None}
+    names = {alias_of(agent) for agent in fleet.agents.values() if agent.model is not None}
     for model in fleet.models.values():
         for name in model.names:
-            if name not in seen and fleet.model(name) is model:
-                seen.add(name)
+            if name not in names and fleet.model(name) is model:
+                names.add(name)
                 yield name, model, ""
     for agent in fleet.agents.values():
         if agent.model is not None:
             yield alias_of(agent), agent.model, agent.name
     main, _ = tiers(fleet)
-    if main is not None and STOCK not in seen:
+    if main is not None and STOCK not in names:
         yield STOCK, main, ""
 
 
@@ -135,10 +135,10 @@ def _params(
 
 def by_wire(model: Model) -> dict[str, list[Serving]]:
     """Its servings by wire format, best first."""
-    found: dict[str, list[Serving]] = {}
+    servings: dict[str, list[Serving]] = {}
     for serving in model.servings:
-        found.setdefault(wire_of(serving.node), []).append(serving)
-    return found
+        servings.setdefault(wire_of(serving.node), []).append(serving)
+    return servings
 
 
 def _second(name: str, wire: str) -> str:
@@ -153,5 +153,5 @@ def _others(name: str, model: Model) -> list[str]:
 
 
 def _larger(model: Model) -> list[str]:
-    """Its fallbacks that take more at once."""
+    """Its fallbacks with a larger context."""
     return [m.alias for m in model.fallbacks if m.context > model.context]

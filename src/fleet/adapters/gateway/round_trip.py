@@ -1,4 +1,4 @@
-"""One model asked through the gateway as a coder would: a long prompt, a tool, its result."""
+"""Try one model through the gateway as a coder would: a long prompt, a tool, its result."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fleet.domain.nodes.trace import read
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = 4500  # tokens: more than the 4096 that Ollama takes in unless it is told otherwise
+LONG = 4500  # tokens: more than the 4096 of Ollama's default context
 CHARACTERS = 4  # of a token, about
-RECORDED = 1.0  # seconds for the relay to have written its trace
+RECORDED = 1.0  # seconds for the relay to write its trace
 AGENT = "doctor"
 NODE = ("x-fleet-node", "llm_provider-x-fleet-node")
 TOOL = {
@@ -66,21 +66,21 @@ def round_trip(gateway: Gateway, model: str, *, context: int, within: float) -> 
         first = asking.ask(model, messages)
         calls = first["choices"][0]["message"].get("tool_calls") or []
         if calls:
-            said = {"role": "assistant", "content": None, "tool_calls": calls}
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
             result = {"role": "tool", "tool_call_id": calls[0].get("id", ""), "content": "Noted."}
-            asking.ask(model, [*messages, said, result])
+            asking.ask(model, [*messages, message, result])
     except _Failed as error:
         return Trip(
             asking.node or _traced(gateway.traces, session), status=error.status, error=str(error)
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         return Trip(error="its answer has not the shape of one")
-    seen = first.get("usage") or {}
+    usage = first.get("usage") or {}
     return Trip(
         asking.node or _traced(gateway.traces, session),
         time.monotonic() - began,
         len(text) // CHARACTERS,
-        int(seen.get("prompt_tokens") or 0),
+        int(usage.get("prompt_tokens") or 0),
         bool(calls),
         http.client.OK,
     )
@@ -104,9 +104,9 @@ class _Asking:
         }
 
     def ask(self, model: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        place = urlsplit(self._gateway.url)
-        left = max(0.1, self._until - time.monotonic())
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=left)
+        url = urlsplit(self._gateway.url)
+        seconds = max(0.1, self._until - time.monotonic())
+        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=seconds)
         body = {"model": model, "messages": messages, "tools": [TOOL], "max_tokens": 512}
         try:
             connection.request("POST", "/v1/chat/completions", json.dumps(body), self._headers)
@@ -122,10 +122,10 @@ class _Asking:
         if answer.status != http.client.OK:
             raise _Failed(_message(raw), answer.status)
         try:
-            found = json.loads(raw)
+            reply = json.loads(raw)
         except ValueError:
             raise _Failed("its answer is no JSON") from None
-        return found if isinstance(found, dict) else {}
+        return reply if isinstance(reply, dict) else {}
 
 
 def _message(raw: bytes) -> str:
@@ -139,7 +139,7 @@ def _message(raw: bytes) -> str:
 
 
 def _long_text(start: str, tokens: int) -> str:
-    """It begins differently each time, so that no node holds it already."""
+    """It begins differently each time, so that no prompt cache has it."""
     line = "Line {} of a text that is only long: there is nothing to do about it."
     lines, size = [start], 0
     while size < tokens * CHARACTERS:
@@ -149,16 +149,16 @@ def _long_text(start: str, tokens: int) -> str:
 
 
 def _traced(traces: Path, session: str) -> str:
-    """Which node answered, by the relay's own record of it."""
+    """Which node answered, by the relay's trace."""
     until = time.monotonic() + RECORDED
     while True:
         tail = Tail(traces)
         try:
-            found = [t for line in tail.past() if session.encode() in line and (t := read(line))]
+            rows = [t for line in tail.past() if session.encode() in line and (t := read(line))]
         finally:
             tail.close()
-        if found:
-            return found[-1].node
+        if rows:
+            return rows[-1].node
         if time.monotonic() > until:
             return ""
         time.sleep(0.1)

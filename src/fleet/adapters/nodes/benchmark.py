@@ -1,4 +1,4 @@
-"""How fast nodes are: nodes side by side, the models of one node one after the other.
+"""How fast nodes are: nodes in parallel, the models of one node one after the other.
 
 A machine with one slot must not be measured against itself.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.kinds import NodeKind
     from fleet.ports import Backend
 
-LOOK = 5.0  # seconds to say what it has
+LOOK = 5.0  # seconds for a node to list its models
 UNLOAD = 20.0
 EVERY = 0.1
 WAKE = "Reply with ok."
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 
 class Meter:
-    """One node, asked as its clients ask it, with an eye on the clock."""
+    """Sends one node the requests of a client, and measures the times."""
 
     def __init__(
         self, kind: str, endpoint: str, headers: Mapping[str, str], backend: Backend
@@ -67,7 +67,7 @@ class Meter:
         self.headers = headers
 
     def ask(self, serving: Serving, prompt: str, output: int) -> Sample:
-        """Raise `Unavailable` when the reply is not whole within the model's time limit."""
+        """Raise `Unavailable` when the reply is not complete within the model's time limit."""
         path, body = _request(self.kind, serving, prompt, output)
         with _Streaming(self.endpoint, self.headers, within=serving.timeout) as asking:
             reply = Reply(time.monotonic())
@@ -80,7 +80,7 @@ class Meter:
         return reply.sample(len(prompt.split()))
 
     def unload(self, upstream: str) -> None:
-        """Only an Ollama server can be told to, and it takes a moment."""
+        """Only Ollama can unload a model, and it takes a moment."""
         if not self.kind.is_ollama:
             return
         with Asking(self.endpoint, self.headers, within=UNLOAD) as asking:
@@ -95,8 +95,8 @@ class _Streaming(Asking):
         connection = self._connect()
         try:
             headers = {**self._headers, "Content-Type": "application/json"}
-            where = self._parts.path.rstrip("/") + path
-            connection.request("POST", where, json.dumps(body).encode(), headers)
+            target = self._parts.path.rstrip("/") + path
+            connection.request("POST", target, json.dumps(body).encode(), headers)
             response = connection.getresponse()
             if response.status >= BAD:
                 raise OtherAnswer(refused_words(response.status, _json(response.read(1 << 16))))
@@ -118,7 +118,7 @@ def _json(data: bytes) -> Any:
 
 
 def words(count: int, chance: random.Random) -> str:
-    """About so many tokens, of which no cache holds the beginning."""
+    """A text of about so many tokens, whose beginning no prompt cache has."""
     return " ".join(chance.choices(WORDS.split(), k=max(1, count - 12))) + (
         "\nNow count upwards from one, in words, and do not stop."
     )
@@ -130,7 +130,7 @@ def _request(
     messages = [{"role": "user", "content": prompt}]
     body: dict[str, Any] = {"model": serving.upstream, "messages": messages, "stream": True}
     if kind.is_ollama:
-        # As all our requests are: another context would load it anew, a time would let it go.
+        # As in all our requests: another context would load it anew, a time would unload it.
         options = {"num_ctx": serving.context, "num_predict": output, "temperature": 0}
         return "/api/chat", body | {"keep_alive": -1, "options": options}
     body |= {"max_tokens": output, "temperature": 0, "stream_options": {"include_usage": True}}
@@ -138,7 +138,7 @@ def _request(
 
 
 class Measuring:
-    """Begun at once. `steps` is how far it is, in the order in which it was asked for."""
+    """Starts at once. `steps` is the progress of each serving, in the order of the request."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Measuring:
             return list(self._steps)
 
     def wait(self, limit: float) -> bool:
-        """Whether all of it is over, at most so many seconds from now."""
+        """Wait for at most so many seconds; whether all of it is over."""
         until = time.monotonic() + limit
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -184,8 +184,8 @@ class Measuring:
     def _measured(self, number: int, serving: Serving) -> Measured:
         size, row = self._size, self._steps[number].row
         if size.prompt + size.output + TEMPLATE > serving.context:
-            said = f"{size.prompt} and {size.output} tokens do not fit"
-            raise OtherAnswer(f"{said} into its context of {serving.context}")
+            reason = f"{size.prompt} and {size.output} tokens do not fit"
+            raise OtherAnswer(f"{reason} into its context of {serving.context}")
         self._note(number, Step(row, "measuring", "looking"))
         meter = self._meter(serving.node)
         row = row._replace(load=self._load(number, meter, serving))
@@ -198,19 +198,19 @@ class Measuring:
         return summed(row, fresh, again)
 
     def _load(self, number: int, meter: Meter, serving: Serving) -> float:
-        """Seconds; 0 when it was there already, or when its server never lets it go."""
-        found = meter.backend.look(within=LOOK)
-        if not holds(found, serving.upstream):
+        """Seconds; 0 when the model was loaded already, or when its server never unloads it."""
+        inventory = meter.backend.look(within=LOOK)
+        if not holds(inventory, serving.upstream):
             pull = f"; run `ollama pull {serving.upstream}` there" * meter.kind.is_ollama
             raise OtherAnswer(f"it does not have {serving.upstream}{pull}")
-        there = resident(found, serving.upstream)
-        if self._size.cold and there is not None:
+        loaded = resident(inventory, serving.upstream)
+        if self._size.cold and loaded is not None:
             self._note(number, Step(self._steps[number].row, "measuring", "unloading"))
             meter.unload(serving.upstream)
-            there = None if meter.kind.is_ollama else there
+            loaded = None if meter.kind.is_ollama else loaded
         self._note(number, Step(self._steps[number].row, "measuring", "loading"))
         sample = meter.ask(serving, WAKE, 4)
-        if found.resident is None or _stays(there, serving, meter.kind):
+        if inventory.resident is None or _stays(loaded, serving, meter.kind):
             return 0.0
         return sample.timing.loading or sample.first
 
@@ -219,11 +219,11 @@ class Measuring:
             self._steps[number] = step
 
 
-def _stays(there: Resident | None, serving: Serving, kind: NodeKind) -> bool:
-    """Whether a request finds it loaded; Ollama loads anew for another context."""
-    if there is None:
+def _stays(loaded: Resident | None, serving: Serving, kind: NodeKind) -> bool:
+    """Whether a request finds the model loaded; Ollama loads it anew for another context."""
+    if loaded is None:
         return False
-    return not kind.is_ollama or there.context in {0, serving.context}
+    return not kind.is_ollama or loaded.context in {0, serving.context}
 
 
 def _row(model: str, serving: Serving) -> Measured:

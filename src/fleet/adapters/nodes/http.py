@@ -1,4 +1,4 @@
-"""Questions to one node, all of them within one deadline, whatever it does with its bytes."""
+"""Requests to one node, all within one deadline, however slowly it answers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ELSEWHERE, BAD = 300, 400
 
 
 class NoAnswer(Unavailable):
-    """It is not there, or not in time."""
+    """The node cannot be reached, or does not answer in time."""
 
 
 class OtherAnswer(Unavailable):
-    """Something answers there, and not with what was asked for."""
+    """The address answers, but not with what fleet asked for."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class OtherAnswer(Unavailable):
 
 
 class Asking:
-    """One deadline for all questions: a node that drips its bytes is cut off like one that hangs."""
+    """One deadline for all requests: it also cuts off a node that answers byte by byte."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], *, within: float) -> None:
         self._parts = urlsplit(endpoint)
@@ -61,21 +61,23 @@ class Asking:
         return self._until - time.monotonic()
 
     def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """What it answers to a GET, or with a body to a POST."""
+        """The answer to a GET, or with a body to a POST."""
         status, kind, data = self._exchange(path, body)
         try:
-            found = json.loads(data)
+            value = json.loads(data)
         except (ValueError, RecursionError):
-            found = None
+            value = None
         if status >= BAD:
-            raise OtherAnswer(refused_words(status, found), status)
+            raise OtherAnswer(refused_words(status, value), status)
         if status >= ELSEWHERE:
             raise OtherAnswer(f"it sends elsewhere (status {status})", status)
-        if found is None:
+        if value is None:
             page = "html" in kind or data.lstrip()[:1] == b"<"
-            what = "a web page, not as a server of models does" if page else "what is not JSON"
-            raise OtherAnswer(f"it answers with {what}", status)
-        return found
+            kind_of_answer = (
+                "a web page, not as a server of models does" if page else "what is not JSON"
+            )
+            raise OtherAnswer(f"it answers with {kind_of_answer}", status)
+        return value
 
     def text(self, path: str) -> str:
         status, _, data = self._exchange(path, None)
@@ -91,10 +93,10 @@ class Asking:
             data = None if body is None else json.dumps(body).encode()
             headers = {**self._headers, "Accept": "application/json"}
             headers |= {} if data is None else {"Content-Type": "application/json"}
-            where = self._parts.path.rstrip("/") + path
-            connection.request("GET" if data is None else "POST", where, data, headers)
+            target = self._parts.path.rstrip("/") + path
+            connection.request("GET" if data is None else "POST", target, data, headers)
             if self._parts.scheme == "https" or connection.sock.recv(1, MSG_PEEK):
-                stage = "no whole answer"  # a drip is told from silence
+                stage = "no whole answer"  # the first byte came: it is slow, not silent
             self.latency = self.latency or time.monotonic() - begun
             response = connection.getresponse()
             return response.status, response.headers.get_content_type(), _read(response)
@@ -109,9 +111,9 @@ class Asking:
         seconds = min(CONNECT, self.left)
         if seconds <= 0:
             raise NoAnswer(f"no answer within {self._within:g} s")
-        made = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        connection_class = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         host = self._parts.hostname or ""
-        connection = made(host, self._parts.port, timeout=seconds)
+        connection = connection_class(host, self._parts.port, timeout=seconds)
         with self._lock:
             self._connection = connection
         try:
@@ -123,7 +125,9 @@ class Asking:
             raise NoAnswer(f"nobody knows the name {host}") from None
         except (OSError, ValueError) as error:
             connection.close()
-            late = f"no connection within {seconds:.1g} s"  # it dripped while keys were agreed on
+            late = (
+                f"no connection within {seconds:.1g} s"  # it was too slow during the TLS handshake
+            )
             raise NoAnswer(late if self._cut else error_words(error)) from None
         connection.sock.settimeout(max(0.01, self.left))
         return connection
@@ -150,11 +154,11 @@ def error_words(error: Exception) -> str:
     return f"it broke off: {error}" if str(error) else "it broke off"
 
 
-def refused_words(status: int, found: Any) -> str:
-    said = found.get("error", "") if isinstance(found, dict) else ""
-    if isinstance(said, dict):
-        said = said.get("message", "")
+def refused_words(status: int, answer: Any) -> str:
+    error = answer.get("error", "") if isinstance(answer, dict) else ""
+    if isinstance(error, dict):
+        error = error.get("message", "")
     if status in {401, 403}:
         return f"it refuses the key, or wants one (status {status})"
-    words = " ".join(str(said).split())[:200]
+    words = " ".join(str(error).split())[:200]
     return f"it answers with status {status}" + (f": {words}" if words else "")

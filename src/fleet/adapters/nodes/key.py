@@ -1,4 +1,4 @@
-"""The key that a reference means. It is read when it is sent, and kept nowhere."""
+"""The key that a reference names. Fleet reads it when it sends it, and stores it nowhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FROM_ENV, FROM_FILE = "os.environ/", "file:"
 
 
 def key_of(reference: str, env: Mapping[str, str], base: Path) -> str:
-    """Empty for no reference; raise `Unavailable` when there is nothing at the end of it."""
+    """Empty for no reference; raise `Unavailable` when the variable or file has no key."""
     if not reference:
         return ""
     if reference.startswith(FROM_ENV):
@@ -22,12 +22,12 @@ def key_of(reference: str, env: Mapping[str, str], base: Path) -> str:
         if not env.get(name):
             raise Unavailable(f"the variable {name}, which holds its key, is not set")
         return env[name]
-    named = reference.removeprefix(FROM_FILE).strip()
-    path = base / Path(named).expanduser()
+    name = reference.removeprefix(FROM_FILE).strip()
+    path = base / Path(name).expanduser()
     try:
-        found = path.read_text(encoding="utf-8").strip()
+        key = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         raise Unavailable(f"the file of its key, {path}, cannot be read") from None
-    if not found or "\n" in found:
+    if not key or "\n" in key:
         raise Unavailable(f"the file of its key, {path}, does not hold one line")
-    return found
+    return key

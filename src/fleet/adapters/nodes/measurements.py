@@ -1,4 +1,4 @@
-"""What benchmarks found, kept in the home by a node's address and its own name for the model."""
+"""Results of benchmarks, stored in the home by a node's address and its name for the model."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Measurements:
         self.file = home / NAME
 
     def read(self) -> dict[Key, Measured]:
-        """Nothing when there is no such file, or when it is damaged: it can be measured again."""
+        """Nothing for a missing or damaged file: the user can measure again."""
         try:
-            held = json.loads(self.file.read_bytes())
+            record = json.loads(self.file.read_bytes())
         except (OSError, ValueError):
             return {}
-        if not isinstance(held, dict) or held.get("version") != VERSION:
+        if not isinstance(record, dict) or record.get("version") != VERSION:
             return {}
-        listed = held.get("measured")
+        listed = record.get("measured")
         rows = [row_of(each) for each in listed or () if isinstance(each, dict)]
         return {key_of(row): row for row in rows if row is not None}
 
     def add(self, rows: Sequence[Measured]) -> None:
-        """Also beside another that does the same."""
+        """Safe while another process does the same."""
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.file.with_name(".benchmarks.lock"), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            found = together(self.read(), rows)
-            data = {"version": VERSION, "measured": [data_of(row) for row in found.values()]}
+            measured = together(self.read(), rows)
+            data = {"version": VERSION, "measured": [data_of(row) for row in measured.values()]}
             write_atomically(self.file, json.dumps(data, indent=1) + "\n")
         finally:
             os.close(lock)

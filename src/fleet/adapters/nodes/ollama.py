@@ -1,4 +1,4 @@
-"""Ollama's own API: what it has, what is in its memory, and how to load a model."""
+"""Ollama's own API: its models, those in its memory, and how to load one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Ollama:
             version = string(mapping(asking.json("/api/version")).get("version"))
             if not version:
                 raise OtherAnswer("it answers, but not as Ollama does")
-            held = tuple(_held(each) for each in _models(asking.json("/api/tags")))
+            models = tuple(_held(each) for each in _models(asking.json("/api/tags")))
             return Inventory(
-                self._kind, held, self._resident(asking), version, latency=asking.latency
+                self._kind, models, self._resident(asking), version, latency=asking.latency
             )
 
     def load(self, upstream: str, *, context: int, within: float) -> Resident:
@@ -47,23 +47,25 @@ class Ollama:
                 asking.json("/api/chat", body)
             except OtherAnswer as error:
                 if error.status == MISSING:
-                    said = f"{error.message}; run `ollama pull {upstream}` there"
-                    raise OtherAnswer(said, MISSING) from None
+                    message = f"{error.message}; run `ollama pull {upstream}` there"
+                    raise OtherAnswer(message, MISSING) from None
                 if not 400 <= error.status < 500:
                     raise
-                asking.json("/api/chat", {**body, "messages": WORDS})  # older ones want words
+                asking.json(
+                    "/api/chat", {**body, "messages": WORDS}
+                )  # an older server needs a message
             while asking.left > 0:
-                found = resident(Inventory(self._kind, resident=self._resident(asking)), upstream)
-                if found is not None:
-                    return found
+                loaded = resident(Inventory(self._kind, resident=self._resident(asking)), upstream)
+                if loaded is not None:
+                    return loaded
                 time.sleep(EVERY)
         raise NoAnswer(f"it does not say that the model is resident, after {within:g} s")
 
     def shape(self, upstream: str, *, within: float) -> Shape | None:
-        """What its memory can be computed from; None when it does not say."""
+        """The facts from which its memory can be computed; None when the node gives none."""
         with self._asking(within) as asking:
-            said = mapping(asking.json("/api/show", {"model": upstream}))
-            return shape_of(mapping(said.get("model_info")))
+            answer = mapping(asking.json("/api/show", {"model": upstream}))
+            return shape_of(mapping(answer.get("model_info")))
 
     def _asking(self, within: float) -> Asking:
         return Asking(self._endpoint, self._headers, within=within)
@@ -72,26 +74,26 @@ class Ollama:
         try:
             return tuple(_loaded(each) for each in _models(asking.json("/api/ps")))
         except OtherAnswer:
-            return None  # an old one has no such page
+            return None  # an old server has no such page
 
 
-def _held(said: Mapping[str, Any]) -> Held:
-    family = string(mapping(said.get("details")).get("family"))
-    return Held(_name(said), integer(said.get("size")), family=family)
+def _held(model: Mapping[str, Any]) -> Held:
+    family = string(mapping(model.get("details")).get("family"))
+    return Held(_name(model), integer(model.get("size")), family=family)
 
 
-def _loaded(said: Mapping[str, Any]) -> Resident:
+def _loaded(model: Mapping[str, Any]) -> Resident:
     memory, graphics, context = (
-        integer(said.get(k)) for k in ("size", "size_vram", "context_length")
+        integer(model.get(k)) for k in ("size", "size_vram", "context_length")
     )
-    return Resident(_name(said), memory, graphics, context, string(said.get("expires_at")))
+    return Resident(_name(model), memory, graphics, context, string(model.get("expires_at")))
 
 
-def _name(said: Mapping[str, Any]) -> str:
-    return string(said.get("name")) or string(said.get("model"))
+def _name(model: Mapping[str, Any]) -> str:
+    return string(model.get("name")) or string(model.get("model"))
 
 
-def _models(said: Any) -> list[dict[str, Any]]:
-    if not isinstance(mapping(said).get("models"), list):
+def _models(answer: Any) -> list[dict[str, Any]]:
+    if not isinstance(mapping(answer).get("models"), list):
         raise OtherAnswer("its answer has no list of models")
-    return mappings(said["models"])
+    return mappings(answer["models"])

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's words: vLLM, LM Studio, llama.cpp, hosted ones."""
+"""Servers with OpenAI's API: vLLM, LM Studio, llama.cpp, hosted ones."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class OpenAIShaped:
 
     def look(self, *, within: float) -> Inventory:
         with self._asking(within) as asking:
-            found = self._listed(asking)
-            return self._more(asking, found) if not self._kind.hosted else found
+            inventory = self._listed(asking)
+            return self._more(asking, inventory) if not self._kind.hosted else inventory
 
     def load(self, upstream: str, *, context: int, within: float) -> Resident:
-        """What is always resident is waited for; LM Studio loads what it is asked for."""
+        """Waits for a server that is loading its model; LM Studio loads a model on request."""
         with self._asking(within) as asking:
             self._wait_until_well(asking)
-            found = self._more(asking, self._listed(asking))
-            if not holds(found, upstream):
+            inventory = self._more(asking, self._listed(asking))
+            if not holds(inventory, upstream):
                 raise OtherAnswer(f"it does not have {upstream}")
-            if self._kind.pages.states and resident(found, upstream) is None:
+            if self._kind.pages.states and resident(inventory, upstream) is None:
                 self._ask_to_load(asking, upstream, context)
-                found = self._more(asking, found)
-            there = resident(found, upstream)
-        if there is not None:
-            return there
+                inventory = self._more(asking, inventory)
+            loaded = resident(inventory, upstream)
+        if loaded is not None:
+            return loaded
         if self._kind.pages.states:
             raise NoAnswer("it does not say that the model is loaded")
-        return Resident(upstream)  # it has no word for it: hosted, or a server that we do not know
+        return Resident(upstream)  # it does not tell: hosted, or an unknown server
 
     def _asking(self, within: float) -> Asking:
         return Asking(self._endpoint, self._headers, within=within)
@@ -53,9 +53,9 @@ class OpenAIShaped:
     def _ask_to_load(self, asking: Asking, upstream: str, context: int) -> None:
         try:
             asking.json("/api/v1/models/load", {"model": upstream, "context_length": context})
-        except OtherAnswer:  # an older one loads what it is asked to speak with
-            said = {"model": upstream, "messages": WORDS, "max_tokens": 1}
-            asking.json("/v1/chat/completions", said)
+        except OtherAnswer:  # an older one loads the model that a chat names
+            body = {"model": upstream, "messages": WORDS, "max_tokens": 1}
+            asking.json("/v1/chat/completions", body)
 
     def _wait_until_well(self, asking: Asking) -> None:
         while self._kind.health:
@@ -69,40 +69,42 @@ class OpenAIShaped:
                 return
 
     def _listed(self, asking: Asking) -> Inventory:
-        said = mapping(asking.json(MODELS)).get("data")
-        if not isinstance(said, list):
+        rows = mapping(asking.json(MODELS)).get("data")
+        if not isinstance(rows, list):
             raise OtherAnswer("its answer has no list of models")
-        held = tuple(_held(each) for each in mappings(said))
-        return Inventory(self._name, held, latency=asking.latency)
+        models = tuple(_held(each) for each in mappings(rows))
+        return Inventory(self._name, models, latency=asking.latency)
 
-    def _more(self, asking: Asking, found: Inventory) -> Inventory:
-        """What it says besides; where it says nothing it is still up."""
+    def _more(self, asking: Asking, inventory: Inventory) -> Inventory:
+        """With the facts of the other pages; a node without these pages is still up."""
         pages = self._kind.pages
         with suppress(OtherAnswer):
             if pages.version:
-                said = mapping(asking.json(pages.version))
-                found = found._replace(version=string(said.get("version")))
+                answer = mapping(asking.json(pages.version))
+                inventory = inventory._replace(version=string(answer.get("version")))
         context = 0
         with suppress(OtherAnswer):
             if pages.props:
-                found, context = _props(found, mapping(asking.json(pages.props)))
+                inventory, context = _props(inventory, mapping(asking.json(pages.props)))
         with suppress(OtherAnswer):
             if pages.slots:
                 slots = mappings(asking.json(pages.slots))
                 busy = sum(bool(each.get("is_processing")) for each in slots)
-                found = found._replace(busy=busy, slots=len(slots))
+                inventory = inventory._replace(busy=busy, slots=len(slots))
         with suppress(OtherAnswer):
             if pages.metrics:
-                found = self._counted(found, asking.text(pages.metrics))
+                inventory = self._counted(inventory, asking.text(pages.metrics))
         if self._kind.always_resident:
-            loaded = [Resident(h.name, h.size, context=context or h.context) for h in found.held]
-            found = found._replace(resident=tuple(loaded))
+            loaded = [
+                Resident(h.name, h.size, context=context or h.context) for h in inventory.held
+            ]
+            inventory = inventory._replace(resident=tuple(loaded))
         with suppress(OtherAnswer):
             if pages.states:
-                found = _states(found, mapping(asking.json(pages.states)))
-        return found
+                inventory = _states(inventory, mapping(asking.json(pages.states)))
+        return inventory
 
-    def _counted(self, found: Inventory, text: str) -> Inventory:
+    def _counted(self, inventory: Inventory, text: str) -> Inventory:
         pages = self._kind.pages
         values = dict.fromkeys((pages.running, pages.queued), 0.0)
         for line in text.splitlines():
@@ -110,23 +112,25 @@ class OpenAIShaped:
             if name in values:
                 with suppress(ValueError):
                     values[name] += float(line.rpartition(" ")[2])
-        return found._replace(busy=int(values[pages.running]), waiting=int(values[pages.queued]))
+        return inventory._replace(
+            busy=int(values[pages.running]), waiting=int(values[pages.queued])
+        )
 
 
-def _held(said: Mapping[str, Any]) -> Held:
-    more = mapping(said.get("meta"))
-    context = said.get("max_model_len") or said.get("context_length") or more.get("n_ctx_train")
-    return Held(string(said.get("id")), integer(more.get("size")), integer(context))
+def _held(model: Mapping[str, Any]) -> Held:
+    more = mapping(model.get("meta"))
+    context = model.get("max_model_len") or model.get("context_length") or more.get("n_ctx_train")
+    return Held(string(model.get("id")), integer(more.get("size")), integer(context))
 
 
-def _props(found: Inventory, said: Mapping[str, Any]) -> tuple[Inventory, int]:
-    context = integer(mapping(said.get("default_generation_settings")).get("n_ctx"))
-    slots = integer(said.get("total_slots")) or None
-    return found._replace(slots=slots, version=string(said.get("build_info"))), context
+def _props(inventory: Inventory, props: Mapping[str, Any]) -> tuple[Inventory, int]:
+    context = integer(mapping(props.get("default_generation_settings")).get("n_ctx"))
+    slots = integer(props.get("total_slots")) or None
+    return inventory._replace(slots=slots, version=string(props.get("build_info"))), context
 
 
-def _states(found: Inventory, said: Mapping[str, Any]) -> Inventory:
-    models = mappings(said.get("data"))
+def _states(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
+    models = mappings(answer.get("data"))
     held = tuple(
         Held(string(m.get("id")), context=integer(m.get("max_context_length"))) for m in models
     )
@@ -135,4 +139,4 @@ def _states(found: Inventory, said: Mapping[str, Any]) -> Inventory:
         for m in models
         if m.get("state") == "loaded"
     )
-    return found._replace(held=held or found.held, resident=loaded)
+    return inventory._replace(held=held or inventory.held, resident=loaded)

@@ -1,4 +1,4 @@
-"""Whether nodes answer. Each is looked at beside everything else, while somebody asks about it."""
+"""Whether nodes answer: a thread looks at each node for as long as the supervisor asks about it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 EVERY = 0.5  # seconds between looks: a task starts within a second of its node's return
 PULSE_SECONDS = 2.0
-FORGOTTEN = 10.0  # seconds after which nobody seems to ask any more
+FORGOTTEN = 10.0  # seconds without a question after which the thread stops looking
 UNSEEN = Pulse(None, "it has not answered yet")
 
 
 class NodePulses:
-    """`tell` is called when what is known of a node has changed."""
+    """Calls `tell` when the state of a node has changed."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
         self._tell = tell
@@ -43,10 +43,10 @@ class NodePulses:
 
     def _watch(self, node: Node) -> None:
         while True:
-            now = look(node.endpoint, node.kind)
+            pulse = look(node.endpoint, node.kind)
             with self._lock:
-                changed = self._known.get(node.endpoint) != now
-                self._known[node.endpoint] = now
+                changed = self._known.get(node.endpoint) != pulse
+                self._known[node.endpoint] = pulse
                 if time.monotonic() - self._asked[node.endpoint] > FORGOTTEN:
                     del self._asked[node.endpoint], self._known[node.endpoint]
                     return
@@ -56,7 +56,7 @@ class NodePulses:
 
 
 def look(endpoint: str, kind: str) -> Pulse:
-    """One question to it. No answer in time proves nothing; a refused connection does."""
+    """One request. Silence proves nothing; a refused connection proves that the node is down."""
     import http.client  # noqa: PLC0415  # many commands have no node to look at
 
     parts = urlsplit(endpoint)
@@ -71,6 +71,6 @@ def look(endpoint: str, kind: str) -> Pulse:
         return Pulse(up=False, why=str(getattr(error, "strerror", None) or error).lower())
     finally:
         connection.close()
-    if status < http.client.INTERNAL_SERVER_ERROR:  # also one that asks for a key is there
+    if status < http.client.INTERNAL_SERVER_ERROR:  # a node that wants a key is up, too
         return Pulse(up=True)
     return Pulse(None, f"it answers with status {status}")

@@ -1,4 +1,4 @@
-"""A streamed reply, heard line by line with the time of each: how long reading and writing took."""
+"""Times of a streamed reply, read line by line: how long reading and writing took."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NS, MS = 1e9, 1e3
 
 
 class Reply:
-    """`begun` is when it was asked for. Lines of JSON as Ollama sends them, or OpenAI's events."""
+    """`begun` is when it was requested. Lines of JSON as Ollama sends them, or OpenAI's events."""
 
     def __init__(self, begun: float) -> None:
         self.done = False
         self.failed = ""
         self._begun = begun
-        self._times: list[float] = []  # of every piece, said or thought
+        self._times: list[float] = []  # of every piece of text or reasoning
         self._end: dict[str, Any] = {}  # Ollama's last line
         self._usage: dict[str, Any] = {}
         self._timings: dict[str, Any] = {}  # llama.cpp's
@@ -35,45 +35,45 @@ class Reply:
             self.done = True
             return
         try:
-            said = mapping(json.loads(text)) if text else {}
+            event = mapping(json.loads(text)) if text else {}
         except (ValueError, RecursionError):
             return  # an event's name, or a ping
-        if error := said.get("error"):
+        if error := event.get("error"):
             self.failed = string(error) or string(mapping(error).get("message")) or "it failed"
-        if said.get("done") is True:
-            self.done, self._end = True, said
-        self._usage |= mapping(said.get("usage"))
-        self._timings |= mapping(said.get("timings"))
-        choices = mappings(said.get("choices")) or [{}]
-        part = mapping(said.get("message")) or mapping(choices[0].get("delta"))
+        if event.get("done") is True:
+            self.done, self._end = True, event
+        self._usage |= mapping(event.get("usage"))
+        self._timings |= mapping(event.get("timings"))
+        choices = mappings(event.get("choices")) or [{}]
+        part = mapping(event.get("message")) or mapping(choices[0].get("delta"))
         if any(part.get(name) for name in PIECES):
             self._times.append(at)
 
-    def sample(self, asked: int) -> Sample:
-        """The node's own figures where it gives them; `asked` tokens if it does not count them."""
+    def sample(self, prompt_tokens: int) -> Sample:
+        """The node's own figures where it gives them; else `prompt_tokens` were sent."""
         first = self._times[0] - self._begun
-        return Sample(self._timing(first, self._times[-1] - self._times[0], asked), first)
+        return Sample(self._timing(first, self._times[-1] - self._times[0], prompt_tokens), first)
 
-    def _timing(self, first: float, rest: float, asked: int) -> Timing:
+    def _timing(self, first: float, rest: float, prompt_tokens: int) -> Timing:
         if self._end:
-            said = self._end
+            figures = self._end
             return Timing(
-                integer(said.get("prompt_eval_count")),
-                integer(said.get("prompt_eval_duration")) / NS,
-                integer(said.get("eval_count")),
-                integer(said.get("eval_duration")) / NS,
-                integer(said.get("load_duration")) / NS,
+                integer(figures.get("prompt_eval_count")),
+                integer(figures.get("prompt_eval_duration")) / NS,
+                integer(figures.get("eval_count")),
+                integer(figures.get("eval_duration")) / NS,
+                integer(figures.get("load_duration")) / NS,
             )
         if self._timings:
-            said = self._timings
+            figures = self._timings
             return Timing(
-                integer(said.get("prompt_n")),
-                number(said.get("prompt_ms")) / MS,
-                integer(said.get("predicted_n")),
-                number(said.get("predicted_ms")) / MS,
+                integer(figures.get("prompt_n")),
+                number(figures.get("prompt_ms")) / MS,
+                integer(figures.get("predicted_n")),
+                number(figures.get("predicted_ms")) / MS,
             )
         details = mapping(self._usage.get("prompt_tokens_details"))
-        prompt = integer(self._usage.get("prompt_tokens")) or asked
+        prompt = integer(self._usage.get("prompt_tokens")) or prompt_tokens
         output = integer(self._usage.get("completion_tokens")) or len(self._times)
         read = max(0, prompt - integer(details.get("cached_tokens")))
         return Timing(read, first, max(0, output - 1), rest)  # the first ends the reading

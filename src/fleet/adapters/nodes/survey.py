@@ -1,4 +1,4 @@
-"""A look at all nodes, side by side: the slowest decides how long, the deadline how long at most."""
+"""Look at all nodes in parallel: it takes as long as the slowest, at most until the deadline."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node
     from fleet.ports import Backend
 
-GRACE = 0.2  # for a look to say itself what went wrong
+GRACE = 0.2  # seconds more for a look to report its own error
 ELSEWHERE = "a hosted API, whose address the gateway knows"
 
 
 class Prober:
-    """`unsaid`: the nodes whose kind nobody wrote down, so that what answers decides."""
+    """`unsaid`: the nodes without a configured kind, for which the answering server decides."""
 
     def __init__(self, env: Mapping[str, str], base: Path, unsaid: Collection[str] = ()) -> None:
         self._env, self._base, self._unsaid = env, base, unsaid
 
     def backend(self, node: Node, kind: str = "") -> Backend:
-        """Raise `Unavailable` when its key cannot be had."""
+        """Raise `Unavailable` when its key cannot be read."""
         key = key_of(node.api_key, self._env, self._base)
         return make_backend(kind or node.kind, node.endpoint, key)
 
     def speaking(self, node: Node) -> Backend:
-        """As the kind that is written down, or else as the one that answers."""
+        """For the configured kind, or else for the kind that answers."""
         if node.name not in self._unsaid:
             return self.backend(node)
         return self.backend(node, detect(node.endpoint, within=CONNECT) or node.kind)
 
     def survey(self, nodes: Sequence[Node], *, within: float) -> list[Seen]:
         """One for each node, in their order."""
-        asked = [n for n in nodes if n.endpoint]
-        acts = {n.name: _look(self, n, within) for n in asked}
+        local = [n for n in nodes if n.endpoint]
+        acts = {n.name: _look(self, n, within) for n in local}
         late = f"no answer within {within:g} s"
-        found = side_by_side(acts, within=within + GRACE)
-        seen = {n.name: found.get(n.name, Seen(n.name, up=False, why=late)) for n in asked}
-        return [seen.get(n.name, Seen(n.name, None, ELSEWHERE)) for n in nodes]
+        results = side_by_side(acts, within=within + GRACE)
+        rows = {n.name: results.get(n.name, Seen(n.name, up=False, why=late)) for n in local}
+        return [rows.get(n.name, Seen(n.name, None, ELSEWHERE)) for n in nodes]
 
     def look(self, node: Node, *, within: float) -> Seen:
         try:
@@ -84,7 +84,7 @@ def make_backend(kind: str, endpoint: str, key: str = "") -> Backend:
 
 
 def detect(endpoint: str, *, within: float) -> str:
-    """What answers there, or nothing when it is no server of models that we know. No key is sent."""
+    """The kind that answers there, or nothing for an unknown server. Sends no key."""
     if hosted := kind_at(urlsplit(endpoint).hostname):
         return hosted
     with Asking(endpoint.removesuffix("/v1"), {}, within=within) as asking:
@@ -102,10 +102,10 @@ def detect(endpoint: str, *, within: float) -> str:
 
 
 def side_by_side(acts: Mapping[str, Callable[[], Seen]], *, within: float) -> dict[str, Seen]:
-    """What each came to; those that are not done in time are left to themselves."""
-    found: dict[str, Seen] = {}
+    """The result of each act that ends in time; the others go on, and are ignored."""
+    results: dict[str, Seen] = {}
     threads = [
-        threading.Thread(target=lambda n=name, a=act: found.update({n: a()}), daemon=True)
+        threading.Thread(target=lambda n=name, a=act: results.update({n: a()}), daemon=True)
         for name, act in acts.items()
     ]
     until = time.monotonic() + within
@@ -113,4 +113,4 @@ def side_by_side(acts: Mapping[str, Callable[[], Seen]], *, within: float) -> di
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return dict(found)
+    return dict(results)

@@ -1,4 +1,4 @@
-"""Models brought into memory: nodes side by side, on one node one after the other."""
+"""Load models into memory: nodes in parallel, on one node one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Warming:
-    """Begun at once. `rows` is how far it is, in the order in which it was asked for."""
+    """Starts at once. `rows` is the progress of each serving, in the order of the request."""
 
     def __init__(
         self, wanted: Sequence[tuple[str, Serving]], backend: Callable[[Node], Backend]
@@ -43,7 +43,7 @@ class Warming:
             ]
 
     def wait(self, seconds: float) -> bool:
-        """Whether all of it is over, at most so long from now."""
+        """Wait for at most so long; whether all of it is over."""
         until = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -58,11 +58,11 @@ class Warming:
         begun = self._since[number] = time.monotonic()
         self._note(number, state="loading")
         try:
-            found = self._load(serving)
+            loaded = self._load(serving)
         except Unavailable as error:
             self._note(number, state="failed", why=error.message, seconds=time.monotonic() - begun)
         else:
-            self._note(number, state="ok", resident=found, seconds=time.monotonic() - begun)
+            self._note(number, state="ok", resident=loaded, seconds=time.monotonic() - begun)
 
     def _load(self, serving: Serving) -> Resident:
         if not serving.node.endpoint:

@@ -10,7 +10,7 @@ from fleet.domain.record_json import changed, reader
 
 T = TypeVar("T")
 
-KEPT = 512  # records read lately: they never change, and a list is asked for again and again
+KEPT = 512  # decoded records: they never change, and clients list them again and again
 VERSION = "version"  # a column of its own, because the store counts it
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: any text fits any column
@@ -24,7 +24,7 @@ def encode(record: object) -> str:
 
 
 def decode(kind: type[T], version: int, body: str) -> T:
-    """Raise `ValueError` or `TypeError` when this is no such record, or a newer one."""
+    """Raise `ValueError` or `TypeError` when this is no such record, or a newer release's."""
     record: T = _decoded(kind, version, body)  # type: ignore[arg-type]  # a class is hashable
     return record
 

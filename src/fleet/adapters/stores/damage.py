@@ -1,4 +1,4 @@
-"""What a database file tells without SQLite, and the copy of a damaged one."""
+"""Read a database file without SQLite, and copy a damaged one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def copy_aside(path: Path) -> str:
-    """Keep what it was like, once per damaged file, and say in a sentence where."""
+    """Copy the file, once per damaged file, and return a sentence that says where."""
     try:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(path.stat().st_mtime))
         aside = path.with_name(f"{path.name}.damaged-{stamp}")
@@ -51,7 +51,7 @@ def copy_aside(path: Path) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Whole or not at all, and only for its owner."""
+    """Completely or not at all, and readable only for its owner."""
     import shutil  # noqa: PLC0415  # hardly ever needed, and slow to load
 
     part = target.with_name(f"{target.name}.part-{os.getpid()}")

@@ -101,14 +101,14 @@ class Postgres:
                 "belongs to another program.",
                 fix="Give fleet a database of its own.",
             )
-        ((found,),) = self.rows("SELECT value FROM meta WHERE key = 'schema'", {})
-        if int(found) > LATEST:
+        ((version,),) = self.rows("SELECT value FROM meta WHERE key = 'schema'", {})
+        if int(version) > LATEST:
             raise BadStore(
                 f"The store at {_without_secret(self._url)} was written by a newer fleet "
-                f"(schema {found}; this one knows {LATEST}). Nothing was changed.",
+                f"(schema {version}; this one knows {LATEST}). Nothing was changed.",
                 fix="Upgrade fleet on this machine.",
             )
-        return int(found)
+        return int(version)
 
     @contextmanager
     def writing(self, *, wake: bool) -> Iterator[None]:

@@ -56,7 +56,7 @@ class Dialect(Protocol):
         """One transaction around many, each of which may fail `alone`; else see `Spoiled`."""
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
-        """Inside `writing`: how many rows it changed."""
+        """Inside `writing`: the number of rows that it changed."""
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
 
@@ -72,22 +72,22 @@ def statements() -> dict[str, str]:
     """The named statements of `queries.sql`, and those that every table has."""
     text = Path(__file__).with_name("queries.sql").read_text("utf-8")
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    named = dict(zip(parts[::2], (p.strip() for p in parts[1::2]), strict=True))
+    queries = dict(zip(parts[::2], (p.strip() for p in parts[1::2]), strict=True))
     for table in TABLES.values():
-        found = "id = :id" if table in NAMED else "seq = :seq AND id = :id"
-        named[f"{table}_one"] = f"SELECT version, body FROM {table} WHERE {found}"  # noqa: S608  # names of ours
-        named[f"{table}_version"] = f"SELECT version FROM {table} WHERE {found}"  # noqa: S608  # as above
-    return named
+        where = "id = :id" if table in NAMED else "seq = :seq AND id = :id"
+        queries[f"{table}_one"] = f"SELECT version, body FROM {table} WHERE {where}"  # noqa: S608  # names of ours
+        queries[f"{table}_version"] = f"SELECT version FROM {table} WHERE {where}"  # noqa: S608  # as above
+    return queries
 
 
 class SqlStore:
-    """`taken` says of an id that it must not be given again, though no row has it."""
+    """`taken(id)`: no row has this id, but it must not be used again."""
 
     def __init__(self, dialect: Dialect, *, taken: Callable[[str], bool] | None = None) -> None:
         self._db = dialect
         self._taken = taken or _nobodys
         self._sql = statements()
-        self._last: dict[str, int] | None = None  # ids given in what is written together
+        self._last: dict[str, int] | None = None  # ids used so far in one transaction
 
     @contextmanager
     def together(self, *, alone: bool = True) -> Iterator[None]:
@@ -103,14 +103,14 @@ class SqlStore:
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         writes = [write(change) for change in changes]
-        told = [event_values(e) for e in events]
+        rows = [event_values(e) for e in events]
         with self._db.writing(wake=True):
-            stale: set[int] = set()  # tasks whose blockers are to be counted anew
+            stale: set[int] = set()  # tasks whose blockers must be counted anew
             for each in writes:
                 stale.update(self._apply(each))
             for seq in stale:
                 self._db.change(self._sql["task_recount"], {"seq": seq})
-            for values in told:
+            for values in rows:
                 self._db.change(self._sql["event_insert"], values)
         return [written(c.record) for c in changes if isinstance(c, Put)]
 
@@ -203,7 +203,9 @@ class SqlStore:
         if rows and not rows[0][2]:
             return first
         due = self._many(Task, self._sql["candidates_due"], values)
-        both = {task.id: task for task in (*first, *due)}  # two reads: one may have moved between
+        both = {
+            task.id: task for task in (*first, *due)
+        }  # a task may have moved between the two reads
         return sorted(both.values(), key=_order)[:limit]
 
     def run(self, run_id: str) -> Run:
@@ -265,8 +267,8 @@ class SqlStore:
     ) -> list[Event]:
         name = "events" + ("_of" if task else "") + ("_newest" if newest else "")
         values = {"after": after, "limit": limit, "task": task}
-        found = [event(row) for row in self._db.rows(self._sql[name], values)]
-        return found[::-1] if newest else found
+        events = [event(row) for row in self._db.rows(self._sql[name], values)]
+        return events[::-1] if newest else events
 
     def wait(self, timeout: float) -> None:
         self._db.wait(timeout)
@@ -277,22 +279,22 @@ class SqlStore:
     def _one(self, kind: type[R], record_id: str) -> R:
         table = TABLES[kind]
         values = {"id": record_id, "seq": seq_in(table, record_id)}
-        found = self._many(kind, self._sql[f"{table}_one"], values)
-        if not found:
+        records = self._many(kind, self._sql[f"{table}_one"], values)
+        if not records:
             raise NotFound(f"There is no {table} {record_id}.")
-        return found[0]
+        return records[0]
 
     def _by_id(self, kind: type[R], ids: Sequence[str]) -> dict[str, R]:
         table = TABLES[kind]
         column = "id" if table in NAMED else "seq"
-        found: dict[str, R] = {}
+        records: dict[str, R] = {}
         for start in range(0, len(ids), 500):  # SQLite binds at most 999 in older builds
-            some = ids[start : start + 500]
-            values = {f"i{n}": i if column == "id" else seq_of(i) for n, i in enumerate(some)}
+            batch = ids[start : start + 500]
+            values = {f"i{n}": i if column == "id" else seq_of(i) for n, i in enumerate(batch)}
             marks = ", ".join(f":{name}" for name in values)
             sql = f"SELECT version, body FROM {table} WHERE {column} IN ({marks})"  # noqa: S608  # names we made
-            found |= {r.id: r for r in self._many(kind, sql, values)}
-        return {i: found[i] for i in ids if i in found}
+            records |= {r.id: r for r in self._many(kind, sql, values)}
+        return {i: records[i] for i in ids if i in records}
 
     def _many(self, kind: type[R], sql: str, values: Mapping[str, Any]) -> list[R]:
         return [_record(kind, version, body) for version, body in self._db.rows(sql, values)]

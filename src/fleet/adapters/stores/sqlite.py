@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-APPLICATION = 0x464C4545  # "FLEE", so that somebody else's database is never taken for ours
+APPLICATION = 0x464C4545  # "FLEE", so that another program's database is never taken for ours
 KEY = "INTEGER PRIMARY KEY"  # the row number itself
 BUSY_SECONDS = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.016
@@ -34,7 +34,7 @@ PRAGMAS = (
     f"PRAGMA wal_autocheckpoint = {LOG_PAGES}",
 )
 LOOK_SECONDS = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
-FLOOR = 1.0  # a bell can be missed: the writer may not know it
+FLOOR = 1.0  # seconds; a bell can be missed: the writer may not know of it
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -48,7 +48,7 @@ UNUSABLE = {
 
 
 class Sqlite:
-    """`bell` wakes a supervisor at once; without one, those who wait look every few milliseconds."""
+    """`bell` wakes a supervisor at once; without one, a waiting process polls."""
 
     def __init__(self, path: Path, *, bell: Bell | None = None) -> None:
         self._path = path
@@ -81,21 +81,21 @@ class Sqlite:
         return db
 
     def _refuse_unopened(self) -> None:
-        """Judge by the file itself, before SQLite may write a byte to it or beside it."""
+        """Check the file itself, before SQLite may write a byte to it or beside it."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            found = header(self._path)
+            numbers = header(self._path)
             damaged = beheaded(self._path)
         except OSError as error:
             raise self._unusable(error.strerror or type(error).__name__) from error
         if damaged:
             raise self._damaged("it is empty, and its log is not")
-        if found is not None:
-            self._check(*found, tables=0)
+        if numbers is not None:
+            self._check(*numbers, tables=0)
 
     def _version(self, db: sqlite3.Connection) -> int:
-        """The schema. Raise `BadStore` when this database is not one for us."""
-        # all three in one statement: another process may be making it at this moment
+        """The schema. Raise `BadStore` when this database is not fleet's, or too new."""
+        # all three in one statement: another process may be creating it at this moment
         ((application, version, tables),) = db.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
@@ -133,7 +133,7 @@ class Sqlite:
 
     @contextmanager
     def together(self, *, alone: bool) -> Iterator[None]:
-        """What is written in here reaches the disk at once, at the end."""
+        """All writes in here reach the disk together, at the end."""
         with self._transaction():
             self._together, self._alone, self._spoiled = True, alone, False
             try:
@@ -212,7 +212,7 @@ class Sqlite:
         return time.time_ns() // 1000
 
     def wait(self, timeout: float) -> None:
-        """For a commit of another process since the last wait; none is missed in between."""
+        """Wait for a commit of another process since the last wait; none is missed in between."""
         until = time.monotonic() + timeout
         rung = False
         while (now := self._data_version()) == self._seen and not rung:
@@ -235,7 +235,7 @@ class Sqlite:
     def _explain(self, error: sqlite3.DatabaseError) -> Exception:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None and isinstance(error, sqlite3.OperationalError):
-            return self._damaged(str(error))  # text in it is no text
+            return self._damaged(str(error))  # a text column is not valid UTF-8
         kind = (code or 0) & 0xFF
         if kind in DAMAGED:
             return self._damaged(str(error))
@@ -250,7 +250,7 @@ class Sqlite:
         return error
 
     def _damaged(self, how: str) -> BadStore:
-        """From here on this process neither reads nor writes it."""
+        """From now on this process neither reads nor writes the database."""
         self._broken = BadStore(
             f"{self._path} is damaged ({how}). {copy_aside(self._path)}",
             fix="Recover it with `sqlite3 FILE .recover`, or move it away to start afresh.",

@@ -24,13 +24,13 @@ def find_bd(env: Mapping[str, str], home: Path) -> str:
     """The real one, not ours for runs; raise `Unavailable` when there is none."""
     folders = env.get("PATH", os.defpath).split(os.pathsep)
     path = os.pathsep.join(f for f in folders if f and Path(f) != home / "bin")
-    found = shutil.which("bd", path=path)
-    if found is None:
+    program = shutil.which("bd", path=path)
+    if program is None:
         raise Unavailable(
             "queue is beads, and there is no `bd` on the PATH.",
             fix="Install beads, or: fleet config set queue=fleet",
         )
-    return found
+    return program
 
 
 def parse(text: str) -> list[Bead]:
@@ -41,10 +41,10 @@ def parse(text: str) -> list[Bead]:
         raise Unavailable(f"bd printed no JSON: {text.strip()[:80]}") from error
     if isinstance(data, dict) and "data" in data and "id" not in data:
         data = data["data"]
-    found = data if isinstance(data, list) else [data] if data else []
+    issues = data if isinstance(data, list) else [data] if data else []
     return [
         _bead(item)
-        for item in found
+        for item in issues
         if isinstance(item, dict) and ID.fullmatch(str(item.get("id", "")))
     ]
 
@@ -106,11 +106,11 @@ class BdProgram:
         """As an earlier fleet recorded it in `tasks/<id>/task.json`; else the home itself."""
         known: dict[str, str] = {}
         try:
-            said = json.loads((self._home / "tasks" / bead / "task.json").read_text("utf-8"))
+            record = json.loads((self._home / "tasks" / bead / "task.json").read_text("utf-8"))
         except (OSError, ValueError):
-            said = {}
-        if isinstance(said, dict):
-            known = {k: v for k in ("cwd", "coder", "model") if isinstance(v := said.get(k), str)}
+            record = {}
+        if isinstance(record, dict):
+            known = {k: v for k in ("cwd", "coder", "model") if isinstance(v := record.get(k), str)}
         cwd = known.get("cwd") or str(self._home)
         return known | {"cwd": cwd} | dict(self._places(Path(cwd)))
 

@@ -1,4 +1,4 @@
-"""Our own server, spoken to over HTTP as any other program would. Standard library alone."""
+"""A client of fleet's own server over HTTP, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fleet.domain.record_json import changed, plain, reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ANSWER_SECONDS = 90.0  # seconds: a run may be given its grace before it is ended
+ANSWER_SECONDS = 90.0  # an answer may have to wait for a run's grace period
 BY_CODE: dict[str, type[FleetError]] = {
     kind.code: kind for kind in (BadConfig, BadStore, Conflict, Forbidden, NotFound)
 }
@@ -36,7 +36,7 @@ BY_STATUS: dict[int, type[FleetError]] = {
 
 
 class Remote:
-    """`url` is where the server is, `token` who we are there."""
+    """`url` is the server's address, `token` identifies the caller."""
 
     def __init__(self, url: str, token: str = "") -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -49,14 +49,14 @@ class Remote:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def call(self, name: str, request: Any, reply: Any) -> Any:
-        """The operation of this name, with a reply of this type."""
+        """Call the operation of this name; the result has the type `reply`."""
         fields = changed(request)  # the server has the same defaults
-        said = self.say("POST", f"/v1/{name.replace('.', '/')}", fields)
-        data = said["data"]
+        answer = self.say("POST", f"/v1/{name.replace('.', '/')}", fields)
+        data = answer["data"]
         return None if data is None else reader(reply, strict=False)(data)
 
     def say(self, method: str, path: str, body: Any = None) -> Any:
-        """The document it answers with; raise what it says is wrong."""
+        """The server's JSON answer; raise the error that the answer names."""
         text = self.text(method, path, body)
         try:
             return json.loads(text)
@@ -73,8 +73,8 @@ class Remote:
 
     def post(self, path: str, data: bytes, headers: Mapping[str, str]) -> str:
         """As it stands, for a protocol whose errors are answers too."""
-        said = self._headers | {"Content-Type": "application/json"} | dict(headers)
-        status, text = self._sent("POST", self._parts.path.rstrip("/") + path, data, said)
+        sent_headers = self._headers | {"Content-Type": "application/json"} | dict(headers)
+        status, text = self._sent("POST", self._parts.path.rstrip("/") + path, data, sent_headers)
         if status >= 300 and '"jsonrpc"' not in text:
             raise self._error(status, text)
         return text
@@ -98,12 +98,12 @@ class Remote:
 
     def _error(self, status: int, text: str) -> FleetError:
         try:
-            said = json.loads(text)
-            code, message = str(said["code"]), str(said["detail"])
+            answer = json.loads(text)
+            code, message = str(answer["code"]), str(answer["detail"])
         except (ValueError, KeyError, TypeError):
             return self._no_server(f"it answered with status {status}")
         kind = BY_CODE.get(code) or BY_STATUS.get(status, FleetError)
-        return kind(message, fix=str(said.get("fix", "")), code=code)
+        return kind(message, fix=str(answer.get("fix", "")), code=code)
 
     def _no_server(self, why: str) -> Unavailable:
         return Unavailable(

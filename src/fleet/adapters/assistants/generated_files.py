@@ -1,4 +1,4 @@
-"""Generated files on disk, all or none of them, and the record of what we wrote."""
+"""Write generated files, all or none of them, and record what fleet wrote."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Generated:
     def plan(self, wanted: Sequence[File], targets: Collection[str], *, force: bool) -> Plan:
         known = self.known()
         self._check(wanted)
-        there = self._there({*known, *(file.path for file in wanted)})
+        existing = self._there({*known, *(file.path for file in wanted)})
         texts = {file.path: digest(file.text.encode()) for file in wanted}
-        return plan(wanted, known, there, texts, targets=targets, force=force)
+        return plan(wanted, known, existing, texts, targets=targets, force=force)
 
     def apply(self, wanted: Sequence[File], planned: Plan) -> None:
-        """Whoever dies here leaves files that the next `generate` still knows as ours."""
+        """After a crash here the next `generate` still recognizes the files as fleet's."""
         refuse(planned)
         before = self.known()
         now = {f.path: Known(f.target, (digest(f.text.encode()),)) for f in wanted}
@@ -45,16 +45,16 @@ class Generated:
         staged = self._stage(planned.write)
         self._replace(staged)
         self._remove(planned.prune)
-        left = {path: known for path, known in before.items() if path not in planned.prune}
+        remaining = {path: known for path, known in before.items() if path not in planned.prune}
         ends = {f.path: Known(f.target, (digest(f.text.encode()),)) for f in wanted}
-        self._record({**left, **ends})
+        self._record({**remaining, **ends})
 
     def known(self) -> dict[str, Known]:
         try:
-            held = json.loads((self.top / RECORD).read_text("utf-8"))
-            files = held["files"].items()
-            found = {path: Known(each["target"], tuple(each["hashes"])) for path, each in files}
-            if not all(_is_inside(path) for path in found):
+            record = json.loads((self.top / RECORD).read_text("utf-8"))
+            files = record["files"].items()
+            known = {path: Known(each["target"], tuple(each["hashes"])) for path, each in files}
+            if not all(_is_inside(path) for path in known):
                 raise ValueError("a path that leads elsewhere")  # noqa: TRY301  # as any other
         except (FileNotFoundError, NotADirectoryError):
             return {}
@@ -63,22 +63,22 @@ class Generated:
                 f"{self.top / RECORD} is not a record of generated files.",
                 fix="Move it away; then `fleet generate --force` writes all of them again.",
             ) from None
-        return found
+        return known
 
     def ours(self) -> tuple[list[str], list[str]]:
-        """What we wrote and is still there: as we wrote it, and edited since."""
+        """The files that fleet wrote and that still exist: unchanged ones, and edited ones."""
         known = self.known()
-        there = self._there(known)
-        same = [path for path in known if path in there and is_ours(known[path], there[path])]
-        return same, [path for path in known if path in there and path not in same]
+        existing = self._there(known)
+        same = [path for path in known if path in existing and is_ours(known[path], existing[path])]
+        return same, [path for path in known if path in existing and path not in same]
 
     def remove(self, paths: Sequence[str]) -> None:
-        """And forget them; the record goes with the last of them."""
+        """Delete files and their records; the record file goes with the last one."""
         self._remove(paths)
-        there = self._there(self.known())
-        left = {path: known for path, known in self.known().items() if path in there}
-        if left:
-            self._record(left)
+        existing = self._there(self.known())
+        remaining = {path: known for path, known in self.known().items() if path in existing}
+        if remaining:
+            self._record(remaining)
         else:
             self._remove([RECORD])
 
@@ -96,14 +96,14 @@ class Generated:
                 raise BadInput(f"{file.path} would be written outside of {self.top}.")
 
     def _there(self, paths: Collection[str]) -> dict[str, str]:
-        found = {}
+        existing = {}
         for path in paths:
             with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                found[path] = digest((self.top / path).read_bytes())
-        return found
+                existing[path] = digest((self.top / path).read_bytes())
+        return existing
 
     def _stage(self, files: Sequence[File]) -> list[tuple[Path, Path]]:
-        """Their texts beside their places: what can fail for want of room fails here."""
+        """Write the texts beside their targets, so that a full disk replaces none of them."""
         staged: list[tuple[Path, Path]] = []
         try:
             for file in files:
@@ -113,7 +113,7 @@ class Generated:
                 write_atomically(beside, file.text, mode=file.mode)
                 beside.chmod(file.mode)
                 staged.append((beside, path))
-        except BaseException:  # Ctrl-C, too, leaves all or nothing
+        except BaseException:  # also after Ctrl-C: all files or none
             for beside, _ in staged:
                 beside.unlink(missing_ok=True)
             raise
@@ -126,14 +126,14 @@ class Generated:
                 undo.append((path, path.read_bytes() if path.exists() else None))
                 beside.replace(path)
         except BaseException:
-            for path, held in undo:
-                _restore(path, held)
+            for path, before in undo:
+                _restore(path, before)
             for beside, _ in staged:
                 beside.unlink(missing_ok=True)
             raise
 
     def _remove(self, paths: Sequence[str]) -> None:
-        """The files, and the directories that only they were in."""
+        """Delete the files, and the directories that become empty."""
         for name in paths:
             path = self.top / name
             path.unlink(missing_ok=True)
@@ -152,7 +152,7 @@ class Generated:
 
 
 def _is_inside(path: str) -> bool:
-    """The record is a file of the project, so anybody may have written it."""
+    """Any author of the project may have written the record, so a path in it may lead anywhere."""
     return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
@@ -174,11 +174,11 @@ def refuse(planned: Plan) -> None:
         )
 
 
-def _restore(path: Path, held: bytes | None) -> None:
+def _restore(path: Path, before: bytes | None) -> None:
     with suppress(OSError):
-        if held is None:
+        if before is None:
             path.unlink(missing_ok=True)
         else:
             beside = path.with_name(f".{path.name}.{os.getpid()}")
-            beside.write_bytes(held)
+            beside.write_bytes(before)
             beside.replace(path)

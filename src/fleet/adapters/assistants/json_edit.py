@@ -1,4 +1,4 @@
-"""One member of a JSON file set or removed, with every other byte left as it is.
+"""Set or remove one member of a JSON file, and leave every other byte as it is.
 
 Comments and commas after the last member, as some programs allow them, are passed over.
 """
@@ -30,39 +30,39 @@ class Member(NamedTuple):
 
 
 def read(text: str) -> Any:
-    """Raise `ValueError` when it is not JSON."""
-    plain = _COMMENT.sub(lambda found: found[1] or " ", text)
+    """Raise `ValueError` when the text is not JSON."""
+    plain = _COMMENT.sub(lambda match: match[1] or " ", text)
     return json.loads(_LAST_COMMA.sub(r"\1", plain))
 
 
 def with_member(text: str, path: Sequence[str], value: Any) -> str:
-    """The text in which this is there, also where the objects around it were not."""
+    """The text with this member, and with the objects around it that were missing."""
     text = text if text.strip() else "{}\n"
     start, depth = _blank(text, 0), 0
-    for depth, key in enumerate(path):  # how deep it went is what is wanted
-        found = {m.key: m for m in _members(text, start)}
-        if key not in found:
+    for depth, key in enumerate(path):  # the depth is used after the loop
+        members = {m.key: m for m in _members(text, start)}
+        if key not in members:
             break
         if depth == len(path) - 1:
-            said = _said(value, INDENT * len(path))
-            return text[: found[key].value] + said + text[found[key].end :]
-        start = found[key].value
+            written = _said(value, INDENT * len(path))
+            return text[: members[key].value] + written + text[members[key].end :]
+        start = members[key].value
     for key in reversed(path[depth + 1 :]):
         value = {key: value}
     return _inserted(text, start, path[depth], value, INDENT * (depth + 1))
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
-    """The text without it, and without the object around it if that is empty then."""
+    """The text without this member, and without the object around it if that becomes empty."""
     start, around = _blank(text, 0), 0
     for depth, key in enumerate(path):
         around = start
-        found = {m.key: m for m in _members(text, start)}
-        if key not in found:
+        members = {m.key: m for m in _members(text, start)}
+        if key not in members:
             return text
         if depth == len(path) - 1:
             break
-        start = found[key].value
+        start = members[key].value
     text = _cut(text, around, path[-1])
     if len(path) > 1 and not _members(text, around):
         return without_member(text, path[:-1])
@@ -75,22 +75,22 @@ def _said(value: Any, indent: int) -> str:
 
 def _inserted(text: str, start: int, key: str, value: Any, indent: int) -> str:
     members = _members(text, start)
-    said = f"\n{' ' * indent}{json.dumps(key)}: {_said(value, indent)}"
+    written = f"\n{' ' * indent}{json.dumps(key)}: {_said(value, indent)}"
     if not members:
         end = _blank(text, start + 1)
-        return f"{text[: start + 1]}{said}\n{' ' * (indent - INDENT)}{text[end:]}"
+        return f"{text[: start + 1]}{written}\n{' ' * (indent - INDENT)}{text[end:]}"
     at = members[-1].end
     comma = _blank(text, at)
     if text[comma : comma + 1] == ",":
-        return f"{text[: comma + 1]}{said}{text[comma + 1 :]}"
-    return f"{text[:at]},{said}{text[at:]}"
+        return f"{text[: comma + 1]}{written}{text[comma + 1 :]}"
+    return f"{text[:at]},{written}{text[at:]}"
 
 
 def _cut(text: str, start: int, key: str) -> str:
     members = _members(text, start)
-    place = next(n for n, m in enumerate(members) if m.key == key)
-    if place:
-        return text[: members[place - 1].end] + text[members[place].end :]
+    index = next(n for n, m in enumerate(members) if m.key == key)
+    if index:
+        return text[: members[index - 1].end] + text[members[index].end :]
     if len(members) > 1:
         return text[: members[0].start] + text[members[1].start :]
     end = _blank(text, members[0].end)
@@ -99,10 +99,10 @@ def _cut(text: str, start: int, key: str) -> str:
 
 
 def _members(text: str, start: int) -> list[Member]:
-    """Of the object that starts there; raise `ValueError` when it is none."""
+    """The members of the object that starts there; raise `ValueError` when none does."""
     if text[start : start + 1] != "{":
         raise ValueError("it is not an object")
-    found: list[Member] = []
+    members: list[Member] = []
     at = _blank(text, start + 1)
     while text[at : at + 1] != "}":
         key = _STRING.match(text, at)
@@ -111,17 +111,17 @@ def _members(text: str, start: int) -> list[Member]:
         colon = _blank(text, key.end())
         value = _blank(text, colon + 1)
         end = _end(text, value)
-        found.append(Member(json.loads(key[0]), at, value, end))
+        members.append(Member(json.loads(key[0]), at, value, end))
         at = _blank(text, end)
         if text[at : at + 1] == ",":
             at = _blank(text, at + 1)
-    return found
+    return members
 
 
 def _end(text: str, at: int) -> int:
-    """Of the value that starts there."""
-    if found := _STRING.match(text, at):
-        return found.end()
+    """The end of the value that starts there."""
+    if match := _STRING.match(text, at):
+        return match.end()
     if text[at : at + 1] not in {"{", "["}:
         atom = _ATOM.match(text, at)
         if atom is None:
@@ -129,8 +129,8 @@ def _end(text: str, at: int) -> int:
         return atom.end()
     deep = 0
     while at < len(text):
-        if found := _STRING.match(text, at):
-            at = found.end()
+        if match := _STRING.match(text, at):
+            at = match.end()
         else:
             deep += (text[at] in "{[") - (text[at] in "}]")
             at += 1
@@ -141,6 +141,6 @@ def _end(text: str, at: int) -> int:
 
 
 def _blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    assert found is not None
-    return found.end()
+    match = _BLANK.match(text, at)
+    assert match is not None
+    return match.end()

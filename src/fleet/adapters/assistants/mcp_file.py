@@ -27,7 +27,7 @@ def mcp_file(fleet: Fleet) -> File:
 
 
 def _value(value: str) -> str:
-    """A reference stays one, in the words of the programs that read this."""
+    """A reference stays one, in the syntax of the programs that read this."""
     if value.startswith(REFERENCE):
         return f"${{{value.removeprefix(REFERENCE)}}}"
     return value

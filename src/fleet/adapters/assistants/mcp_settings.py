@@ -1,4 +1,4 @@
-"""Our MCP server in the settings of the programs themselves, and nothing else there changed."""
+"""Add our MCP server to the settings of other programs, and change nothing else there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Registered(NamedTuple):
     coder: str
     file: str
     did: str
-    text: str  # what is there for it
+    text: str  # the entry in the file
 
 
 class Format(Protocol):
@@ -42,7 +42,7 @@ class McpSettings(NamedTuple):
     """`file` is given the scope, the top of the project and the environment; `entry` our program."""
 
     format: Format
-    section: str  # the servers' place in the file
+    section: str  # the key of the servers in the file
     file: Callable[[str, Path, Mapping[str, str]], Path]
     entry: Callable[[str], dict[str, Any]]
 
@@ -69,45 +69,45 @@ def user_home(env: Mapping[str, str]) -> Path:
 
 
 def settings_of(coder: str) -> McpSettings:
-    found: McpSettings = part(BUILT_IN[coder].mcp)
-    return found
+    settings: McpSettings = part(BUILT_IN[coder].mcp)
+    return settings
 
 
 def file_of(coder: str, scope: str, top: Path, env: Mapping[str, str]) -> Path:
-    """Where the program reads it: of this person, or of the project whose top this is."""
+    """The file that the program reads: the user's, or the project's at this top."""
     return settings_of(coder).file(scope, top, env)
 
 
 def text_of(coder: str, command: str) -> str:
-    """What `register` would have there."""
+    """The entry that `register` would write."""
     how = settings_of(coder)
     return how.format.said(how.entry(command))
 
 
 def register(coder: str, file: Path, command: str) -> Registered:
-    """Raise `Refused`, having written nothing, when that cannot be done without harm."""
+    """Raise `Refused`, and write nothing, when other settings could be damaged."""
     settings = settings_of(coder)
     how, entry = settings.format, settings.entry(command)
     text = _text(file)
     before = _read(how, file, text)
-    there = _servers(before, settings).get(NAME)
-    if there == entry:
+    existing = _servers(before, settings).get(NAME)
+    if existing == entry:
         return Registered(coder, str(file), "nothing", how.said(entry))
-    if there is not None and not is_ours(there):
+    if existing is not None and not is_ours(existing):
         raise Refused(
             f"{file} has another server that is called {NAME}.", fix="Give that one another name."
         )
     after = _checked(file, lambda: how.put(text, entry), before, settings, entry)
     _write(file, after)
-    return Registered(coder, str(file), "changed" if there else "added", how.said(entry))
+    return Registered(coder, str(file), "changed" if existing else "added", how.said(entry))
 
 
 def unregister(coder: str, file: Path) -> Registered:
     settings = settings_of(coder)
     how, text = settings.format, _text(file)
     before = _read(how, file, text)
-    there = _servers(before, settings).get(NAME)
-    if there is None or not is_ours(there):
+    existing = _servers(before, settings).get(NAME)
+    if existing is None or not is_ours(existing):
         return Registered(coder, str(file), "nothing", "")
     after = _checked(file, lambda: how.drop(text), before, settings, None)
     if how.read(after):
@@ -126,8 +126,8 @@ def is_ours(entry: Any) -> bool:
     return program in {"fleet", "flt", "subagent-fleet"} and words[1:] == ["mcp"]
 
 
-def _servers(held: Any, settings: McpSettings) -> dict[str, Any]:
-    section = held.get(settings.section, {}) if isinstance(held, dict) else {}
+def _servers(document: Any, settings: McpSettings) -> dict[str, Any]:
+    section = document.get(settings.section, {}) if isinstance(document, dict) else {}
     return section if isinstance(section, dict) else {}
 
 
@@ -156,7 +156,7 @@ def _checked(
     settings: McpSettings,
     entry: dict[str, Any] | None,
 ) -> str:
-    """The text as edited, if that says what it is to say, and all else as before."""
+    """The edited text, if it parses to what was wanted, with all other settings as before."""
     try:
         text = edit()
         after = settings.format.read(text)
@@ -171,16 +171,16 @@ def _checked(
     return text
 
 
-def _others(held: Any, settings: McpSettings) -> Any:
-    if not isinstance(held, dict):
-        return held
-    rest = {k: v for k, v in _servers(held, settings).items() if k != NAME}
-    others = {k: v for k, v in held.items() if k != settings.section}
+def _others(document: Any, settings: McpSettings) -> Any:
+    if not isinstance(document, dict):
+        return document
+    rest = {k: v for k, v in _servers(document, settings).items() if k != NAME}
+    others = {k: v for k, v in document.items() if k != settings.section}
     return others | ({settings.section: rest} if rest else {})
 
 
 def _write(file: Path, text: str) -> None:
-    """With the mode that it has; through a link, to where that leads."""
+    """Keeps the file's mode; follows a link to its target."""
     file = file.resolve()
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The shipped skills, where each assistant reads them, and the plugins that carry them."""
+"""The shipped skills, where each assistant reads them, and the plugins that contain them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Skill(NamedTuple):
 
 
 def shipped() -> list[Skill]:
-    """In the order in which one needs them."""
+    """In the order in which a user needs them."""
     names = [f"{NAME}-{skill}" for skill in ORDER]
     return [_read(SHIPPED / name / "SKILL.md") for name in names]
 
@@ -78,12 +78,12 @@ def plugin_files(skills: Sequence[Skill], targets: Sequence[str]) -> list[File]:
 
 
 def plugin_of(target: str) -> Plugin:
-    found: Plugin = part(ASSISTANTS[target].plugin)
-    return found
+    plugin: Plugin = part(ASSISTANTS[target].plugin)
+    return plugin
 
 
 def manifest() -> dict[str, Any]:
-    """What every assistant's plugin says of itself."""
+    """The description that every assistant's plugin has."""
     return {
         "name": NAME,
         "version": fleet.__version__,

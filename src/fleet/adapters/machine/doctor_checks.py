@@ -1,4 +1,4 @@
-"""Looks at this machine for `fleet doctor`: programs, ports, and who may read our files."""
+"""Checks of this machine for `fleet doctor`: programs, ports, and who may read our files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS = 5.0
 PYTHON = "3.11"
-PROGRAMS = {  # how each is asked, the oldest that will do, and what of it we need
+PROGRAMS = {  # how to ask its version, the oldest that works, and what needs it
     "git": (("--version",), "2.38", "merging without a checkout"),
     "tmux": (("-V",), "3.2", "agents in terminals"),
 }
@@ -28,12 +28,12 @@ OTHERS = 0o077
 
 
 def programs(env: Mapping[str, str]) -> Iterator[Finding]:
-    ours = ".".join(map(str, sys.version_info[:3]))
-    if is_old(ours, PYTHON):
+    version = ".".join(map(str, sys.version_info[:3]))
+    if is_old(version, PYTHON):
         fix = f"Install Python {PYTHON} or newer, and Fleet with it."
-        yield Finding("programs", BAD, f"Python {ours} is too old.", fix)
+        yield Finding("programs", BAD, f"Python {version} is too old.", fix)
     else:
-        yield Finding("programs", OK, f"Python {ours}")
+        yield Finding("programs", OK, f"Python {version}")
     for name in PROGRAMS:
         yield _program(name, env)
 
@@ -51,16 +51,16 @@ def _program(name: str, env: Mapping[str, str]) -> Finding:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("programs", BAD, f"{path} cannot be run: {error}", fix)
-    found = VERSION.search(done.stdout)
-    if found is None:
+    version = VERSION.search(done.stdout)
+    if version is None:
         return Finding("programs", BAD, f"{path} does not print its version.", fix)
-    if is_old(found[0], least):
-        return Finding("programs", BAD, f"{name} {found[0]} is too old: {need} needs newer.", fix)
-    return Finding("programs", OK, f"{name} {found[0]}")
+    if is_old(version[0], least):
+        return Finding("programs", BAD, f"{name} {version[0]} is too old: {need} needs newer.", fix)
+    return Finding("programs", OK, f"{name} {version[0]}")
 
 
 def modes(home: Path) -> Iterator[Finding]:
-    """Nobody else may read a key, or what agents said."""
+    """Only the user may read a key, or what agents said."""
     wrong = [path for path in (home, *(home / name for name in PRIVATE)) if _is_open(path)]
     for path in wrong:
         mode = "700" if path == home else "600"
@@ -71,14 +71,14 @@ def modes(home: Path) -> Iterator[Finding]:
 
 def _is_open(path: Path) -> bool:
     try:
-        held = path.stat()
+        mode = path.stat().st_mode
     except FileNotFoundError:
         return False
-    return bool(stat.S_IMODE(held.st_mode) & OTHERS)
+    return bool(stat.S_IMODE(mode) & OTHERS)
 
 
 def is_taken(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether somebody answers there."""
+    """Whether a program answers there."""
     try:
         socket.create_connection((host, port), timeout=CHECK_SECONDS).close()
     except OSError:
@@ -87,7 +87,7 @@ def is_taken(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_pair(start: int) -> int:
-    """A port that nobody listens on, with a free one beside it; 0 when there is none near."""
+    """The first of two free ports in a row; 0 when there are none near."""
     for port in range(start, min(start + 1000, 65_000), 2):
         if not is_taken(port) and not is_taken(port + 1):
             return port

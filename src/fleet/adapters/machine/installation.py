@@ -1,4 +1,4 @@
-"""How this program was installed, and whether the index has a newer one."""
+"""How fleet was installed, and whether the package index has a newer release."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_ANSWER_BYTES = 8 << 20  # bytes of an answer; the index of one project is fa
 
 
 class Installation(NamedTuple):
-    """`command` brings the newest release; empty: only a person can."""
+    """`command` installs the newest release; empty: only the user can, as `advice` says."""
 
     method: str
     command: tuple[str, ...]
@@ -34,10 +34,10 @@ class Installation(NamedTuple):
 
 
 def installation(prefix: str = sys.prefix) -> Installation:
-    place = _direct_url()
-    if place.get("dir_info", {}).get("editable"):
-        where = str(place.get("url", "")).removeprefix("file://")
-        return Installation("source", (), f"cd {where} && git pull && make setup")
+    origin = _direct_url()
+    if origin.get("dir_info", {}).get("editable"):
+        folder = str(origin.get("url", "")).removeprefix("file://")
+        return Installation("source", (), f"cd {folder} && git pull && make setup")
     parts = prefix.replace("\\", "/")
     if "/pipx/venvs/" in parts:
         return Installation("pipx", ("pipx", "upgrade", NAME))
@@ -48,20 +48,20 @@ def installation(prefix: str = sys.prefix) -> Installation:
 
 def _direct_url() -> dict[str, Any]:
     with suppress(metadata.PackageNotFoundError, ValueError):
-        found = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
-        return found if isinstance(found, dict) else {}
+        origin = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
+        return origin if isinstance(origin, dict) else {}
     return {}
 
 
 def newest(env: Mapping[str, str]) -> str:
-    """The newest release that the index has; raise `Unavailable` when it cannot be asked."""
+    """The newest release in the index; raise `Unavailable` when the index cannot be reached."""
     index = env.get("FLEET_INDEX") or env.get("PIP_INDEX_URL") or env.get("UV_INDEX_URL")
     if not index:
         return _by_pip(env)
     url = urljoin(index if index.endswith("/") else index + "/", f"{NAME}/")
-    asked = Request(url, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310  # http(s)
+    request = Request(url, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310  # http(s)
     try:
-        with urlopen(asked, timeout=INDEX_SECONDS) as answer:  # noqa: S310  # the person's own index
+        with urlopen(request, timeout=INDEX_SECONDS) as answer:  # noqa: S310  # the user's own index
             body = answer.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (URLError, OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
@@ -70,18 +70,18 @@ def newest(env: Mapping[str, str]) -> str:
             fix="Try again later, or set FLEET_INDEX to another index.",
             code="index_unreachable",
         ) from error
-    found = sorted(_versions(body), key=order)
-    if not found:
+    versions = sorted(_versions(body), key=order)
+    if not versions:
         raise Unavailable(
             f"The index ({_host(url)}) has no release of {NAME}.",
             fix="Set FLEET_INDEX to another index.",
             code="index_unreachable",
         )
-    return found[-1]
+    return versions[-1]
 
 
 def _by_pip(env: Mapping[str, str]) -> str:
-    """Pip knows where packages come from here."""
+    """Pip knows the indexes that the user configured."""
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "0"]
     argv += ["--timeout", f"{INDEX_SECONDS:g}", "index", "versions", NAME]
     try:
@@ -95,11 +95,11 @@ def _by_pip(env: Mapping[str, str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unknown(f"pip could not be asked: {error}") from error
-    found = re.search(rf"{NAME} \(([^)]+)\)", done.stdout)
-    if done.returncode or found is None:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise _unknown(f"pip could not find out: {said[:200]}")
-    return found[1]
+    match = re.search(rf"{NAME} \(([^)]+)\)", done.stdout)
+    if done.returncode or match is None:
+        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise _unknown(f"pip could not find out: {reason[:200]}")
+    return match[1]
 
 
 def _unknown(why: str) -> Unavailable:
@@ -111,24 +111,24 @@ def _unknown(why: str) -> Unavailable:
 
 
 def _host(url: str) -> str:
-    """Without a password that may be in it."""
+    """The URL without a password."""
     return re.sub(r"//[^/@]*@", "//", url)
 
 
 def _versions(body: str) -> set[str]:
-    """Final releases, from what the index says: JSON, or a page of links."""
+    """Final releases in the index's answer: JSON, or a page of links."""
     with suppress(ValueError, AttributeError, TypeError):
-        said = json.loads(body)
-        names = [f["filename"] for f in said.get("files", ()) if not f.get("yanked")]
-        listed = {str(v) for v in said.get("versions", ())} or set(_of(names))
+        index = json.loads(body)
+        names = [f["filename"] for f in index.get("files", ()) if not f.get("yanked")]
+        listed = {str(v) for v in index.get("versions", ())} or set(_of(names))
         return {v for v in listed if _is_final(v)}
     return {v for v in _of(re.findall(r">\s*([^<>]+?)\s*</a>", body)) if _is_final(v)}
 
 
 def _of(files: list[str]) -> list[str]:
     stem = NAME.replace("-", "[-_.]")
-    found = (re.match(rf"{stem}-([0-9][^-]*?)(?:-|\.tar\.gz$|\.zip$)", name) for name in files)
-    return [match[1] for match in found if match]
+    matches = (re.match(rf"{stem}-([0-9][^-]*?)(?:-|\.tar\.gz$|\.zip$)", name) for name in files)
+    return [match[1] for match in matches if match]
 
 
 def _is_final(version: str) -> bool:
@@ -136,7 +136,7 @@ def _is_final(version: str) -> bool:
 
 
 def order(version: str) -> tuple[int, ...]:
-    """By which one release is newer than another; `1.0` and `1.0.0` are the same."""
+    """The sort key of a release; `1.0` and `1.0.0` are the same."""
     numbers = [int(n) for n in re.findall(r"[0-9]+", version)]
     while numbers and not numbers[-1]:
         numbers.pop()

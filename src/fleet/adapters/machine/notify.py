@@ -1,4 +1,4 @@
-"""Ways to tell a person: the desktop, and a webhook."""
+"""Ways to notify the user: the desktop, and a webhook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SEND_SECONDS = 5.0
 FROM_ENV = "os.environ/"
-SHOW = (  # the words are arguments of the script, and never part of it
+SHOW = (  # title and text are arguments of the script, never part of it
     *("-e", "on run argv"),
     *("-e", "display notification (item 2 of argv) with title (item 1 of argv)"),
     *("-e", "end run"),
@@ -26,7 +26,7 @@ SHOW = (  # the words are arguments of the script, and never part of it
 
 
 class Desktop:
-    """`notify-send` on Linux, `osascript` on macOS. The latter has not been run there."""
+    """`notify-send` on Linux, `osascript` on macOS, where nobody has tried it yet."""
 
     name = "desktop"
 
@@ -60,22 +60,22 @@ class Webhook:
         self._env = env
 
     def send(self, notice: Mapping[str, Any]) -> None:
-        """In a thread: no server, however slowly it answers, keeps us longer than the deadline."""
+        """In a thread, so that a slow server cannot keep us longer than the deadline."""
         address = self._address()
-        found: list[Exception | None] = []
+        outcomes: list[Exception | None] = []
 
         def post() -> None:
             try:
                 _post(address, dict(notice))
-            except Exception as error:  # noqa: BLE001  # raised below, where somebody waits
-                found.append(error)
+            except Exception as error:  # noqa: BLE001  # raised below, in the caller's thread
+                outcomes.append(error)
             else:
-                found.append(None)
+                outcomes.append(None)
 
         thread = threading.Thread(target=post, daemon=True)
         thread.start()
         thread.join(SEND_SECONDS)
-        why = f"no answer within {SEND_SECONDS:.0f} s" if not found else _why(found[0])
+        why = f"no answer within {SEND_SECONDS:.0f} s" if not outcomes else _why(outcomes[0])
         if why:
             raise Unavailable(f"{_host(address)}: {why}")
 
@@ -93,7 +93,7 @@ def _post(address: str, body: dict[str, Any]) -> None:
     from urllib import request  # noqa: PLC0415  # only where there is a webhook
 
     class Stay(request.HTTPRedirectHandler):
-        """What we say is meant for this address and no other."""
+        """Follow no redirect: the notice is meant for this address alone."""
 
         def redirect_request(self, *_given: Any, **_more: Any) -> None:
             return None
@@ -132,7 +132,7 @@ def _host(address: str) -> str:
 
 
 class NumberFile:
-    """One number in a file, there whole or not at all."""
+    """One number in a file, written completely or not at all."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""What stands in a program's prompt box, as far as its screen tells."""
+"""The text in a program's prompt box, as far as its screen shows it."""
 
 from __future__ import annotations
 

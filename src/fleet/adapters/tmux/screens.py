@@ -1,4 +1,4 @@
-"""What a program's screen says, by rules that are data (`screen_rules`), tested on real screens."""
+"""The state of a program's screen, by rules that are data (`screen_rules`)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ STAND_IN = "fleet.testing.full_screen"
 
 
 class Rule(NamedTuple):
-    """It matches when each pattern is found in its region, and the cursor is right behind `at`."""
+    """Matches when each pattern occurs in its region, and the cursor is right behind `at`."""
 
     name: str
     state: ScreenState
-    region: int  # lines, counted from the last that is not empty
+    region: int  # lines, counted up from the last one that is not empty
     patterns: tuple[re.Pattern[str], ...]
     at: re.Pattern[str] | None = None  # what the line of the cursor begins with
 
 
 class Editor(NamedTuple):
-    """The key that has a program's editor write the prompt, and what a paste of it would lose."""
+    """The key that opens a program's editor, and the text that a paste would lose."""
 
     key: str
     loses: re.Pattern[str]
@@ -39,14 +39,14 @@ class Sheet(NamedTuple):
     """One program's rules; the first that matches wins."""
 
     rules: tuple[Rule, ...]
-    pasted: re.Pattern[str] | None = None  # what stands in the place of a long paste
+    pasted: re.Pattern[str] | None = None  # what the program shows instead of a long paste
     editor: Editor | None = None
 
 
 def read_screen(
     program: str, text: str, cursor: tuple[int, int] = (0, 0)
 ) -> tuple[ScreenState, str]:
-    """What the screen of this program says, and the rule that says so."""
+    """The state of this program's screen, and the rule that matched."""
     sheet = sheet_of(program)
     lines = text.rstrip().split("\n")
     for rule in sheet.rules if sheet else ():
@@ -66,7 +66,7 @@ def _is_at(at: re.Pattern[str] | None, lines: list[str], cursor: tuple[int, int]
 
 
 def program_of(argv: Iterable[str]) -> str:
-    """The program that these words start, also through a wrapper; empty when it is not known."""
+    """The program that this command starts, also through a wrapper; empty when unknown."""
     known = {row.executable: name for name, row in BUILT_IN.items() if row.screens}
     known[STAND_IN] = "full_screen"
     programs = (known.get(word.rpartition("/")[2]) for word in argv)

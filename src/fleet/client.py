@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Reply = TypeVar("Reply")
 
 RECONCILE_STEPS = 20  # steps after which a supervisor has settled every run that has ended
-SPEAKING = frozenset({"mail.send", "mail.broadcast", "board.post"})
+SPEAKING = frozenset({"mail.send", "mail.broadcast", "board.post", "chat.say", "checkpoint.save"})
 TYPING_SECONDS = 3.0  # for a message that is being pasted to be sent
 RECONCILE_SECONDS = 0.2  # that reconciling takes at least
 HEARD_SECONDS = 2.0  # for agents to hear a message to all of them

@@ -227,6 +227,17 @@ def test_with_no_supervisor_whoever_says_it_sees_to_it(supervised):
     assert heard(supervised, task) == ["[Mail from ada]\nHello."]
 
 
+def test_with_no_supervisor_a_chat_line_and_a_hand_off_are_delivered_by_the_command(supervised):
+    task = supervised.add("say Ready.", "hear 20", "hear 20", "say Bye.", "sleep 5")
+    supervised.start()
+    supervised.heard(task, "Ready.")
+    supervised.end()
+    ok(supervised, "chat", "say", chat_with(supervised, task), "Lunch is ready.")
+    assert [words.splitlines()[-1] for words in heard(supervised, task)] == ["Lunch is ready."]
+    ok(supervised, "checkpoint", "save", "A port", "It is chosen", "--to", task)
+    assert len(heard(supervised, task)) == 2
+
+
 def test_what_was_left_for_it_is_told_as_it_begins(supervised):
     task = supervised.add("say Hello.", branch="seat")
     ok(supervised, "checkpoint", "save", "A port", "It is chosen", "--to", "seat")

@@ -22,7 +22,7 @@ TITLES = {
     431: "Too many headers", 500: "A bug in fleet", 503: "Not available",
 }  # fmt: skip
 FIXES = {  # where nothing better is known
-    400: "Send a valid HTTP/1.1 request.",
+    400: "Send a valid HTTP request.",
     401: "Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
     403: "Ask a team-lead or a coordinator.",
     404: "GET /openapi.json lists all paths.",

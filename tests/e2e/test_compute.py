@@ -118,7 +118,7 @@ def test_discover_write_keeps_the_file_and_its_comments_and_writes_what_it_found
     try:
         place.file.write_text(before.replace(place.laptop.url, other.url))
         asked = place.scratch.type("discover")
-        assert "laptop answers as llamacpp does, and nothing says so" in asked.stderr
+        assert "laptop answers like llamacpp, but fleet.yaml does not give its kind" in asked.stderr
         wrote = place.scratch.type("discover", "--write")
     finally:
         other.stop()

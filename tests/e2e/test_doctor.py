@@ -333,7 +333,7 @@ def test_orphans(patient):
     lost = patient.scratch.home / "worktrees" / "shop-1" / "t-99"
     patient.scratch.git("worktree", "add", "-q", "--detach", str(lost))
     found = patient.bad("orphans")
-    assert found["said"] == f"No task has the directory {lost}."
+    assert found["said"] == f"The directory {lost} belongs to no task."
     patient.shell(found["fix"].partition("then: ")[2])
     patient.whole("orphans")
 

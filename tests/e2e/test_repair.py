@@ -181,9 +181,9 @@ def test_what_no_task_has_is_listed_and_stays(scratch):
     forget(scratch, "task", "run")
     run.rename(run.with_name("hidden"))  # so that nothing tells whose the session is
     said = notes(scratch)
-    assert f"No task has the directory {stray}; it stays." in said
-    assert "No task has the branch fleet/t-77" in said
-    assert "No task has the session fleet_t-1-1_fix" in said
+    assert f"The directory {stray} belongs to no task; it stays." in said
+    assert "The branch fleet/t-77 belongs to no task" in said
+    assert "The session fleet_t-1-1_fix" in said
     assert (stray / "precious").exists()
     assert "fleet/t-77" in scratch.git("branch")
     assert "fleet_t-1-1_fix" in tmux(scratch, "list-sessions")

@@ -32,6 +32,7 @@ SPEC = {
 MESSAGE = {"id", "task", "author", "kind", "text", "state", "at", "options", "reply_to", "status"}
 DETAIL = {
     *("prompt", "author", "parent", "children", "after", "needed_by", "failures", "why"),
+    "updated_at",
     *(f"task.{key}" for key in TASK),
     *(f"spec.{key}" for key in SPEC),
     *(f"runs.{key}" for key in RUN),

@@ -41,7 +41,7 @@ def _sessions(app: App) -> Iterator[Finding]:
     for pane in tmux.panes():
         if not _has(app, pane.run):
             end = tmux.line("kill-session", "-t", f"={pane.session}")
-            yield Finding("orphans", BAD, f"No task has the session {pane.session}.", end)
+            yield Finding("orphans", BAD, f"The session {pane.session} belongs to no task.", end)
 
 
 def _workspaces(app: App) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _workspaces(app: App) -> Iterator[Finding]:
         message = f"The removal of a worktree of {workspace.task} was cut off."
         yield Finding("orphans", BAD, message, "fleet gc")
     for orphan in tidied.orphans:
-        message = f"No task has the {orphan.what} {orphan.name}."
+        message = f"The {orphan.what} {orphan.name} belongs to no task."
         if orphan.what == "branch":
             fix = f"Look: git -C {orphan.project} log {orphan.name}"
             yield Finding("orphans", WARNING, message, fix)

@@ -198,13 +198,13 @@ class Repairs:
 
     def _unowned(self) -> Iterator[str]:
         for one in self._app.workspaces.tidy(days=FOREVER, dry_run=True).orphans:
-            yield f"No task has the {one.what} {one.name}; it stays. {_way(one.what, one.name)}"
+            yield f"The {one.what} {one.name} belongs to no task; it stays. {_way(one.what, one.name)}"
         tmux = self._app.terminals.tmux
         for pane in tmux.panes():
             if not self._has(pane.run):
                 look = tmux.line("attach-session", "-t", f"={pane.session}")
                 end = tmux.line("kill-session", "-t", f"={pane.session}")
-                yield f"No task has the session {pane.session}; it stays. Look: {look}  End: {end}"
+                yield f"The session {pane.session} belongs to no task; it stays. Look: {look}  End: {end}"
 
 
 def _way(what: str, name: str) -> str:

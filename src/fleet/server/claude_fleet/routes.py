@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -14,13 +15,14 @@ from fleet.operations.catalogue import find
 from fleet.operations.shared.names import cursor_of
 from fleet.operations.shared.untrusted import check_plain
 from fleet.operations.team.members import uid_of
-from fleet.server.http.codec import encode, object_of
+from fleet.server.http.codec import encode, from_query, object_of
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.routes import Answered
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from starlette.datastructures import QueryParams
     from starlette.requests import Request
 
     from fleet.domain.access import Actor
@@ -40,26 +42,30 @@ class Said:
 
     actor: Actor
     path: Mapping[str, str]
-    query: Mapping[str, str]
+    query: QueryParams
     body: Mapping[str, Any]
     place: str = ""
 
     def as_(self, kind: type[B]) -> B:
         """What is null was not said."""
         given = {name: value for name, value in self.body.items() if value is not None}
-        return _converted(given, kind, strict=True)
+        return _converted(given, kind)
 
     def asked(self, kind: type[B]) -> B:
-        """The query; numbers and truths in it are text."""
-        return _converted(dict(self.query), kind, strict=False)
+        return _converted(from_query(_types(kind), self.query), kind)  # type: ignore[arg-type]  # a class is hashable
 
 
-def _converted(given: Mapping[str, Any], kind: type[B], *, strict: bool) -> B:
+def _converted(given: Mapping[str, Any], kind: type[B]) -> B:
     try:
-        return msgspec.convert(given, kind, strict=strict)
+        return msgspec.convert(given, kind, strict=True)
     except msgspec.ValidationError as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))  # type: ignore[arg-type]  # it is one
         raise BadInput(f"{error}.", fix=f"Fields: {known}.") from None
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
 class OtherPath(NamedTuple):
@@ -107,8 +113,8 @@ def other_routes(
 
 async def heard(request: Request, actor: Actor, place: str = "") -> Said:
     body = {} if request.method == "GET" else object_of(await request.body())
-    query = dict(request.query_params)
-    check_plain((body, query, dict(request.path_params)))
+    query = request.query_params
+    check_plain((body, dict(query), dict(request.path_params)))
     return Said(actor, request.path_params, query, body, place)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_origin
 
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
 from fleet import __version__
@@ -21,6 +21,7 @@ from fleet.server.http.allowed_places import Narrow
 from fleet.server.http.codec import (
     encode,
     from_query,
+    hints,
     is_read,
     object_of,
     path_of,
@@ -31,7 +32,7 @@ from fleet.server.http.docs_page import page
 from fleet.server.http.guard import REQUEST_SECONDS, BadBody, Guard, Rates, refused_body
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.openapi import document
-from fleet.server.http.problem import TYPE, problem, problem_of, status_of
+from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.http.routes import Answered, Routes
 from fleet.server.live.presence import EndedRuns, Presence, Revocations
 from fleet.server.live.sockets import Sockets
@@ -100,6 +101,7 @@ class Server:
             Route("/mcp", self.mcp),
             Route("/openapi.json", Answered(self.openapi), methods=["GET"]),
             Route("/docs", Answered(self.docs), methods=["GET"]),
+            Route("/", Answered(_to_docs), methods=["GET"]),
             Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
             WebSocketRoute("/ws", sockets),
             Route("/ws", sockets),
@@ -202,9 +204,13 @@ class Server:
         return Response(page(self.compat), media_type="text/html")
 
 
+async def _to_docs(_request: Request) -> Response:
+    return RedirectResponse("/docs")
+
+
 async def _said(operation: Operation, request: Request) -> dict[str, Any]:
     if request.method in {"GET", "HEAD"}:
-        return _paged(operation, from_query(operation, dict(request.query_params)))
+        return _paged(operation, from_query(hints(operation.request), request.query_params))
     return _paged(operation, object_of(await request.body()))
 
 
@@ -222,7 +228,7 @@ def _json(status: int, data: Any, kind: str = JSON) -> Response:
 
 def _failed(error: Exception) -> Response:
     if isinstance(error, FleetError):
-        return _json(status_of(error), problem_of(error), TYPE)
+        return refusal(error)
     if isinstance(error, BadBody):
         return refused_body(error)
     if not isinstance(error, HTTPException):

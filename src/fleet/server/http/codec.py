@@ -17,9 +17,12 @@ from fleet.operations.shared.untrusted import check_plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.datastructures import QueryParams
+
     from fleet.operations.catalogue import Operation, Request
 
 ROOT = "/v1"
+TRUTHS = {"true": True, "false": False}
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -68,40 +71,56 @@ def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
     try:
         return msgspec.convert(fields, operation.request, strict=True)
     except msgspec.ValidationError as error:
-        fix = f"Fields: {', '.join(_hints(operation.request))}."
+        fix = f"Fields: {', '.join(hints(operation.request))}."
         raise BadInput(f"{operation.name}: {error}.", fix=fix) from None
 
 
 def _check_known(what: str, kind: Any, fields: Mapping[str, Any]) -> None:
-    hints = _hints(kind)
+    known = hints(kind)
     for name, value in fields.items():
-        if name not in hints:
+        if name not in known:
             raise BadInput(
-                f"{what} has no field '{name[:60]}'.", fix=f"Fields: {', '.join(hints)}."
+                f"{what} has no field '{name[:60]}'.", fix=f"Fields: {', '.join(known)}."
             )
-        if isinstance(value, dict) and is_dataclass(hints[name]):
-            _check_known(f"{what}'s {name}", hints[name], value)
+        if isinstance(value, dict) and is_dataclass(known[name]):
+            _check_known(f"{what}'s {name}", known[name], value)
 
 
-def from_query(operation: Operation, said: Mapping[str, str]) -> dict[str, Any]:
-    """Query parameters are text: numbers and truths are read as such where the field is one."""
-    hints = _hints(operation.request)
-    found: dict[str, Any] = {}
-    for name, value in said.items():
-        kind = hints.get(name)
-        if kind is bool:
-            found[name] = value.lower() in {"1", "true", "yes", ""}
-        elif kind is int:
-            found[name] = int(value) if _WHOLE.fullmatch(value) else value
-        elif kind is not None and getattr(kind, "__origin__", None) is tuple:
-            found[name] = [part for part in value.split(",") if part]
-        else:
-            found[name] = value
-    return found
+def from_query(kinds: Mapping[str, Any], query: QueryParams) -> dict[str, Any]:
+    """Query parameters are text; each is read as its field's type. Raise `BadInput`.
+
+    `kinds` are the types of the fields. A list is written with commas.
+    """
+    values: dict[str, Any] = {}
+    for name, text in query.multi_items():
+        if name in values:
+            raise BadInput(f"'{name[:60]}' is in the query twice.", fix="Send it once.")
+        values[name] = _typed(name, kinds.get(name), text)
+    return values
+
+
+def _typed(name: str, kind: Any, text: str) -> Any:
+    if kind is bool:
+        if text not in TRUTHS:
+            raise BadInput(
+                f"'{name}' is '{text[:60]}', which is neither true nor false.",
+                fix=f"For example: ?{name}=true",
+            )
+        return TRUTHS[text]
+    if kind is int:
+        if not _WHOLE.fullmatch(text):
+            raise BadInput(
+                f"'{name}' is '{text[:60]}', which is not a whole number.",
+                fix=f"For example: ?{name}=10",
+            )
+        return int(text)
+    if getattr(kind, "__origin__", None) is tuple:
+        return [part for part in text.split(",") if part]
+    return text
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def hints(kind: type) -> dict[str, Any]:
     """The fields of a dataclass, with their types."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}

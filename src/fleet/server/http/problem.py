@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import Response
+
+from fleet.server.http.codec import encode
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -60,3 +64,16 @@ def problem_of(error: FleetError) -> dict[str, Any]:
     return problem(
         status_of(error), error.code, error.message, fix=error.fix or "", more=error.about
     )
+
+
+def refusal(error: FleetError) -> Response:
+    """The whole answer. A 401 says which scheme this server takes, as RFC 9110 wants."""
+    status = status_of(error)
+    headers = {"WWW-Authenticate": _challenge(error.code)} if status == 401 else {}
+    return Response(encode(problem_of(error)), status, headers, TYPE)
+
+
+def _challenge(code: str) -> str:
+    """RFC 6750: whoever sent no token is told of no error in it."""
+    wrong = "" if code in {"no_token", "no_secret"} else ', error="invalid_token"'
+    return f'Bearer realm="fleet"{wrong}'

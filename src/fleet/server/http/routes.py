@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse
 from starlette.routing import Match, Route, Router
 
 from fleet.domain.errors import FleetError
@@ -69,20 +71,25 @@ class Routes(Router):
                 raise
 
     async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:
-        near: tuple[Route, Scope] | None = None
-        for route in self._near(scope["path"]):
+        path, methods = scope["path"], set[str]()
+        for route in self._near(path):
             match, child = route.matches(scope)
             if match is Match.FULL:
                 scope.update(child)
                 await route.handle(scope, receive, send)
                 return
-            if match is Match.PARTIAL and near is None and isinstance(route, Route):
-                near = route, child
-        if near is not None:  # there, but not for this method: it says so
-            scope.update(near[1])
-            await near[0].handle(scope, receive, send)
+            if match is Match.PARTIAL and isinstance(route, Route):
+                methods |= route.methods or set()
+        if methods:  # there, but not for this method
+            raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
+        if scope["type"] == "http" and path.endswith("/") and self._is_known(path.rstrip("/")):
+            await _moved(scope)(scope, receive, send)
             return
         await self.default(scope, receive, send)
+
+    def _is_known(self, path: str) -> bool:
+        scope = {"type": "http", "path": path, "method": "GET"}
+        return any(route.matches(scope)[0] is not Match.NONE for route in self._near(path))
 
     def _near(self, path: str) -> Iterator[BaseRoute]:
         yield from self._plain.get(path, ())
@@ -98,6 +105,13 @@ class Answered:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._handle(Request(scope, receive))
         await answer(scope, receive, send)
+
+
+def _moved(scope: Scope) -> Response:
+    """To the same path without the slash at its end, with the same method, body and query."""
+    query = scope["query_string"].decode("latin-1")
+    path = scope["path"].rstrip("/")
+    return RedirectResponse(f"{quote(path)}?{query}" if query else quote(path), 308)
 
 
 def _first(path: str) -> str:

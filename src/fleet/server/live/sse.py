@@ -11,7 +11,7 @@ from starlette.responses import Response
 from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput, FleetError
 from fleet.server.http.codec import encode
-from fleet.server.http.problem import TYPE, problem_of, status_of
+from fleet.server.http.problem import refusal
 from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.frames import Wrap, view_of
 from fleet.server.live.stream import Reader
@@ -54,7 +54,7 @@ class EventStream:
             number = self._streams.start_of(after)
             opening = {} if after is not None else state_at(self._streams, self._state, grant.actor)
         except FleetError as error:
-            await _refusal(error)(scope, receive, send)
+            await refusal(error)(scope, receive, send)
             return
         if request.method == "HEAD":
             await Response(b"", headers=HEADERS)(scope, receive, send)
@@ -116,7 +116,3 @@ def _after(request: Request) -> int | None:
             f"'{number[:50]}' is not the number of an event.", fix="Leave it out, or give a number."
         )
     return int(number) if number else None
-
-
-def _refusal(error: FleetError) -> Response:
-    return Response(encode(problem_of(error)), status_of(error), media_type=TYPE)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from fleet.domain.errors import FleetError
 from fleet.server.http.codec import encode
 from fleet.server.http.guard import BadBody, refused_body
-from fleet.server.http.problem import TYPE, problem, problem_of, status_of
+from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.mcp.tool_steps import Who
 from fleet.server.mcp.tools import run_tool
 
@@ -48,7 +48,7 @@ class Mcp:
             handle = await self._ready()
             await handle(scope, receive, send)
         except FleetError as error:
-            await _said(status_of(error), problem_of(error))(scope, receive, send)
+            await refusal(error)(scope, receive, send)
         except BadBody as error:
             await refused_body(error)(scope, receive, send)
 
@@ -89,8 +89,3 @@ def _only_asked() -> Response:
         fix="Use POST.",
     )
     return Response(encode(body), 405, {"Allow": "POST"}, TYPE)
-
-
-def _said(status: int, data: Any) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    return Response(encode(data), status, headers, TYPE)

@@ -97,6 +97,36 @@ def test_an_agent_of_fleet_yaml_does_the_task(scratch):
     assert scratch("logs", task) == "I tidied.\n"
 
 
+def test_who_does_a_task_is_decided_when_it_is_added_and_is_the_same_for_everyone(scratch):
+    task = scratch.add(script="write prices.py PRICES = {}\ncommit Prices")
+    elsewhere = {"FLEET_CODER": "codex"}  # another terminal, without the variable of the first
+    (row,) = scratch.data("tasks", env=elsewhere)
+    assert (row["agent"], row["coder"], row["given"]) == ("scripted", "scripted", [])
+    assert "coder     scripted (default)" in scratch("show", task, env=elsewhere)
+    assert scratch.type("run", "--once", env=elsewhere).returncode == 0
+    assert scratch.data("show", task)["runs"][0]["coder"] == "scripted"
+    assert scratch.status(task) == "done"
+
+
+def test_the_agent_default_is_the_supervisors_when_the_task_starts(scratch):
+    scratch.env["FLEET_CODER"] = "codex"
+    task = scratch.add("Later", "--agent", "default")
+    (row,) = scratch.data("tasks")
+    assert (row["agent"], row["coder"]) == ("default", "default")
+    assert "the supervisor's default, when it starts" in scratch("show", task)
+    assert scratch.type("run", "--once", env={"FLEET_CODER": "scripted"}).returncode == 0
+    (row,) = scratch.data("tasks", "--all")
+    assert (row["coder"], row["status"]) == ("scripted", "done")
+
+
+def test_run_with_a_coder_outranks_a_default_and_nothing_that_a_task_names(scratch):
+    scratch.env["FLEET_CODER"] = "codex"
+    plain, named = scratch.add("Plain"), scratch.add("Named", "--coder", "scripted")
+    scratch.work("--coder", "scripted")
+    coders = {r["id"]: r["coder"] for r in scratch.data("tasks", "--all")}
+    assert coders == {plain: "scripted", named: "scripted"}
+
+
 def test_outside_git_a_task_works_in_place(scratch, tmp_path):
     plain = tmp_path / "plain"
     plain.mkdir()

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleet.domain.fleet import Agent, Fleet, Serving
-    from fleet.domain.task import Spec
+    from fleet.domain.task import Spec, Task
 
+DEFAULT = "default"  # as an agent: whoever the supervisor's default is when the task starts
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -28,11 +29,29 @@ class Defaults:
 
 def choose(spec: Spec, fleet: Fleet, defaults: Defaults) -> tuple[Agent, Choice]:
     """Raise `NotFound` when the task names an agent or a coder that does not exist."""
-    agent = fleet.agent(spec.agent or spec.coder or defaults.coder)
+    wanted = "" if waits_for_default(spec, fleet) else spec.agent
+    agent = fleet.agent(wanted or spec.coder or defaults.coder)
     coder = spec.coder or agent.coder
     own = agent.model.alias if agent.model else agent.model_name
     model = spec.model or own or (defaults.model if coder == defaults.coder else "")
     return agent, Choice(agent.name, coder, model)
+
+
+def waits_for_default(spec: Spec, fleet: Fleet) -> bool:
+    """Whether its agent is chosen when it starts. An agent that is declared as `default` is not."""
+    return spec.agent == DEFAULT and DEFAULT not in fleet.agents
+
+
+def frozen(task: Task) -> Choice | None:
+    """The choice made when the task was added; None: it is made, or made again, when it starts.
+
+    A person may have edited the spec since.
+    """
+    choice, spec = task.choice, task.spec
+    if choice is None:
+        return None
+    pairs = ((spec.agent, choice.agent), (spec.coder, choice.coder), (spec.model, choice.model))
+    return choice if all(asked in {"", was} for asked, was in pairs) else None
 
 
 def model_slots(

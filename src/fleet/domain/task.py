@@ -121,6 +121,7 @@ class Task:
     depth: int = 0  # how many agents are between a person and this task
     role: str = ""  # the role of its runs in the team; empty: as its agent is declared
     spawned: bool = False  # an agent asked for it: it waits for a free place, even with a terminal
+    choice: Choice | None = None  # who does it, since it was added; None: decided when it starts
 
     @property
     def run_id(self) -> str:

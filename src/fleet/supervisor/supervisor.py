@@ -16,7 +16,7 @@ from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
 from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule, within_parent
 from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
-from fleet.operations.shared.choice import choose_in
+from fleet.operations.shared.choice import choose_for
 from fleet.ports import Put, Same
 from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
@@ -264,7 +264,7 @@ class Supervisor:
                 fix=f"In {task.project}: fleet trust",
                 code="untrusted",
             )
-        _, choice = choose_in(world, task.spec, coder=self._here.coder)
+        choice = choose_for(world, task, coder=self._here.coder)
         swarm = within_parent(self._parts.store.task(task.parent) if task.parent else None)
         needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
         if task.spec.mode == Mode.QUEUED or task.spawned:

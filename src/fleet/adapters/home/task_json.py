@@ -64,8 +64,7 @@ class TaskJson:
                 write_atomically(folder / NAME, text, durable=False)
 
     def _fields(self, task: Task) -> dict[str, Any]:
-        clean, spec = self._redactor.text, task.spec
-        recorded: dict[str, Any] = {name: getattr(spec, name) or None for name in EDITABLE}
+        clean, spec, recorded = self._redactor.text, task.spec, _recorded(task)
         return {
             "format": 1,
             "id": task.id,
@@ -73,7 +72,7 @@ class TaskJson:
             "description": clean(task.prompt),
             "status": str(task.state),
             **recorded,
-            "agent": spec.agent or None,
+            "agent": spec.agent or (task.choice.agent if task.choice else None),
             "priority": spec.priority,
             "labels": list(spec.labels),
             "depends_on": list(task.after),
@@ -142,9 +141,15 @@ def _loaded(path: Path) -> dict[str, Any]:
     return fields
 
 
+def _recorded(task: Task) -> dict[str, Any]:
+    """The fields that a person may edit: what the task asks for, or what was chosen for it."""
+    asked = {name: getattr(task.spec, name) for name in EDITABLE}
+    return {name: asked[name] or getattr(task.choice, name, "") or None for name in EDITABLE}
+
+
 def _edits(fields: dict[str, Any], task: Task) -> dict[str, Any]:
     """The fields that differ from what fleet wrote, and from what the task has."""
-    now = {name: getattr(task.spec, name) or None for name in EDITABLE}
+    now = _recorded(task)
     recorded = fields.get("recorded")
     before = now | recorded if isinstance(recorded, dict) else now
     return {

@@ -11,7 +11,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 from fleet.domain.run import Run, RunState, Workspace
 from fleet.domain.task import Limits, Mode, Spec, Tally, Task, TaskState
-from fleet.operations.shared.choice import choose_in
+from fleet.operations.shared.choice import choose_for
 
 if TYPE_CHECKING:
     from fleet.adapters.home.home import Home
@@ -114,7 +114,7 @@ def _told_task(traces: Traces, number: int) -> Task:
 
 def run_of(traces: Traces, task: Task, world: Loaded, *, host: str, base: str) -> Run:
     """Nobody holds it, so whoever supervises here takes it up, and settles it if it has ended."""
-    _, choice = choose_in(world, task.spec)
+    choice = choose_for(world, task)
     path = str(traces.order.get("cwd", ""))
     place = Workspace(path)
     if traces.root:

@@ -37,7 +37,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--coder",
             default="",
             shell_complete=complete_coders,
-            help="The coder for tasks that name none.",
+            help="The coder for tasks that name neither an agent nor a coder.",
         ),
     ):
         function = option(function)

@@ -50,7 +50,7 @@ limit_option = click.option(
     "--agent",
     default="",
     shell_complete=complete_agents,
-    help="The agent (role) for the task.",
+    help="The agent (role) for the task; `default`: the supervisor's, when the task starts.",
 )
 @click.option("--coder", default="", shell_complete=complete_coders, help="The coder for the task.")
 @click.option("--model", default="", help="The model for the task.")

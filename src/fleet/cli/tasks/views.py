@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.human import SECOND, ago, clock, duration, money, tokens
 from fleet.cli.terminal.render import Cell, Column, Pairs, Stack, Table, Text
+from fleet.domain.choice import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -169,6 +170,8 @@ def _budget(budget: Budget) -> str:
 
 def _with_origin(task: TaskRow, what: str) -> str:
     value = str(getattr(task, what)) or "its own"
+    if value == DEFAULT:
+        return "the supervisor's default, when it starts"
     return value if what in task.given else f"{value} (default)"
 
 

@@ -16,12 +16,13 @@ from fleet.domain.run import Wanted
 from fleet.domain.schedule import credential
 from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.names import clean_text, some_text, the_task
 from fleet.operations.tasks.assign import must_be_theirs
 from fleet.operations.tasks.check_spec import check_spec
 from fleet.operations.tasks.commit import children, decided, write_task
 from fleet.operations.tasks.dependencies import needed
-from fleet.operations.tasks.rows import TaskRow, choice_of, rows
+from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
     team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     project = request.project or context.project
-    check_spec(request.spec, context.world(project))
+    choice = check_spec(request.spec, context.world(project))
     if len(request.after) > MOST_AFTER:
         raise BadInput(
             f"A task can wait for at most {MOST_AFTER} others.",
@@ -118,6 +119,7 @@ def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
         join=join,
         depth=depth,
         spawned=context.run is not None,
+        choice=choice,
     )
 
 
@@ -220,7 +222,7 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
 def _parked(context: Context, task: Task) -> list[Change]:
     """End the rate limit of the credential that it waits for: resuming means that, too."""
     try:
-        name = credential(choice_of(task, context.world(task.project)))
+        name = credential(choose_for(context.world(task.project), task))
     except FleetError:
         return []
     row = context.store.slots([name]).get(name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from fleet.domain.choice import waits_for_default
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Mode
 from fleet.operations.shared.choice import choose_in
 from fleet.operations.shared.names import clean_text, some_text
 
 if TYPE_CHECKING:
+    from fleet.domain.run import Choice
     from fleet.domain.task import Spec
     from fleet.ports import Chosen, World
 
@@ -21,7 +23,8 @@ NO_BRANCH = re.compile(  # what git refuses in a branch name
 )
 
 
-def check_spec(spec: Spec, world: World[Chosen]) -> None:
+def check_spec(spec: Spec, world: World[Chosen]) -> Choice | None:
+    """Return who will do it; None: that is decided when it starts."""
     if not 0 <= spec.priority <= 4:
         raise BadInput(
             f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
@@ -55,7 +58,7 @@ def check_spec(spec: Spec, world: World[Chosen]) -> None:
         )
     if spec.base.startswith("-"):
         raise BadInput(f"'{spec.base}' is not a commit.", fix="Name a branch, a tag or a commit.")
-    _check_choice(spec, world)
+    return _checked_choice(spec, world)
 
 
 def _check_labels(labels: tuple[str, ...]) -> None:
@@ -65,7 +68,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         some_text("label", label, most=MAX_CHARACTERS, example="Name it, or leave it out.")
 
 
-def _check_choice(spec: Spec, world: World[Chosen]) -> None:
+def _checked_choice(spec: Spec, world: World[Chosen]) -> Choice | None:
     """Raise unless its agent and coder exist. Defaults of the settings are checked at the start."""
     if spec.coder:
         world.fleet.check_coder(spec.coder)
@@ -75,3 +78,4 @@ def _check_choice(spec: Spec, world: World[Chosen]) -> None:
             f"The agent '{agent.name}' has no command to run.",
             fix="Set agents.NAME.command in fleet.yaml, and give that NAME as --agent.",
         )
+    return None if waits_for_default(spec, world.fleet) else choice

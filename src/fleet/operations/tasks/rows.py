@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fleet.domain.choice import DEFAULT, frozen
 from fleet.domain.data import dataclass
-from fleet.domain.errors import FleetError
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Choice, Run, RunState
 from fleet.domain.schedule import waits
 from fleet.domain.task import TaskState
-from fleet.operations.shared.choice import choose_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.domain.schedule import Wait
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
-    from fleet.ports import Chosen, Store, World
+    from fleet.ports import Store
 
 MOST_QUESTIONS = 100_000
 HELD = {  # the status of an open task by the reason why it waits; the first reason counts
@@ -102,16 +100,13 @@ def rows(
     progress = store.progress(list(runs))
     if asking is None:
         asking = _open_questions(store)
-    worlds = {project: _world(context, project) for project in {t.project for t in tasks}}
     now = store.now()
     found = []
-    choices: dict[tuple[str, str, str, str], Choice] = {}
     for task in tasks:
         wanted = [needs[n] for n in task.after if n in needs]
         held = waits(task, wanted, asking.get(task.id, []), now=now)
         run = runs.get(task.run_id)
-        who = _who(task, run, worlds[task.project], choices)
-        found.append(_row(task, who, held, run, progress.get(task.run_id)))
+        found.append(_row(task, held, run, progress.get(task.run_id)))
     return found
 
 
@@ -130,10 +125,8 @@ def _newest_runs(store: Store, tasks: Sequence[Task]) -> dict[str, Run]:
     return {run_id: live.get(run_id) or store.run(run_id) for run_id in wanted}
 
 
-def _row(
-    task: Task, who: Choice, held: Sequence[Wait], run: Run | None, progress: Progress | None
-) -> TaskRow:
-    spec = task.spec
+def _row(task: Task, held: Sequence[Wait], run: Run | None, progress: Progress | None) -> TaskRow:
+    spec, who = task.spec, _who(task, run)
     return TaskRow(
         id=task.id,
         title=task.title,
@@ -153,36 +146,13 @@ def _row(
     )
 
 
-def _world(context: Context, project: str) -> World[Chosen] | None:
-    """None when its settings are missing or wrong: its tasks are listed all the same."""
-    try:
-        return context.world(project)
-    except FleetError:
-        return None
-
-
-def _who(
-    task: Task,
-    run: Run | None,
-    world: World[Chosen] | None,
-    known: dict[tuple[str, str, str, str], Choice],
-) -> Choice:
-    """Who does the task or did it last; for an open task, who would do it now."""
+def _who(task: Task, run: Run | None) -> Choice:
+    """Who does the task or did it last; `default` where that is decided when it starts."""
     if run is not None and task.state is not TaskState.OPEN:
         return run.choice
     spec = task.spec
-    asked = task.project, spec.agent, spec.coder, spec.model
-    if asked not in known:
-        known[asked] = Choice(spec.agent, spec.coder, spec.model)
-        with suppress(FleetError):
-            if world is not None:
-                known[asked] = choice_of(task, world)
-    return known[asked]
-
-
-def choice_of(task: Task, world: World[Chosen]) -> Choice:
-    """Raise `NotFound` when the task names an agent or a coder that does not exist."""
-    return choose_in(world, task.spec)[1]
+    named = Choice(spec.agent or spec.coder or DEFAULT, spec.coder or DEFAULT, spec.model)
+    return frozen(task) or named
 
 
 def _status(task: Task, held: Sequence[Wait], run: Run | None) -> str:

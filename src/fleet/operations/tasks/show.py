@@ -16,9 +16,10 @@ from fleet.domain.task import (
 )  # imported at run time: a client reads the types of a reply
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.rows import MessageRow, message_row
+from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.names import the_task
 from fleet.operations.tasks.commit import children
-from fleet.operations.tasks.rows import TaskRow, UsageRow, choice_of, rows, usage_row
+from fleet.operations.tasks.rows import TaskRow, UsageRow, rows, usage_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,7 +134,7 @@ def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
     try:
         world = context.world(task.project)
         task = replace(task, spec=context.edited(task))
-        choice = choice_of(task, world)
+        choice = choose_for(world, task)
     except FleetError as error:
         return (Wait(task.id, error.code, error.message, error.fix),)
     store = context.store

@@ -77,7 +77,7 @@ class Attempt:
         self._progress = ProgressWriter(parts.store, run.id)
         self.task = parts.store.task(run.task)  # as it was when the run was claimed
         self._project = self._settings_of = self.task.project
-        self._starting = Starting(parts, here, self._project)
+        self._starting = Starting(parts, self._project)
         self._world: World[Settings]
         self.waiting: Sequence[Message] = ()  # messages that the coder has not heard
         self._channel = (

@@ -10,7 +10,6 @@ from fleet.domain.errors import Refused
 from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.task import Mode
 from fleet.operations.messages.remembered import known_to
-from fleet.operations.shared.choice import choose_in
 from fleet.ports import Brief, InTerminal
 from fleet.supervisor.attempt.limits import budget_of
 from fleet.supervisor.attempt.prompt import compose, instructions, news_for, session_of
@@ -23,17 +22,15 @@ if TYPE_CHECKING:
     from fleet.domain.run import Choice, Run, Workspace
     from fleet.domain.task import Task
     from fleet.ports import Coder, Launch
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts
 
 PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides our own FLEET_*
 CONFIGURED = frozenset({"acp"})  # the program's own settings name its models
 
 
-def launch_of(
-    parts: Parts, here: Here, run: Run, task: Task, last: Run | None, workspace: Workspace
-) -> Launch:
+def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: Workspace) -> Launch:
     world = parts.world(task.project)
-    agent, _ = choose_in(world, task.spec, coder=here.coder)
+    agent = world.fleet.agent(run.choice.agent)
     coder = parts.coder(run.choice.coder, task.project)
     session = session_of(task, last, run) if coder.resumes else ""
     messages = parts.store.messages(task.id)

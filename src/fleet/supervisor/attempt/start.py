@@ -10,15 +10,14 @@ from fleet.supervisor.attempt.launch import launch_of
 if TYPE_CHECKING:
     from fleet.domain.run import Run, Workspace
     from fleet.ports import Job, Launch, Site
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts
 
 
 class Starting:
     """Both parts are slow and may fail, so jobs beside the loop do them."""
 
-    def __init__(self, parts: Parts, here: Here, project: str) -> None:
+    def __init__(self, parts: Parts, project: str) -> None:
         self._parts = parts
-        self._here = here
         self._project = project
         self._job: Job | None = None
         self._order: Launch | None = None
@@ -50,6 +49,6 @@ class Starting:
         if self._order is not None:
             self._parts.launcher.launch(run.id, self._order)
             return
-        order = launch_of(self._parts, self._here, run, site.task, last, workspace)
+        order = launch_of(self._parts, run, site.task, last, workspace)
         self._job = self._parts.quick.begin(partial(self._parts.launcher.launch, run.id, order))
         self._order = order

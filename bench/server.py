@@ -39,7 +39,7 @@ TOKENS = 64  # as many as a large fleet has: each may ask 200 times a second
 SECONDS = int(os.environ.get("SECONDS", "3"))
 ROUNDS = 4  # the best counts: other machines share these processors
 FEW, MANY = 100, int(os.environ.get("MANY", "100000"))
-BARS = {"POST": 3000, "a task": 4000, "health": 5000, "a page of 50": 1000}
+BARS = {"POST": 3000, "a task": 4000, "health": 5000, "a page of 50": 1000, "a team's tasks": 700}
 MEMORY = 110.0
 PROMPT = "Fix the login form so that it keeps the name after a wrong password. " * 3
 BARE = """
@@ -186,6 +186,7 @@ def read(scratch: ServerScratch, count: int) -> dict[str, float]:
         "a task": scratch.wrk("GET", f"/tasks/{one}"),
         "health": scratch.wrk("GET", "/health"),
         "a page of 50": scratch.wrk("GET", page),
+        "a team's tasks": scratch.wrk("GET", "/teams/local/tasks?limit=50"),
     }
     print(f"at {count:,} tasks:", {what: round(rate) for what, rate in found.items()})
     return found

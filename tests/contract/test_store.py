@@ -155,6 +155,9 @@ def test_events_are_numbered_in_order_and_read_from_a_number_on(store):
     assert [e.type for e in store.events(task="t-2", limit=2)] == ["a.two", "b.two"]
     assert [e.type for e in store.events(limit=2, newest=True)] == ["c.one", "c.two"]
     assert [e.type for e in store.events(task="t-1", limit=1, newest=True)] == ["c.one"]
+    (last,) = store.events(task="t-1", limit=1, newest=True)
+    assert store.changed_at(["t-1", "t-999"]) == {"t-1": last.at}
+    assert store.changed_at([]) == {}
     assert store.events(task="t-2")[0].data == {"k": "v"}
     assert store.events(task="t-2")[0].run == "t-2.1"
 

@@ -33,6 +33,7 @@ MODULES = (
     "tasks.at_work",
     "tasks.stop",
     "compat.mark",
+    "compat.team_tasks",
     "tasks.spawn",
     "team.tokens",
     "team.members",

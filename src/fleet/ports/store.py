@@ -148,6 +148,9 @@ class Store(Protocol):
     ) -> list[Event]:
         """In order of number; with `newest`, the last ones."""
 
+    def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
+        """The time of the newest event about each of them, where there is one."""
+
     def wait(self, timeout: float) -> None:
         """Return as soon as something may have changed, or when the time is up."""
 

@@ -187,6 +187,9 @@ class MemoryStore:
         found = [e for e in self.log if e.number > after and task in {"", e.task}]
         return found[-limit:] if newest else found[:limit]
 
+    def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
+        return {e.task: e.at for e in self.log if e.task in task_ids}
+
     def wait(self, timeout: float) -> None:
         """Nothing happens here but by somebody's call, so there is nothing to wait for."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import PRIORITIES, Spec
-from fleet.operations.compat.issues import ListIssues
 from fleet.operations.compat.mark import MarkTask
+from fleet.operations.compat.team_tasks import ListTeamTasks
 from fleet.operations.messages.ask_answer_send import SendWords
 from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadBoard
 from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMail
@@ -57,7 +57,6 @@ from fleet.server.claude_fleet.routes import OtherPath, must_be_uid, page_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.operations.tasks.rows import TaskRow
     from fleet.server.claude_fleet.routes import Said
 
 MOST_OUTPUT = 1 << 24
@@ -192,10 +191,9 @@ def _members(call: Said) -> ListMembers:
     return ListMembers(call.path["team"], query.before, page_of(query.limit))
 
 
-def _team_tasks(call: Said) -> ListTasks:
+def _team_tasks(call: Said) -> ListTeamTasks:
     query = call.asked(PageAsked)
-    limit = page_of(query.limit)
-    return ListTasks(team=call.path["team"], all=True, before=query.before, limit=limit)
+    return ListTeamTasks(call.path["team"], before=query.before, limit=page_of(query.limit))
 
 
 def _waiting(call: Said) -> ListTasks:
@@ -239,14 +237,10 @@ def _queue(reply: Any, _said: Said) -> Any:
     return {"queue": [shapes.queued(row) for row in reply], "pending": len(reply)}
 
 
-def _these(rows: tuple[TaskRow, ...]) -> ListIssues:
-    return ListIssues(tuple(row.id for row in rows))
-
-
 _P = OtherPath
 PATHS: tuple[OtherPath, ...] = (
     _P("GET", "/teams/{team}/agents", _members, _many(shapes.member)),
-    _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.listed_task), _these),
+    _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.listed_task)),
     _P("POST", "/teams/{team}/broadcast", _broadcast, _counted),
     _P("POST", "/tasks", _add_task, shapes.added),
     _P("GET", "/tasks/{id}", lambda s: ShowTask(s.path["id"]), _one(shapes.task)),

@@ -14,7 +14,7 @@ from fleet.operations.team.members import uid_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.operations.compat.issues import Issue
+    from fleet.operations.compat.team_tasks import TeamTask
     from fleet.operations.messages.boards import PostRow
     from fleet.operations.messages.mail import MailRow
     from fleet.operations.tasks.at_work import AgentRow
@@ -59,8 +59,8 @@ def task(detail: TaskDetail) -> dict[str, Any]:
     )
 
 
-def listed_task(row: Issue) -> dict[str, Any]:
-    return _task(row, row.description, row.assignee, row.author, row.after, row.updated_at)
+def listed_task(row: TeamTask) -> dict[str, Any]:
+    return _task(row.task, row.prompt, row.owner, row.author, row.after, row.updated_at)
 
 
 def added(row: TaskRow, said: Said) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def added(row: TaskRow, said: Said) -> dict[str, Any]:
 
 
 def _task(
-    row: TaskRow | Issue, description: str, owner: str, author: str, after: Sequence[str], at: int
+    row: TaskRow, description: str, owner: str, author: str, after: Sequence[str], at: int
 ) -> dict[str, Any]:
     """`at`: when it was last changed."""
     status = to_team(row.status)

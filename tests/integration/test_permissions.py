@@ -146,6 +146,7 @@ BODIES = {  # what has to be said for the request to be understood
     "file.release": {"path": "b.py"},
     "member.show": {"member": "nobody"},
     "enrolment.revoke": {"enrolment": "e-999999"},
+    "enrolment.show": {"secret": "none"},
     "enrolment.use": {"secret": "none", "name": "x"},
     "chat.say": {"chat": "none", "text": "x"},
     "chat.read": {"chat": "none"},

@@ -54,6 +54,7 @@ class TmuxSettings(NamedTuple):
 
 class ServerSettings(NamedTuple):
     places: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
 
 
 class StoreSettings(NamedTuple):

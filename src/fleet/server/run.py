@@ -47,6 +47,7 @@ class Serving:
             )
         app.home.ensure()
         self._home, self._host, self._ping = app.home.path, host, ping
+        self._proxies = app.loaded.settings.server.trusted_proxies
         self._socket = _bound(host, port)
         self._server = make_server(app, host=host, names=names)
         self._server.patience = patience
@@ -71,7 +72,7 @@ class Serving:
         made = self._server
         settings = uvicorn.Config(
             Timed(made.app(), made.meters), log_level="error", access_log=False, server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(self._proxies), forwarded_allow_ips=list(self._proxies),
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
             http=wire(made.patience), ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
             ws_per_message_deflate=False,

@@ -44,7 +44,13 @@ from fleet.operations.team.checkpoints import (
     RejectCheckpoint,
     SaveCheckpoint,
 )
-from fleet.operations.team.enrolments import CreateEnrolment, Enrol, ListEnrolments, RevokeEnrolment
+from fleet.operations.team.enrolments import (
+    CreateEnrolment,
+    Enrol,
+    ListEnrolments,
+    RevokeEnrolment,
+    ShowEnrolment,
+)
 from fleet.operations.team.file_claims import ClaimFile, ListFiles, ReleaseFile
 from fleet.operations.team.members import BeSeen, ListMembers, ShowMember
 from fleet.operations.team.memory import ListMemory, Recall, SearchMemory, StoreMemory
@@ -211,6 +217,7 @@ SAMPLES = {
     "enrolment.create": lambda office, team: CreateEnrolment("worker", team, "bob"),
     "enrolment.list": lambda office, team: [_enrolment(office, team), ListEnrolments()][1],
     "enrolment.revoke": lambda office, team: RevokeEnrolment(_enrolment(office, team).id),
+    "enrolment.show": lambda office, team: ShowEnrolment(_enrolment(office, team).secret),
     "enrolment.use": lambda office, team: Enrol(_enrolment(office, team).secret, SECRET, team),
     "chat.open": lambda office, team: OpenChat(team=team),
     "chat.list": lambda office, team: [_chat(office, team), ListChats(team)][1],

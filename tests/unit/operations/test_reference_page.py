@@ -14,6 +14,7 @@ WITHOUT_A_COMMAND = {
     "task.mark",  # for programs: each word has a command of its own
     "member.show",  # for programs: `fleet teams` shows them all
     "enrolment.use",  # at /auth, by whom nobody knows yet
+    "enrolment.show",  # likewise
 }
 
 

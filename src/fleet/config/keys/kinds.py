@@ -21,7 +21,7 @@ VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 HOST = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*"
 NOT_IN_BRANCH = r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/]|(^|/)\.|\.lock(/|$)|\.$"
 FROM_ENV = "os.environ/"
-LISTS = {"texts", "inside"}
+LISTS = {"texts", "inside", "networks"}
 SHOWN = 60
 
 
@@ -162,6 +162,19 @@ def _inside(key: Key, raw: Any) -> tuple[str, ...]:
     return files
 
 
+def _networks(key: Key, raw: Any) -> tuple[str, ...]:
+    import ipaddress  # noqa: PLC0415 - only for a server behind a proxy
+
+    found = _texts(key, raw)
+    for index, text in enumerate(found):
+        try:
+            ipaddress.ip_network(text)
+        except ValueError:
+            fix = "Write an address such as 127.0.0.1, or a network such as 10.0.0.0/8."
+            raise Wrong(f"{described(text)} is not an address or a network.", fix, index) from None
+    return found
+
+
 def _path(key: Key, raw: Any) -> str:
     return _line(key, raw)
 
@@ -294,6 +307,7 @@ KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "flag": _flag,
     "texts": _texts,
     "inside": _inside,
+    "networks": _networks,
     "path": _path,
     "branch": _branch,
     "pattern": _pattern,

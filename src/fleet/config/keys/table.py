@@ -278,6 +278,14 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "server.trusted_proxies",
+        "networks",
+        (),
+        "Addresses or networks of your reverse proxies, such as `127.0.0.1` or `10.0.0.0/8`. From them "
+        "the server takes the client's address out of `X-Forwarded-For`.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "store.url",
         "store",
         "sqlite:///$FLEET_HOME/fleet.db",

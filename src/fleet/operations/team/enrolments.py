@@ -86,6 +86,13 @@ class RevokeEnrolment(Request[EnrolmentRow]):
 
 
 @dataclass(frozen=True, slots=True)
+class ShowEnrolment(Request[EnrolmentRow]):
+    """What a secret is for. Raise `Forbidden` when it is not a valid one."""
+
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
 class Enrol(Request[EnrolledRow]):
     """Join a team under a name that is not taken. Repeating it gives a new token."""
 
@@ -145,8 +152,14 @@ def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
     return _row(entry)
 
 
+def show(context: Context, request: ShowEnrolment) -> EnrolmentRow:
+    return _row(_enrolment(context, request.secret))
+
+
 def enrol(context: Context, request: Enrol) -> EnrolledRow:
-    enrolment = _enrolment(context, request)
+    enrolment = _enrolment(context, request.secret)
+    if request.team.strip() not in {"", enrolment.body["team"]}:
+        _wrong(f"That secret is not for team {request.team.strip()[:60]}.")
     name, role = _name(request.name), _role(enrolment, request.role)
     team = str(enrolment.body["team"])
     if enrolment.owner not in {"", name}:
@@ -176,16 +189,14 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
     return EnrolledRow(uid_of(team, name), name, str(role), team, signed, until * SECOND)
 
 
-def _enrolment(context: Context, request: Enrol) -> Entry:
-    """The enrolment of this secret; raise unless it is valid, and for this team."""
-    if not request.secret:
+def _enrolment(context: Context, secret: str) -> Entry:
+    """The enrolment of this secret; raise unless it is valid."""
+    if not secret:
         raise Forbidden("No secret was sent.", fix=FIX, code="no_secret")
-    found = context.store.entry(EntryKind.ENROLMENT, "", _hash(request.secret))
+    found = context.store.entry(EntryKind.ENROLMENT, "", _hash(secret))
     now = context.store.now()
     if found is None or not found.counts(now) or found.body.get("revoked_at"):
         _wrong("That secret is unknown, expired or revoked.")
-    if request.team.strip() not in {"", found.body["team"]}:
-        _wrong(f"That secret is not for team {request.team.strip()[:60]}.")
     return found
 
 
@@ -266,6 +277,10 @@ OPERATIONS = (
         reads=True,
     ),
     Operation("enrolment.revoke", RevokeEnrolment, _P.ADMIN, revoke, "Revoke an enrolment secret."),
+    Operation(
+        "enrolment.show", ShowEnrolment, _P.ADMIN, show, "Show what an enrolment secret is for.",
+        reads=True,
+    ),
     Operation(
         "enrolment.use", Enrol, _P.ADMIN, enrol, "Exchange a secret for a token.",
         idempotent=False,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -12,17 +14,18 @@ from starlette.responses import Response
 
 from fleet.domain.errors import BadInput, Forbidden
 from fleet.operations.catalogue import find
-from fleet.operations.team.enrolments import AUTH, DAY, Enrol
+from fleet.operations.team.enrolments import AUTH, DAY, Enrol, ShowEnrolment
 from fleet.server.claude_fleet.routes import Body, heard
 from fleet.server.http.codec import encode
+from fleet.server.http.guard import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
 
-GUESSES, WHILE = 10, 60.0  # wrong secrets from one address, in so many seconds
-KNOWN = 10_000
+GUESSES, ALL_GUESSES, WHILE = 10, 1000, 60.0  # wrong secrets, from one address and in all
+SLOW_SECONDS, SLOWED = 1.0, 64  # how late the answer to one more is, and for how many at once
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
 _TIME = re.compile(r"\s*([0-9]{1,9})\s*([smhdw]?)\s*")
 
@@ -40,19 +43,18 @@ class Enrolling:
     def __init__(self, perform: Callable[..., Awaitable[Any]], lasting: str = "") -> None:
         self._perform = perform
         self._seconds = seconds_of(lasting or os.environ.get("JWT_EXPIRES_IN", "") or "24h")
-        self._wrong: dict[str, list[float]] = {}
+        self._guesses = Guesses()
 
     async def __call__(self, request: Request) -> Response:
-        where = request.client.host if request.client else ""
-        if rest := self._rest(where):
-            raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
         body = (await heard(request, AUTH)).as_(EnrolBody)
         enrol = Enrol(body.secret, body.handle, body.team_name, body.agent_type, self._seconds)
         try:
+            # a read first: a guess does not keep the writer from its work
+            await self._perform(find(ShowEnrolment), AUTH, ShowEnrolment(body.secret))
             row = await self._perform(find(Enrol), AUTH, enrol)
         except Forbidden as error:
             if error.code == "bad_secret":
-                self._wrong.setdefault(where, []).append(time.monotonic())
+                await self._guesses.slow_down(client_address(request.scope))
             raise
         reply = {
             "uid": row.uid, "handle": row.name, "teamName": row.team, "agentType": row.role,
@@ -60,17 +62,40 @@ class Enrolling:
         }  # fmt: skip
         return Response(encode(reply), media_type="application/json")
 
-    def _rest(self, where: str) -> float:
-        """Seconds until this address may try again."""
-        now = time.monotonic()
-        if len(self._wrong) > KNOWN:
-            self._wrong.clear()
-        recent = [at for at in self._wrong.get(where, ()) if now - at < WHILE]
-        if recent:
-            self._wrong[where] = recent[-GUESSES:]
-        else:
-            self._wrong.pop(where, None)
-        return WHILE - (now - recent[-GUESSES]) if len(recent) >= GUESSES else 0.0
+
+class Guesses:
+    """Wrong secrets. After a few from one address, or many in all, each is answered late, with 429.
+
+    A good secret is never refused for them: behind a proxy many people have one address.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since = clock()
+        self._counts: Counter[str] = Counter()
+        self._held = 0
+
+    async def slow_down(self, where: str) -> None:
+        if not (rest := self.count(where)):
+            return
+        if self._held < SLOWED:
+            self._held += 1
+            try:
+                await asyncio.sleep(SLOW_SECONDS)
+            finally:
+                self._held -= 1
+        raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
+
+    def count(self, where: str) -> float:
+        """Count a wrong secret of this address; seconds to wait if that was one too many, else 0."""
+        now = self._clock()
+        if now - self._since >= WHILE:
+            self._since, self._counts = now, Counter()
+        total = self._counts.total()
+        if total < ALL_GUESSES:  # more need not be remembered
+            self._counts[where] += 1
+        many = total >= ALL_GUESSES or self._counts[where] > GUESSES
+        return WHILE - (now - self._since) if many else 0.0
 
 
 def seconds_of(text: str) -> int:

@@ -28,6 +28,12 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DENIAL = "websocket.http.response"  # what a server can do that refuses a socket with words
 
 
+def client_address(scope: Scope) -> str:
+    """The client's address. Behind a proxy of `server.trusted_proxies` it is what the proxy says."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 class Guard:
     """`hosts` are the names by which this server may be called; empty: any.
 
@@ -35,7 +41,8 @@ class Guard:
     """
 
     def __init__(self, app: App, *, hosts: frozenset[str], body: int = BODY) -> None:
-        self._app, self._hosts, self._body = app, hosts, body
+        self._app, self._body = app, body
+        self._hosts = frozenset(_plain(host) for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
@@ -50,11 +57,11 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _refused(self, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
-        host = headers.get(b"host", b"").decode("latin-1")
+        host = headers.get(b"host", b"").decode("latin-1").lower()
         if self._hosts and _name_of(f"//{host}") not in self._hosts:
             return 421, "wrong_host", f"This server does not answer to '{host[:100]}'."
         origin = headers.get(b"origin", b"").decode("latin-1")
-        if origin and (not _name_of(origin) or urlsplit(origin).netloc != host):
+        if origin and (not _name_of(origin) or urlsplit(origin).netloc.lower() != host):
             return 403, "wrong_origin", "A page of another site may not talk to this server."
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length[:20]) > self._body:
@@ -76,9 +83,14 @@ def _refused_shape(scope: Scope) -> tuple[int, str, str] | None:
 def _name_of(url: str) -> str:
     """The host that it names; empty when it is no address at all."""
     try:
-        return urlsplit(url).hostname or ""
+        return _plain(urlsplit(url).hostname or "")
     except ValueError:
         return ""
+
+
+def _plain(host: str) -> str:
+    """Case does not matter in the name of a host, nor does the dot after a full one."""
+    return host.lower().removesuffix(".")
 
 
 def _is_json(kind: bytes) -> bool:

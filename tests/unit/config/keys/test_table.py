@@ -45,6 +45,7 @@ VALUES = {
     "workspace.pool_ignored": "clean",
     "tmux.prefix": "ai_",
     "server.places": ["/srv/projects"],
+    "server.trusted_proxies": ["127.0.0.1", "10.0.0.0/8"],
     "store.url": "sqlite:////tmp/other.db",
 }
 

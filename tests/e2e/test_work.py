@@ -308,6 +308,25 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+def test_failed_and_not_landed_work_stays_in_view_until_it_is_settled(scratch):
+    failed = scratch.add("Breaks", "--attempts", "1", script="exit 3")
+    done = scratch.add("Works", script="write a.txt a\ncommit A")
+    scratch.work()
+    first = scratch.type("tasks")
+    assert re.search(rf"{failed} +failed", first.stdout)
+    assert done not in first.stdout
+    assert "1 failed: `fleet retry TASK` tries again" in first.stderr
+    assert "1 done and not landed: `fleet merge TASK` lands one." in first.stderr
+    assert "tasks       1 failed" in scratch.type("run", "status").stdout
+    scratch("cancel", failed)
+    scratch("merge", done)
+    last = scratch.type("tasks")
+    assert (last.stdout, last.stderr) == (
+        "No open tasks. `fleet tasks --all` lists the ended ones.\n",
+        "",
+    )
+
+
 def test_watch_shows_what_changes_and_gives_the_cursor_back(scratch):
     scratch.add("First of all")
     screen = Terminal(scratch, "tasks", "--watch")

@@ -31,6 +31,9 @@ class TaskState(StrEnum):
 
 
 ENDED = frozenset({TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED})
+SETTLED = ENDED - {
+    TaskState.FAILED
+}  # a failed task stays in view until it is tried again or cancelled
 
 
 class Join(StrEnum):
@@ -303,7 +306,7 @@ def close(task: Task, why: str, *, now: int) -> Task:
 def cancel(task: Task, why: str, *, now: int) -> Task:
     if task.state is TaskState.RUNNING:
         raise Refused(f"{task.id} is running: its run must be stopped first.")
-    if task.state in ENDED:
+    if task.state in SETTLED:
         raise Refused(f"{task.id} is already {task.state}.", code="ended")
     return _ended(task, TaskState.CANCELLED, task.tally, why, now)
 

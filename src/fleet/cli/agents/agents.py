@@ -114,7 +114,9 @@ def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -
 
 @command("list", config=True)
 @click.option("-g", "--grouped", is_flag=True, help="Group the agents by batch.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Also list agents that have ended.")
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="Also list agents that are done or cancelled."
+)
 @click.option("--everywhere", is_flag=True, help="List the agents of every project.")
 @click.option("-w", "--watch", is_flag=True, help="Keep updating the list.")
 @click.option("--repair", is_flag=True, help="Repair records that disagree with what runs.")

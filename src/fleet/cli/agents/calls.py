@@ -8,6 +8,7 @@ from fleet.app.workspaces.manage import Cleared
 from fleet.cli.terminal.frame import explain
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError, Refused, Unavailable
+from fleet.domain.task import SETTLED
 from fleet.operations.shared.names import MAX_ROWS
 from fleet.operations.tasks.at_work import AgentRow, ListAgents
 from fleet.operations.tasks.change import CancelTask
@@ -121,7 +122,7 @@ def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool
 
 def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
     """Those that could not be, and why; what has ended meanwhile, by whomever, has ended."""
-    live = [a.task for a in agents if a.status not in ENDED]
+    live = [a.task for a in agents if a.status not in SETTLED]
     errors = client.call_all([CancelTask(task, "Killed.") for task in live])
     results = zip(live, errors, strict=True)
     failed = {t: e for t, e in results if e is not None and client.state(t) not in ENDED}

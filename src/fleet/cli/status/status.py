@@ -123,9 +123,7 @@ def read_queue(client: Client, supervisor: dict[str, Any] | None) -> dict[str, A
         tasks = (supervisor["tasks"] if supervisor else None) or counts(client)
     except FleetError as error:  # a store that cannot be opened is part of the page, too
         return {"error": error.message}
-    failed = sum(need["what"] == "failed" for need in needs)
     unmerged = sum(need["what"] == "not merged" for need in needs)
-    tasks |= {"failed": failed} if failed else {}
     return {"tasks": tasks, "not_merged": unmerged, "needs_you": needs, "agents": agents}
 
 

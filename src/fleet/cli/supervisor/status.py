@@ -58,7 +58,7 @@ def found(client: LocalClient) -> dict[str, Any]:
 
 
 def counts(client: Client) -> dict[str, int]:
-    """Of the tasks that have not ended, how many are shown with which status."""
+    """Of the tasks in view, how many are shown with which status."""
     from collections import Counter
 
     from fleet.operations.tasks.list import ListTasks

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.list import ListTasks
     from fleet.operations.tasks.rows import TaskRow
 
+NONE_OPEN = "No open tasks. `fleet tasks --all` lists the ended ones."
+MOST_COUNTED = 100  # tasks that are done and not landed
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
 
 task_argument = click.argument("task", shell_complete=complete_tasks)
@@ -104,7 +106,7 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
 
 @command(config=True)
 @click.argument("team", required=False, default="")
-@click.option("--all", "everything", is_flag=True, help="Also list ended tasks.")
+@click.option("--all", "everything", is_flag=True, help="Also list done and cancelled tasks.")
 @click.option(
     "--status",
     "statuses",
@@ -135,8 +137,25 @@ def tasks(
     if watch and not wants_json():
         _watch(client, request)
     found = client.call(request)
-    view = task_table(found, client.now())
-    return Result("tasks", found, view, notes=_supervisor_note(client, found))
+    narrowed = bool(everything or statuses or team)
+    view = task_table(found, client.now(), empty="No tasks." if narrowed else NONE_OPEN)
+    left = () if narrowed or wants_json() else _unsettled(client, found)
+    return Result("tasks", found, view, notes=(*left, *_supervisor_note(client, found)))
+
+
+def _unsettled(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...]:
+    """What has ended and still needs a person, and what to type."""
+    failed = sum(row.status == "failed" for row in found)
+    landing = () if client.is_remote else _not_landed(client)  # its repositories are not here
+    again = f"{failed} failed: `fleet retry TASK` tries again, `fleet cancel TASK` drops it."
+    return (*((again,) if failed else ()), *landing)
+
+
+def _not_landed(client: Client) -> tuple[str, ...]:
+    done = client.this_machine("Merging").workspaces.not_merged(MOST_COUNTED)
+    more = " or more" if len(done) == MOST_COUNTED else ""
+    words = f"{len(done)}{more} done and not landed: `fleet merge TASK` lands one."
+    return (f"{words} `fleet status` lists them.",) if done else ()
 
 
 def _watch(client: Client, request: ListTasks) -> NoReturn:

@@ -92,9 +92,9 @@ LIST: tuple[tuple[Column, Callable[[TaskRow, int], Value]], ...] = (
 )
 
 
-def task_table(found: Sequence[TaskRow], now: int) -> Table:
+def task_table(found: Sequence[TaskRow], now: int, *, empty: str = "No tasks.") -> Table:
     rows = [[cell(task, now) for _, cell in LIST] for task in found]
-    return Table([column for column, _ in LIST], rows, empty="No tasks.")
+    return Table([column for column, _ in LIST], rows, empty=empty)
 
 
 def ready_view(found: Sequence[TaskRow]) -> View:

@@ -124,7 +124,7 @@ def complete(instruction: str) -> int:
 def complete_tasks(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """For `click.argument("task", shell_complete=complete_tasks)`: those that have not ended."""
+    """For `click.argument("task", shell_complete=complete_tasks)`: those in view."""
     from click.shell_completion import CompletionItem
 
     from fleet.client import connect

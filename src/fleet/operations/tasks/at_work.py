@@ -11,6 +11,7 @@ from fleet.domain.task import Mode, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import PAGE, how_many, team_in_view, the_task
 from fleet.operations.shared.pages import pages
+from fleet.operations.tasks.list import IN_VIEW
 from fleet.operations.tasks.rows import UsageRow, rows, usage_row
 from fleet.ports import TaskQuery
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
     from fleet.operations.tasks.rows import TaskRow
-
-GOING = (str(TaskState.RUNNING),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class ListAgents(Request[tuple[AgentRow, ...]]):
-    """Newest first; `all`: also those that have ended.
+    """Newest first; `all`: also those that are done or cancelled.
 
     Empty `project`: of every project. `before`: the last task of the page before.
     """
@@ -80,7 +79,7 @@ def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
 def _agents(context: Context, request: ListAgents) -> list[Task]:
     limit, team = how_many(request.limit), team_in_view(context)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
-    states = () if request.all else (*GOING, str(TaskState.OPEN), str(TaskState.REVIEW))
+    states = () if request.all else IN_VIEW
     query = TaskQuery(states, request.project, team, before=before, limit=PAGE)
     found = (task for page in pages(context.store.tasks, query) for task in page)
     return list(islice((task for task in found if _is_agent(task, request)), limit))

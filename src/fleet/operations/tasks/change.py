@@ -14,7 +14,7 @@ from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.run import Wanted
 from fleet.domain.schedule import credential
-from fleet.domain.task import ENDED, Join, Spec, Task, TaskState
+from fleet.domain.task import SETTLED, Join, Spec, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.names import clean_text, some_text, the_task
@@ -154,11 +154,13 @@ def cancel(context: Context, request: CancelTask) -> TaskRow:
     """A running task is cancelled by ending its run; the supervisor of its host does that."""
     why = clean_text("reason", request.why, most=MOST_WHY)
     task = the_task(context, request.task, Permission.ASSIGN)
-    going = [c for c in children(context.store, task) if c.state not in ENDED]
-    if going:
-        for child in going:
-            cancel(context, replace(request, task=child.id))
-        return rows(context, [context.store.task(task.id)])[0]
+    unsettled = [c for c in children(context.store, task) if c.state not in SETTLED]
+    for child in unsettled:
+        cancel(context, replace(request, task=child.id))
+    if unsettled:
+        task = context.store.task(task.id)
+        if task.state is not TaskState.FAILED:  # it ends with the last of them
+            return rows(context, [task])[0]
     if task.state is TaskState.RUNNING:
         return _end_run(context, task)
     now = context.store.now()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, nearest
-from fleet.domain.task import TaskState
+from fleet.domain.task import SETTLED, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import how_many, team_in_view, the_task
 from fleet.operations.shared.pages import pages
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
-LIVE = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVIEW)
+IN_VIEW = tuple(str(state) for state in TaskState if state not in SETTLED)
 
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Request[tuple[TaskRow, ...]]):
-    """`all`: also ended tasks. `statuses`: states, or statuses as a list shows them.
+    """`all`: also done and cancelled tasks. `statuses`: states, or statuses as a list shows them.
 
     `before`: the last task of the page before.
     """
@@ -60,7 +60,7 @@ def _states(request: ListTasks) -> tuple[str, ...]:
             raise BadInput(f"'{name}' is not a state of a task.", fix=fix)
     if request.statuses:
         return tuple(sorted({str(STATE_OF[name]) for name in request.statuses}))
-    return () if request.all else tuple(str(s) for s in LIVE)
+    return () if request.all else IN_VIEW
 
 
 def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:

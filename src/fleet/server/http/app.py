@@ -176,7 +176,7 @@ class Server:
         return grant
 
     def seen_by(self, actor: Actor) -> dict[str, Any]:
-        """The state that events change: tasks that have not ended, newest first, one page."""
+        """The state that events change: tasks neither done nor cancelled, newest first, one page."""
         context = self.context._replace(actor=actor, store=self.store)
         return {"tasks": perform(context, ListTasks(limit=STATE))}
 

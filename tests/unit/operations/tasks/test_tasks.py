@@ -124,7 +124,7 @@ def test_what_is_refused_uses_up_no_id(office):
     assert office.add() == "t-1"
 
 
-def test_a_list_has_the_newest_first_and_what_has_ended_only_when_asked(office):
+def test_a_list_has_the_newest_first_and_what_is_settled_only_when_asked(office):
     done, failed, live, review = (office.add(t) for t in ("a", "b", "c", "d"))
     office.finish(done)
     office.finish(failed, Ending.FAILED)
@@ -134,7 +134,7 @@ def test_a_list_has_the_newest_first_and_what_has_ended_only_when_asked(office):
     def ids(**given):
         return [t.id for t in office.call(ListTasks(**given))]
 
-    assert ids() == [review, live]
+    assert ids() == [review, live, failed]
     assert ids(all=True) == [review, live, failed, done]
     assert ids(statuses=("done", "failed")) == [failed, done]
     assert ids(all=True, limit=2) == [review, live]
@@ -278,7 +278,20 @@ def test_cancelling_a_task_with_children_cancels_those_that_have_not_ended(offic
     ]
     office.end(run, Ending.CANCELLED)
     assert office.show(parent).task.status == "failed"
+    assert office.call(CancelTask(parent)).status == "cancelled"
     assert office.refused(CancelTask(parent)).code == "ended"
+
+
+def test_cancelling_settles_what_failed_with_its_failed_children(office):
+    alone = office.add()
+    office.finish(alone, Ending.FAILED)
+    assert office.call(CancelTask(alone)).status == "cancelled"
+    parent, done, failed = office.family("a", "b")
+    office.finish(done)
+    office.finish(failed, Ending.FAILED)
+    assert office.call(CancelTask(parent)).status == "cancelled"
+    assert office.show(failed).task.status == "cancelled"
+    assert office.call(ListTasks()) == ()
 
 
 def test_a_parent_without_children_can_be_cancelled(office):

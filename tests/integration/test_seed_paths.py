@@ -19,7 +19,7 @@ POST = {
 }
 CHECKPOINT = {
     *("id", "fromHandle", "toHandle", "checkpoint", "status", "outcome", "createdAt"),
-    "acceptedAt",
+    *("acceptedAt", "goal"),
 }
 WORKER = {
     *("id", "handle", "teamName", "state", "health", "workingDir", "sessionId", "spawnedAt"),
@@ -29,7 +29,9 @@ SPAWNED = {
     *("id", "handle", "teamName", "workingDir", "state", "spawnedAt", "spawnMode", "routing"),
 }
 SWARM = {"id", "name", "description", "maxAgents", "createdAt"}
-MAIL = {"id", "from", "to", "subject", "body", "readAt", "createdAt"}
+MAIL = {
+    *("id", "from", "to", "fromHandle", "toHandle", "subject", "body", "readAt", "createdAt"),
+}
 MEMORY = {"id", "agentId", "key", "value", "memoryType", "tags", "createdAt", "updatedAt"}
 
 
@@ -118,7 +120,7 @@ def test_the_replies_to_what_was_made_have_their_fields(made):
 TABLE = [
     ("bob", "GET", "/teams/red/agents", None, lambda r: {m["handle"] for m in r} >= {"ann", "bob"}),
     ("bob", "GET", "/teams/red/tasks", None, lambda r: all(t.keys() == TASK for t in r)),
-    ("ann", "POST", "/teams/red/broadcast", {"message": "Hear!"}, lambda r: r["count"] == 1),
+    ("ann", "POST", "/teams/red/broadcast", {"message": "Hear!"}, lambda r: (r["count"], r["id"][:2]) == (1, "m-")),
     ("bob", "GET", "/tasks/{task}", None, lambda r: r["subject"] == "Fix the login"),
     ("bob", "PATCH", "/tasks/{task}", {"status": "in_progress"}, lambda r: r["status"] == "in_progress"),
     ("bob", "PATCH", "/tasks/{task}", {"status": "open"}, lambda r: r["status"] == "open"),
@@ -129,35 +131,37 @@ TABLE = [
     ("ann", "POST", "/orchestrate/send/fixer", {"message": "Faster."}, lambda r: r["success"]),
     ("bob", "GET", "/mail/bob", None, lambda r: {m["subject"] for m in r} >= {"Hi"}),
     ("bob", "GET", "/mail/bob/unread", None, lambda r: len(r) == 2),
-    ("bob", "POST", "/mail/{mail}/read", None, lambda r: r["readAt"] > 0),
+    ("bob", "POST", "/mail/{mail}/read", None, lambda r: r["readAt"] > 0 and r["success"]),
     ("bob", "GET", "/mail/bob/unread", None, lambda r: [m["body"] for m in r] == ["Hear!"]),
     ("ann", "GET", "/blackboard/{swarm}", None, lambda r: [p["id"] for p in r] != []),
     ("ann", "GET", "/blackboard/{swarm}?messageType=request", None, lambda r: r == []),
     ("ann", "GET", "/blackboard/{swarm}?unreadOnly=true&readerHandle=ann", None, lambda r: len(r) == 1),
     ("ann", "POST", "/blackboard/mark-read", {"messageIds": ["{post}"], "readerHandle": "ann"},
-     lambda r: r["count"] == 1),
+     lambda r: r["count"] == r["marked"] == 1),
     ("ann", "GET", "/blackboard/{swarm}?unreadOnly=true", None, lambda r: r == []),
     ("ann", "GET", "/blackboard/{swarm}?priority=high&limit=5", None, lambda r: r[0]["readBy"] == ["ann"]),
-    ("ann", "POST", "/blackboard/{swarm}/archive-old", {"maxAgeHours": 1}, lambda r: r["count"] == 0),
-    ("ann", "POST", "/blackboard/archive", {"messageIds": ["{post}"]}, lambda r: r["count"] == 1),
+    ("ann", "POST", "/blackboard/{swarm}/archive-old", {"maxAgeHours": 1}, lambda r: r["archived"] == 0),
+    ("ann", "POST", "/blackboard/{swarm}/archive-old", {"maxAgeMs": 86400000}, lambda r: r["archived"] == 0),
+    ("ann", "POST", "/blackboard/archive", {"messageIds": ["{post}"]}, lambda r: r["count"] == r["archived"] == 1),
     ("ann", "GET", "/blackboard/{swarm}", None, lambda r: r == []),
     ("ann", "GET", "/spawn-queue/status", None, lambda r: len(r["queue"]) == 2),
-    ("ann", "GET", "/spawn-queue/{queued}", None, lambda r: r["status"] == "waiting"),
+    ("ann", "GET", "/spawn-queue/{queued}", None, lambda r: (r["status"], r["state"]) == ("pending", "waiting")),
     ("ann", "DELETE", "/spawn-queue/{queued}", None, lambda r: r["success"]),
-    ("ann", "GET", "/spawn-queue/{queued}", None, lambda r: r["status"] == "cancelled"),
+    ("ann", "GET", "/spawn-queue/{queued}", None, lambda r: (r["status"], r["state"]) == ("rejected", "cancelled")),
     ("bob", "GET", "/checkpoints/{checkpoint}", None, lambda r: r["fromHandle"] == "ann"),
     ("bob", "GET", "/checkpoints/latest/bob", None, lambda r: r["checkpoint"]["goal"] == "Login"),
     ("bob", "GET", "/checkpoints/list/bob", None, lambda r: len(r) == 1),
-    ("bob", "POST", "/checkpoints/{checkpoint}/accept", None, lambda r: r["acceptedAt"] > 0),
+    ("bob", "POST", "/checkpoints/{checkpoint}/accept", None, lambda r: r["acceptedAt"] > 0 and r["success"]),
     ("bob", "GET", "/checkpoints/list/bob?status=pending", None, lambda r: r == []),
     ("bob", "GET", "/swarms", None, lambda r: [s["name"] for s in r] == ["Builders"]),
-    ("bob", "GET", "/swarms/{swarm}", None, lambda r: r["maxAgents"] == 3),
+    ("bob", "GET", "/swarms?includeAgents=true", None, lambda r: isinstance(r[0]["agents"], list)),
+    ("bob", "GET", "/swarms/{swarm}", None, lambda r: (r["maxAgents"], r["agents"]) == (3, [])),
     ("bob", "GET", "/memory/recall/bob/db/port", None, lambda r: r["value"].endswith("5433.")),
-    ("ann", "POST", "/memory/search", {"query": "POSTGRES listens"}, lambda r: len(r) == 1),
-    ("ann", "POST", "/memory/search", {"query": "mysql"}, lambda r: r == []),
-    ("bob", "GET", "/memory/bob", None, lambda r: [m["key"] for m in r] == ["db/port"]),
+    ("ann", "POST", "/memory/search", {"query": "POSTGRES listens"}, lambda r: len(r["results"]) == 1),
+    ("ann", "POST", "/memory/search", {"query": "mysql"}, lambda r: r == {"results": []}),
+    ("bob", "GET", "/memory/bob", None, lambda r: [m["key"] for m in r["memories"]] == ["db/port"]),
     ("ann", "POST", "/orchestrate/dismiss/fixer", None, lambda r: r["success"]),
-    ("ann", "POST", "/swarms/{swarm}/kill", None, lambda r: r["id"] != ""),
+    ("ann", "POST", "/swarms/{swarm}/kill", {"graceful": True}, lambda r: r["success"] and r["id"] == r["swarmId"]),
 ]  # fmt: skip
 
 
@@ -259,9 +263,9 @@ def test_another_team_sees_and_changes_nothing(team, made, method, path, body):
 
 def test_lists_of_another_team_are_empty(team, made):
     assert team.ok("eve", "GET", "/swarms") == []
-    assert team.ok("eve", "POST", "/memory/search", {"query": "listens"}) == []
+    assert team.ok("eve", "POST", "/memory/search", {"query": "listens"}) == {"results": []}
     assert team.ok("eve", "GET", "/mail/bob") == []
-    assert team.ok("eve", "GET", "/memory/bob") == []
+    assert team.ok("eve", "GET", "/memory/bob") == {"memories": []}
     assert team.ok("eve", "GET", "/spawn-queue/status")["queue"] == []
     assert team.ok("eve", "GET", "/orchestrate/workers") == []
     assert team.ask("eve", "GET", "/memory/recall/bob/db/port")[0] == 404
@@ -276,6 +280,29 @@ def test_what_nobody_knows_and_what_does_not_fit_is_said(team):
     assert team.ask("ann", "POST", "/swarms", {"name": "x", "maxAgents": "3"})[0] == 422
     assert team.ask("ann", "GET", "/swarms?limit=100000")[0] == 422
     assert team.ask("ann", "POST", "/swarms", b"{")[1]["code"] == "not_json"
+
+
+def test_an_error_has_the_field_that_claude_fleets_clients_read(team):
+    for path in ("/swarms/t-999999", "/checkpoints/999999"):
+        status, said, headers = team.asked("ann", "GET", path)
+        assert (status, said["error"]) == (404, said["detail"])
+        assert headers["content-type"] == "application/json"
+    status, said = team.served.ask("GET", "/swarms")
+    assert (status, said["error"]) == (401, "No token was sent.")
+    status, said = team.served.ask("POST", "/auth", {"handle": "x"})
+    assert (status, "error" in said) == (401, True)
+
+
+def test_mail_and_checkpoints_are_numbered_as_claude_fleet_numbers_them(team):
+    mail = team.ok("ann", "POST", "/mail", {"to": "ann", "body": "For me."})["id"]
+    asked = {"goal": "Numbers", "now": "Here", "toHandle": "ann"}
+    checkpoint = team.ok("ann", "POST", "/checkpoints", asked)["id"]
+    assert isinstance(mail, int)
+    assert isinstance(checkpoint, int)
+    assert team.ok("ann", "POST", f"/mail/{mail}/read")["id"] == mail
+    assert team.ok("ann", "GET", f"/checkpoints/m-{checkpoint}")["goal"] == "Numbers"
+    rejected = team.ok("ann", "POST", f"/checkpoints/{checkpoint}/reject", {"reason": "Old."})
+    assert (rejected["success"], rejected["outcome"]) == (True, "Old.")
 
 
 def test_a_request_with_a_key_is_carried_out_once(team):

@@ -37,6 +37,7 @@ class SpawnBody(Body):
     depth_level: int = 0
     spawn_mode: Literal["process", "tmux", "native"] = "process"
     model: str = ""
+    role: str = ""
 
 
 class QueueBody(Body):
@@ -58,6 +59,22 @@ class BroadcastBody(Body):
     message: str = ""
     text: str = ""
     from_: str = msgspec.field(default="", name="from")
+
+
+class SwarmsAsked(Body):
+    include_agents: bool = False
+    before: str = ""
+    limit: int = 50
+
+
+class KillBody(Body):
+    """A swarm is always ended gracefully: whoever asks for less gets no less."""
+
+    graceful: bool = True
+
+
+class RejectBody(Body):
+    reason: str = ""
 
 
 class SwarmBody(Body):
@@ -94,7 +111,10 @@ class ArchiveBody(Body):
 
 
 class OldBody(Body):
+    """The age in milliseconds is claude-fleet's word for it."""
+
     max_age_hours: int = 24
+    max_age_ms: int = 0
 
 
 class DoneBody(Body):

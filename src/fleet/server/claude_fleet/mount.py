@@ -10,7 +10,7 @@ from fleet.server.claude_fleet.auth import Enrolling
 from fleet.server.claude_fleet.described import described
 from fleet.server.claude_fleet.frames import frame_of
 from fleet.server.claude_fleet.paths import PATHS
-from fleet.server.claude_fleet.routes import other_routes
+from fleet.server.claude_fleet.routes import other_routes, told
 from fleet.server.http.compat import Compat
 from fleet.server.http.routes import Answered
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _routes(
     who: Callable[[Request], Actor], perform: Callable[..., Awaitable[Any]], place: str
 ) -> list[Route]:
-    auth = Route("/auth", Answered(Enrolling(perform)), methods=["POST"])
+    auth = Route("/auth", Answered(told(Enrolling(perform))), methods=["POST"])
     return [auth, *other_routes(PATHS, who, perform, place)]
 
 

@@ -6,6 +6,8 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.depth import KINDS
+from fleet.domain.fleet import RUN_ROLES
 from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import PRIORITIES, Spec
 from fleet.operations.compat.mark import MarkTask
@@ -37,6 +39,7 @@ from fleet.server.claude_fleet.bodies import (
     BroadcastBody,
     CheckpointBody,
     CheckpointsAsked,
+    KillBody,
     MailBody,
     MemoryBody,
     OldBody,
@@ -44,15 +47,17 @@ from fleet.server.claude_fleet.bodies import (
     PostBody,
     QueueBody,
     ReadBody,
+    RejectBody,
     SearchBody,
     SpawnBody,
     StatusBody,
     SwarmBody,
+    SwarmsAsked,
     TaskBody,
     WordsBody,
 )
 from fleet.server.claude_fleet.paths_talk import TALK
-from fleet.server.claude_fleet.routes import OtherPath, must_be_uid, page_of
+from fleet.server.claude_fleet.routes import OtherPath, message_id, must_be_uid, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +83,7 @@ def _add_task(call: Said) -> AddTask:
 
 def _spawn(call: Said) -> SpawnAgent:
     body = call.as_(SpawnBody)
+    is_role = body.role in RUN_ROLES or body.role in KINDS
     return SpawnAgent(
         body.handle,
         body.initial_prompt,
@@ -88,6 +94,8 @@ def _spawn(call: Said) -> SpawnAgent:
         session=body.session_id,
         depth=body.depth_level,
         terminal=body.spawn_mode == "tmux",
+        role=body.role if is_role else "",
+        kind="" if is_role else body.role,
     )
 
 
@@ -138,8 +146,9 @@ def _mark_read(call: Said) -> MarkRead:
 
 
 def _archive_old(call: Said) -> ArchivePosts:
-    hours = call.as_(OldBody).max_age_hours
-    return ArchivePosts(task=call.path["swarm"], older_than=hours * 3600)
+    body = call.as_(OldBody)
+    seconds = -(-body.max_age_ms // 1000) or body.max_age_hours * 3600
+    return ArchivePosts(task=call.path["swarm"], older_than=seconds)
 
 
 def _save(call: Said) -> SaveCheckpoint:
@@ -182,8 +191,21 @@ def _swarm(call: Said) -> CreateSwarm:
 
 
 def _swarms(call: Said) -> ListSwarms:
-    query = call.asked(PageAsked)
+    query = call.asked(SwarmsAsked)
     return ListSwarms(before=query.before, limit=page_of(query.limit))
+
+
+def _agents_if_asked(call: Said) -> ListAgents | None:
+    return ListAgents() if call.asked(SwarmsAsked).include_agents else None
+
+
+def _kill(call: Said) -> KillSwarm:
+    call.as_(KillBody)
+    return KillSwarm(call.path["id"])
+
+
+def _reject(call: Said) -> RejectCheckpoint:
+    return RejectCheckpoint(message_id(call), call.as_(RejectBody).reason)
 
 
 def _members(call: Said) -> ListMembers:
@@ -225,12 +247,30 @@ def _many(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
     return lambda reply, _said: [show(row) for row in reply]
 
 
-def _counted(reply: Any, _said: Said) -> Any:
-    return {"success": True, "count": len(reply)}
+def _counted(name: str) -> Callable[[Any, Said], Any]:
+    """`name` is claude-fleet's word for how many there were."""
+    return lambda reply, _said: {"success": True, "count": len(reply), name: len(reply)}
+
+
+def _sent(reply: Any, _said: Said) -> Any:
+    """One mail for each member; the first stands for all."""
+    return {"success": True, "count": len(reply), "id": reply[0].id}
 
 
 def _done(reply: Any, call: Said) -> Any:
     return {"success": True, "handle": call.path.get("handle", reply.id), "id": reply.id}
+
+
+def _named(name: str, show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
+    return lambda reply, _said: {name: [show(row) for row in reply]}
+
+
+def _settled(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
+    return lambda reply, _said: {"success": True, **show(reply)}
+
+
+def _killed(reply: Any, _said: Said) -> Any:
+    return {"success": True, "swarmId": reply.id, **shapes.swarm(reply)}
 
 
 def _queue(reply: Any, _said: Said) -> Any:
@@ -241,7 +281,7 @@ _P = OtherPath
 PATHS: tuple[OtherPath, ...] = (
     _P("GET", "/teams/{team}/agents", _members, _many(shapes.member)),
     _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.listed_task)),
-    _P("POST", "/teams/{team}/broadcast", _broadcast, _counted),
+    _P("POST", "/teams/{team}/broadcast", _broadcast, _sent),
     _P("POST", "/tasks", _add_task, shapes.added),
     _P("GET", "/tasks/{id}", lambda s: ShowTask(s.path["id"]), _one(shapes.task)),
     _P(
@@ -269,17 +309,17 @@ PATHS: tuple[OtherPath, ...] = (
     _P("POST", "/mail", _mail, _one(shapes.mail)),
     _P("GET", "/mail/{handle}", partial(_mails, unread=False), _many(shapes.mail)),
     _P("GET", "/mail/{handle}/unread", partial(_mails, unread=True), _many(shapes.mail)),
-    _P("POST", "/mail/{id}/read", lambda s: ReadMail(s.path["id"]), _one(shapes.mail)),
+    _P("POST", "/mail/{id}/read", lambda s: ReadMail(message_id(s)), _settled(shapes.mail)),
     _P("POST", "/blackboard", _post, _one(shapes.post)),
-    _P("POST", "/blackboard/mark-read", _mark_read, _counted),
+    _P("POST", "/blackboard/mark-read", _mark_read, _counted("marked")),
     _P(
         "POST",
         "/blackboard/archive",
         lambda s: ArchivePosts(s.as_(ArchiveBody).message_ids),
-        _counted,
+        _counted("archived"),
     ),
     _P("GET", "/blackboard/{swarm}", _board, _one(shapes.board)),
-    _P("POST", "/blackboard/{swarm}/archive-old", _archive_old, _counted),
+    _P("POST", "/blackboard/{swarm}/archive-old", _archive_old, _counted("archived")),
     _P("POST", "/spawn-queue", _enqueue, _one(shapes.queued)),
     _P("GET", "/spawn-queue/status", _waiting, _queue),
     _P(
@@ -290,7 +330,9 @@ PATHS: tuple[OtherPath, ...] = (
     ),
     _P("DELETE", "/spawn-queue/{id}", lambda s: CancelTask(s.path["id"]), _done),
     _P("POST", "/checkpoints", _save, _one(shapes.checkpoint)),
-    _P("GET", "/checkpoints/{id}", lambda s: LoadCheckpoint(s.path["id"]), _one(shapes.checkpoint)),
+    _P(
+        "GET", "/checkpoints/{id}", lambda s: LoadCheckpoint(message_id(s)), _one(shapes.checkpoint)
+    ),
     _P(
         "GET",
         "/checkpoints/latest/{handle}",
@@ -301,19 +343,20 @@ PATHS: tuple[OtherPath, ...] = (
     _P(
         "POST",
         "/checkpoints/{id}/accept",
-        lambda s: AcceptCheckpoint(s.path["id"]),
-        _one(shapes.checkpoint),
+        lambda s: AcceptCheckpoint(message_id(s)),
+        _settled(shapes.checkpoint),
     ),
-    _P(
-        "POST",
-        "/checkpoints/{id}/reject",
-        lambda s: RejectCheckpoint(s.path["id"]),
-        _one(shapes.checkpoint),
-    ),
+    _P("POST", "/checkpoints/{id}/reject", _reject, _settled(shapes.checkpoint)),
     _P("POST", "/swarms", _swarm, _one(shapes.swarm)),
-    _P("GET", "/swarms", _swarms, _many(shapes.swarm)),
-    _P("GET", "/swarms/{id}", lambda s: ShowSwarm(s.path["id"]), _one(shapes.swarm)),
-    _P("POST", "/swarms/{id}/kill", lambda s: KillSwarm(s.path["id"]), _one(shapes.swarm)),
+    _P("GET", "/swarms", _swarms, shapes.swarms, beside=_agents_if_asked),
+    _P(
+        "GET",
+        "/swarms/{id}",
+        lambda s: ShowSwarm(s.path["id"]),
+        lambda row, s: shapes.swarm(row, s.beside),
+        beside=lambda _: ListAgents(),
+    ),
+    _P("POST", "/swarms/{id}/kill", _kill, _killed),
     _P("POST", "/memory/store", _remember, _one(shapes.memory)),
     _P(
         "GET",
@@ -321,7 +364,7 @@ PATHS: tuple[OtherPath, ...] = (
         lambda s: Recall(s.path["key"], s.path["agent"]),
         _one(shapes.memory),
     ),
-    _P("POST", "/memory/search", _search, _many(shapes.memory)),
-    _P("GET", "/memory/{agent}", _memories, _many(shapes.memory)),
+    _P("POST", "/memory/search", _search, _named("results", shapes.memory)),
+    _P("GET", "/memory/{agent}", _memories, _named("memories", shapes.memory)),
     *TALK,
 )

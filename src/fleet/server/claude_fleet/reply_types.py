@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -77,11 +77,21 @@ class SpawnedReply(Reply):
     routing: RoutingReply
 
 
-class QueuedReply(Reply):
-    id: str
-    status: str
-    priority: int
+class QueuedPayload(Reply):
     task: str
+
+
+class QueuedReply(Reply):
+    """`status`: pending, spawned or rejected; `state`: what Fleet calls it."""
+
+    id: str
+    request_id: str
+    status: Literal["pending", "spawned", "rejected"]
+    state: str
+    priority: str
+    task: str
+    target_agent_type: str | None
+    payload: QueuedPayload
     created_at: int | None
     spawned_worker_id: str | None
 
@@ -96,13 +106,27 @@ class OutputReply(Reply):
     output: list[str]
 
 
+class SwarmAgentReply(Reply):
+    id: str
+    handle: str
+    state: str
+    depth_level: int
+
+
 class SwarmReply(Reply):
     id: str
     name: str
     description: str
+    status: str
     max_agents: int
-    agents: int
+    agent_count: int
     created_at: int | None
+    agents: list[SwarmAgentReply] | msgspec.UnsetType = msgspec.UNSET
+
+
+class KilledReply(SwarmReply, kw_only=True):
+    success: bool
+    swarm_id: str
 
 
 class PostReply(Reply):
@@ -119,13 +143,21 @@ class PostReply(Reply):
 
 
 class MailReply(Reply):
-    id: str
+    """`id` is a number; only mail of an older version has a text."""
+
+    id: int | str
     to: str
+    from_handle: str
+    to_handle: str
     subject: str
     body: str
     read_at: int | None
     created_at: int | None
     from_: str = msgspec.field(name="from")
+
+
+class ReadReply(MailReply, kw_only=True):
+    success: bool
 
 
 class DoneReply(Reply):
@@ -147,7 +179,8 @@ class HeldReply(Reply):
 
 
 class CheckpointReply(Reply):
-    id: str
+    id: int | str
+    goal: str
     from_handle: str
     to_handle: str
     status: str
@@ -155,6 +188,10 @@ class CheckpointReply(Reply):
     created_at: int | None
     accepted_at: int | None
     checkpoint: HeldReply
+
+
+class SettledReply(CheckpointReply, kw_only=True):
+    success: bool
 
 
 class MemoryReply(Reply):
@@ -166,6 +203,14 @@ class MemoryReply(Reply):
     tags: list[str]
     created_at: int | None
     updated_at: int | None
+
+
+class MemoriesReply(Reply):
+    memories: list[MemoryReply]
+
+
+class ResultsReply(Reply):
+    results: list[MemoryReply]
 
 
 class SayingReply(Reply):
@@ -244,9 +289,24 @@ class EndedReply(Reply):
     id: str
 
 
-class CountReply(Reply):
+class MarkedReply(Reply):
     success: bool
     count: int
+    marked: int
+
+
+class ArchivedReply(Reply):
+    success: bool
+    count: int
+    archived: int
+
+
+class SentReply(Reply):
+    """`id`: of the first of the mails."""
+
+    success: bool
+    count: int
+    id: str
 
 
 class SuccessReply(Reply):

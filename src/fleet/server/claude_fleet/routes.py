@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,13 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fleet.domain.data import NamedTuple, dataclass
-from fleet.domain.errors import BadInput, Forbidden
+from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.operations.catalogue import find
 from fleet.operations.shared.names import cursor_of
 from fleet.operations.shared.untrusted import check_plain
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, from_query, object_of
 from fleet.server.http.idempotency import key_of
+from fleet.server.http.problem import problem_of, refusal
 from fleet.server.http.routes import Answered
 
 if TYPE_CHECKING:
@@ -38,13 +40,17 @@ class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """`place` is where an agent works that is started without saying where."""
+    """`place` is where an agent works that is started without saying where.
+
+    `beside` is the reply to what `OtherPath.beside` asks for.
+    """
 
     actor: Actor
     path: Mapping[str, str]
     query: QueryParams
     body: Mapping[str, Any]
     place: str = ""
+    beside: Any = None
 
     def as_(self, kind: type[B]) -> B:
         """What is null was not said."""
@@ -69,13 +75,17 @@ def _types(kind: Any) -> dict[str, Any]:
 
 
 class OtherPath(NamedTuple):
-    """`show` makes the reply of what the operation replied, or of what `then` asks for after it."""
+    """`show` makes the reply of what the operation replied, or of what `then` asks for after it.
+
+    `beside`: what else is needed to show it, if anything.
+    """
 
     method: str
     path: str
     ask: Callable[[Said], Asked[Any]]
     show: Callable[[Any, Said], Any]
     then: Callable[[Any], Asked[Any]] | None = None
+    beside: Callable[[Said], Asked[Any] | None] | None = None
 
 
 def must_be_uid(call: Said, uid: str) -> None:
@@ -85,6 +95,27 @@ def must_be_uid(call: Said, uid: str) -> None:
             fix="Leave out the sender: the token says who it is.",
             code="forged",
         )
+
+
+def message_id(call: Said) -> str:
+    """claude-fleet numbers its mail and its checkpoints: 12 is our m-12."""
+    given = call.path["id"]
+    return f"m-{given}" if given.isdecimal() else given
+
+
+def told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    """An error is JSON with `error`, which is all that claude-fleet's clients read of it."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handle(request)
+        except FleetError as error:
+            refused = refusal(error)
+            body = problem_of(error) | {"error": error.message}
+            headers = {k: v for k, v in refused.headers.items() if not k.startswith("content-")}
+            return Response(encode(body), refused.status_code, headers, "application/json")
+
+    return answer
 
 
 def other_routes(
@@ -103,10 +134,12 @@ def other_routes(
             if path.then and reply:
                 more = path.then(reply)
                 reply = await perform(find(type(more)), call.actor, more)
+            if path.beside and (other := path.beside(call)):
+                call = replace(call, beside=await perform(find(type(other)), call.actor, other))
             shown = encode(path.show(reply, call))
             return Response(shown, headers=headers, media_type="application/json")
 
-        return Route(path.path, Answered(handle), methods=[path.method])
+        return Route(path.path, Answered(told(handle)), methods=[path.method])
 
     return [route(path) for path in paths]
 

@@ -111,9 +111,15 @@ def spawned(row: TaskRow, said: Said) -> dict[str, Any]:
     }  # fmt: skip
 
 
+QUEUED = {TaskState.OPEN: "pending", TaskState.CANCELLED: "rejected"}  # every other is spawned
+
+
 def queued(row: TaskRow) -> dict[str, Any]:
+    """`status` is claude-fleet's word for it, `state` is ours."""
     return {
-        "id": row.id, "status": row.status, "priority": row.priority, "task": row.title,
+        "id": row.id, "requestId": row.id, "status": QUEUED.get(TaskState(row.state), "spawned"),
+        "state": row.status, "priority": PRIORITIES[row.priority], "task": row.title,
+        "targetAgentType": next(iter(row.labels), None), "payload": {"task": row.title},
         "createdAt": ms(row.created_at), "spawnedWorkerId": row.run.id if row.run else None,
     }  # fmt: skip
 
@@ -122,11 +128,21 @@ def output(spoken: Spoken, said: Said) -> dict[str, Any]:
     return {"handle": said.path["handle"], "output": list(spoken.lines[-LINES:])}
 
 
-def swarm(row: SwarmRow) -> dict[str, Any]:
-    return {
-        "id": row.id, "name": row.name, "description": row.description,
-        "maxAgents": row.max_agents, "agents": row.agents, "createdAt": ms(row.at),
+def swarm(row: SwarmRow, agents: Sequence[AgentRow] | None = None) -> dict[str, Any]:
+    """`agents`: those at work, of any swarm; None: nobody asked for them."""
+    shown = {
+        "id": row.id, "name": row.name, "description": row.description, "status": row.state,
+        "maxAgents": row.max_agents, "agentCount": row.agents, "createdAt": ms(row.at),
     }  # fmt: skip
+    if agents is None:
+        return shown
+    workers = [worker(agent) for agent in agents if agent.batch == row.id]
+    names = ("id", "handle", "state", "depthLevel")
+    return shown | {"agents": [{name: one[name] for name in names} for one in workers]}
+
+
+def swarms(rows: tuple[SwarmRow, ...], said: Said) -> list[dict[str, Any]]:
+    return [swarm(row, said.beside) for row in rows]
 
 
 def post(row: PostRow) -> dict[str, Any]:
@@ -143,9 +159,16 @@ def board(rows: tuple[PostRow, ...]) -> list[dict[str, Any]]:
     return [post(row) for row in sorted(rows, key=lambda row: PRIORITIES.index(row.priority))]
 
 
+def number(message: str) -> int | str:
+    """claude-fleet numbers its mail and its checkpoints: our m-12 is 12."""
+    kind, _, digits = message.partition("-")
+    return int(digits) if kind == "m" else message
+
+
 def mail(row: MailRow) -> dict[str, Any]:
     return {
-        "id": row.id, "from": row.sender, "to": row.to, "subject": row.subject, "body": row.text,
+        "id": number(row.id), "from": row.sender, "to": row.to, "fromHandle": row.sender,
+        "toHandle": row.to, "subject": row.subject, "body": row.text,
         "readAt": ms(row.read_at), "createdAt": ms(row.at),
     }  # fmt: skip
 
@@ -154,8 +177,8 @@ def checkpoint(row: CheckpointRow) -> dict[str, Any]:
     summary = row.summary
     done = [{"task": item.task, "files": list(item.files)} for item in summary.done]
     return {
-        "id": row.id, "fromHandle": row.sender, "toHandle": row.to, "status": row.status,
-        "outcome": row.why or None, "createdAt": ms(row.at),
+        "id": number(row.id), "fromHandle": row.sender, "toHandle": row.to, "status": row.status,
+        "goal": summary.goal, "outcome": row.why or None, "createdAt": ms(row.at),
         "acceptedAt": ms(row.settled_at) if row.status == "accepted" else None,
         "checkpoint": {
             "goal": summary.goal, "now": summary.now, "test": summary.test, "doneThisSession": done,

@@ -28,6 +28,7 @@ PROBLEM = {
         "detail": {"type": "string"},
         "code": {"type": "string", "description": "Stable: programs may compare it."},
         "fix": {"type": "string", "description": "The next step."},
+        "error": {"type": "string", "description": "On the paths of claude-fleet's clients."},
     },
     "examples": [
         {
@@ -43,6 +44,13 @@ PROBLEM = {
 WRONG = {
     "description": "What is wrong, and the next step.",
     "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
+}
+WRONG_THERE = {  # on the paths of another program's clients
+    "description": "What is wrong, and the next step; `error` is the same as `detail`.",
+    "content": {
+        kind: {"schema": {"$ref": REF.format(name="Problem")}}
+        for kind in ("application/json", "application/problem+json")
+    },
 }
 KEY = {
     "name": "Idempotency-Key",
@@ -181,7 +189,7 @@ def _other(other: Described, where: str, tag: str, known: _Known) -> dict[str, A
         "summary": other.about,
         "tags": [tag],
         "parameters": parameters,
-        "responses": _responses(other.about, known.schema(other.reply)),
+        "responses": _responses(other.about, known.schema(other.reply)) | {"default": WRONG_THERE},
     }
     if other.open:
         what["security"] = []

@@ -22,9 +22,9 @@ VALUES ({n}, 'e-{n}', 1, 'mail', 'red', 'e-{n}', 'many', 0, '',
 """
 
 
-def statements(key: str, serial: str, more: int) -> list[str]:
+def statements(dialect: dict[str, str], more: int) -> list[str]:
     """`more`: so many mails for `many` besides, e-1000 and on."""
-    made = [s for n in (1, 2) for s in split_script(migration(n, key=key, serial=serial))]
+    made = [s for n in (1, 2) for s in split_script(migration(n, dialect))]
     rows = [line.removesuffix(";") for line in ROWS.read_text("utf-8").splitlines()]
     return [*made, *rows, *(BULK.format(n=n) for n in range(1000, 1000 + more))]
 
@@ -33,7 +33,7 @@ def old_sqlite(path: Path, *, more: int = 0) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("BEGIN")
-        for statement in statements(sqlite.KEY, sqlite.KEY, more):
+        for statement in statements(sqlite.DIALECT, more):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {sqlite.APPLICATION}")
         db.execute("PRAGMA user_version = 2")
@@ -43,11 +43,11 @@ def old_sqlite(path: Path, *, more: int = 0) -> None:
 def old_postgres(url: str, *, more: int = 0) -> None:
     import psycopg
 
-    from fleet.adapters.stores.postgres import KEY, SERIAL
+    from fleet.adapters.stores.postgres import DIALECT
 
     with psycopg.connect(url) as db:
         db.execute("CREATE SCHEMA fleet")
         db.execute("SET search_path TO fleet")
-        for statement in statements(KEY, SERIAL, more):
+        for statement in statements(DIALECT, more):
             db.execute(statement.encode())
         db.execute("INSERT INTO meta VALUES ('schema', '2')")

@@ -207,14 +207,14 @@ def test_what_was_written_before_there_were_entries_is_read(tmp_path):
 
     from fleet.adapters.stores.migrations import migration
     from fleet.adapters.stores.sql import split_script
-    from fleet.adapters.stores.sqlite import APPLICATION, KEY
+    from fleet.adapters.stores.sqlite import APPLICATION, DIALECT
 
     path = tmp_path / "old.db"
     body = (
         '{"id":"m-1","task":"t-1","author":"me","kind":"note","text":"hi","state":"closed","at":1}'
     )
     with closing(sqlite3.connect(path)) as db, db:
-        for statement in split_script(migration(1, key=KEY, serial=KEY)):
+        for statement in split_script(migration(1, DIALECT)):
             db.execute(statement)
         db.execute("INSERT INTO message VALUES (1, 'm-1', 1, 1, 'note', 'closed', ?)", [body])
         db.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from fleet.operations.messages.deliver import is_read, read_marks
 from fleet.operations.messages.mail import ListMail, ReadMail, SendMail
 from fleet.operations.messages.remembered import known_to
 from fleet.operations.team.checkpoints import AcceptCheckpoint, ListCheckpoints, LoadCheckpoint
-from fleet.ports import EntryQuery, MessageQuery
+from fleet.ports import EntryQuery, MessageQuery, TaskQuery
 from tests.contract.old_stores import old_postgres, old_sqlite
 
 ADA = Actor("ada", Role.COORDINATOR, "red")
@@ -151,6 +152,29 @@ def test_all_else_is_as_it_was(store):
     assert known_to(store, store.task("t-1"), []) == ""
 
 
+def test_tasks_of_before_are_found_by_branch_assignee_and_as_agents(old):
+    url = old()
+    with closing(connection(url)) as db:
+        for seq, spec in (1, {"branch": "fix/login", "assignee": "bob"}), (2, {"mode": "terminal"}):
+            ((body,),) = db.execute(f"SELECT body FROM task WHERE seq = {seq}").fetchall()
+            body = json.dumps(json.loads(body) | {"spec": spec}).replace("'", "''")
+            db.execute(f"UPDATE task SET body = '{body}', state = 'open' WHERE seq = {seq}")
+        db.commit()
+    with closing(open_store(url)) as store:
+        ids = [
+            [task.id for task in store.tasks(query)]
+            for query in (
+                TaskQuery(branches=("fix/login",)),
+                TaskQuery(branch_end="login"),
+                TaskQuery(assignee="bob"),
+                TaskQuery(at_work=True),
+            )
+        ]
+        assert ids == [["t-1"], ["t-1"], ["t-1"], ["t-2"]]
+        assert [p.type for p in call(store, ReadBoard("t-2", type="status"))] == ["status"]
+        assert call(store, ReadBoard("t-2", type="request")) == ()
+
+
 OPEN = """
 import os, signal, sys
 from fleet.app import open_store
@@ -204,6 +228,14 @@ def test_a_process_of_the_code_before_is_refused_and_not_ignored(old):
         db.execute(insert.format("mail"))
     with closing(connection(url)) as db:
         db.execute(insert.format("memory"))
+    task = (
+        "INSERT INTO task (seq, id, version, state, priority, created_at, not_before, held, "
+        "blockers, needs, project, team, parent, body) "
+        "VALUES (99, 't-99', 1, 'open', 2, 1, 0, 0, 0, '', '', 'red', '', '{}')"
+    )
+    refused = pytest.raises(Exception, match=r"this.store.was.upgraded|newer.schema")
+    with closing(connection(url)) as db, refused:
+        db.execute(task)
 
 
 def connection(url: str):

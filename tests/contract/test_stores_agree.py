@@ -45,7 +45,21 @@ QUERIES = [
     TaskQuery(states=("open", "done"), project="/a"),
     TaskQuery(team="red", oldest_first=True),
     TaskQuery(parent="t-1"),
+    TaskQuery(states=("open", "done", "failed"), team="red", before="t-3", limit=2),
+    TaskQuery(states=("open", "running"), limit=2, oldest_first=True),
+    TaskQuery(assignee="bob"),
+    TaskQuery(branches=("fix/login", "b\N{LATIN SMALL LETTER E WITH ACUTE}")),
+    TaskQuery(branch_end="login"),
+    TaskQuery(branch_end="b\N{LATIN SMALL LETTER E WITH ACUTE}", team="red"),
+    TaskQuery(at_work=True, limit=2),
+    TaskQuery(at_work=True, team="red", project="/a"),
 ]
+BRANCHES = (
+    "fix/login",
+    "login",
+    "z/b\N{LATIN SMALL LETTER E WITH ACUTE}",
+    "b\N{LATIN SMALL LETTER E WITH ACUTE}",
+)
 tasks = st.builds(
     lambda number, **given: Task(
         f"t-{number}", 0, title="x", prompt="", author="me", created_at=START + number // 3, **given
@@ -54,7 +68,13 @@ tasks = st.builds(
     state=mostly(TaskState.OPEN, *TaskState),
     project=mostly("/a", "/b", "/\udce9t\N{LATIN SMALL LETTER E WITH ACUTE}"),
     team=st.sampled_from(["local", "red"]),
-    spec=st.builds(Spec, priority=st.integers(1, 2)),
+    spec=st.builds(
+        Spec,
+        priority=st.integers(1, 2),
+        branch=st.sampled_from(["", *BRANCHES]),
+        assignee=mostly("", "bob"),
+        mode=mostly("", "now", "terminal"),
+    ),
     after=mostly((IDS[0],), (), (), IDS[1:3], IDS[:2], ("t-99",)).map(tuple),
     parent=st.sampled_from(["", "t-1"]),
     join=mostly(None, Join.ALL),
@@ -155,9 +175,11 @@ LOOKS = [
     *(lambda s, n=now, k=limit: s.candidates(now=n, limit=k)
       for now in (START, START + 10, START + 100) for limit in (1, 3, 100)),
     *(lambda s, q=query: s.tasks(q) for query in QUERIES),
-    *(lambda s, i=task_id: (s.dependents(i), s.runs(i), s.messages(i)) for task_id in IDS),
+    *(lambda s, i=task_id: (s.dependents(i), s.runs(i), s.messages(i), s.messages(i, newest=2))
+      for task_id in IDS),
     lambda s: (s.counts(), s.tasks_by_id(IDS), s.slots(), s.slots(["b"])),
-    lambda s: (s.live_runs(), s.live_runs(host="h")),
+    lambda s: (s.live_runs(), s.live_runs(host="h"), s.runs_by_id(["t-2.1", "t-9.1", "t-1.2"])),
+    lambda s: (s.open_questions(IDS[1:]), s.open_questions([])),
     lambda s: (s.open_messages("question"), s.open_messages("words", limit=1)),
     lambda s: [[replace(e, number=0) for e in s.events(**how)]
                for how in ({}, {"newest": True, "limit": 2}, {"task": "t-1"})],

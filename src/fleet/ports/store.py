@@ -45,6 +45,10 @@ class TaskQuery(NamedTuple):
     before: str = ""  # the id after which the page starts
     limit: int = 50
     oldest_first: bool = False
+    assignee: str = ""
+    branches: tuple[str, ...] = ()  # it asks for one of these
+    branch_end: str = ""  # it asks for a longer branch that ends like this
+    at_work: bool = False  # running; or asked for now or in a terminal, and in view
 
 
 class MessageQuery(NamedTuple):
@@ -60,6 +64,7 @@ class MessageQuery(NamedTuple):
     state: str = ""
     before: str = ""  # the id after which the page starts
     limit: int = 50
+    type: str = ""  # of a post
 
 
 class EntryQuery(NamedTuple):
@@ -118,10 +123,16 @@ class Store(Protocol):
 
     def live_runs(self, *, host: str = "") -> list[Run]: ...
 
+    def runs_by_id(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """Those of them that exist."""
+
     def message(self, message_id: str) -> Message: ...
 
-    def messages(self, task_id: str) -> list[Message]:
-        """Oldest first."""
+    def messages(self, task_id: str, *, newest: int = 0) -> list[Message]:
+        """Oldest first; all of them, or the newest."""
+
+    def open_questions(self, task_ids: Sequence[str]) -> list[Message]:
+        """The unanswered questions of these tasks; oldest first."""
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         """Unanswered questions, undelivered words; oldest first."""

@@ -13,7 +13,7 @@ from fleet.domain.entry import Entry, has_words, words_of
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Host, Progress, Run, Slots
-from fleet.domain.task import Task, TaskState
+from fleet.domain.task import SETTLED, Mode, Task, TaskState
 from fleet.ports import Put, TaskQuery
 from fleet.testing.clock import FakeClock
 
@@ -78,6 +78,10 @@ class MemoryStore:
             and query.project in {"", t.project}
             and query.team in {"", t.team}
             and query.parent in {"", t.parent}
+            and query.assignee in {"", t.spec.assignee}
+            and (not query.branches or t.spec.branch in query.branches)
+            and _has_end(t.spec.branch, query.branch_end)
+            and (not query.at_work or _is_at_work(t))
         ]
         if not query.oldest_first:
             found.reverse()
@@ -120,11 +124,20 @@ class MemoryStore:
     def live_runs(self, *, host: str = "") -> list[Run]:
         return [r for r in self._all(Run) if r.live and host in {"", r.host}]
 
+    def runs_by_id(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        return self._by_id(Run, run_ids)
+
     def message(self, message_id: str) -> Message:
         return self._one(Message, message_id)
 
-    def messages(self, task_id: str) -> list[Message]:
-        return [m for m in self._all(Message) if task_id and m.task == task_id]
+    def messages(self, task_id: str, *, newest: int = 0) -> list[Message]:
+        messages = [m for m in self._all(Message) if task_id and m.task == task_id]
+        return messages[-newest:]
+
+    def open_questions(self, task_ids: Sequence[str]) -> list[Message]:
+        wanted = set(task_ids)
+        questions = self.open_messages(MessageKind.QUESTION, limit=1 << 30)
+        return [question for question in questions if question.task in wanted]
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         found = [m for m in self._all(Message) if m.kind == kind and m.state is MessageState.OPEN]
@@ -137,6 +150,7 @@ class MemoryStore:
             if m.kind == query.kind
             and query.task in {"", m.task}
             and query.state in {"", m.state}
+            and query.type in {"", m.data.get("type", "")}
             and query.team in {"", m.team}
             and (not query.topic or (m.team and m.topic == query.topic))
         ]
@@ -213,6 +227,15 @@ class MemoryStore:
         if not found:
             raise NotFound(f"There is no {kind.__name__.lower()} {record_id}.")
         return found[record_id]
+
+
+def _has_end(branch: str, end: str) -> bool:
+    return not end or (branch != end and branch.endswith(end))
+
+
+def _is_at_work(task: Task) -> bool:
+    attended = task.spec.mode != Mode.QUEUED and task.join is None
+    return task.state is TaskState.RUNNING or (attended and task.state not in SETTLED)
 
 
 def _is_taken(record: Record, held: Iterable[Record]) -> bool:

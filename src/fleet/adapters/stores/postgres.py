@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from fleet.adapters.stores.rows import Row
 
 LOCK = 0x464C4545
-KEY = "BIGINT PRIMARY KEY"
-SERIAL = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+DIALECT = {
+    "key": "BIGINT PRIMARY KEY",
+    "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "bytewise": ' COLLATE "C"',
+    "generated": "STORED",
+}
 # A writer that is stopped in the middle holds everybody up: the server ends it after a while.
 SESSION = {
     "lock_timeout": "30s",
@@ -81,7 +85,7 @@ class Postgres:
                 pg.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(pg.Identifier(self._schema))
             )
             for number in range(self._version() + 1, LATEST + 1):
-                for statement in split_script(migration(number, key=KEY, serial=SERIAL)):
+                for statement in split_script(migration(number, DIALECT)):
                     self._db.execute(statement.encode())
                 carry_over(number, "postgres", self._execute)
             self._db.execute(

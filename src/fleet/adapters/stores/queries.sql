@@ -1,20 +1,21 @@
 -- One statement per name; :name is a parameter, in both dialects.
 
 -- name: task_insert
-INSERT INTO task (seq, id, version, state, priority, created_at, not_before, held, blockers, needs, project, team, parent, body)
-VALUES (:seq, :id, 1, :state, :priority, :created_at, :not_before, :held, 0, :needs, :project, :team, :parent, :body)
+INSERT INTO task (seq, id, version, state, priority, created_at, not_before, held, blockers, needs, project, team, parent, attended, assignee, backwards, body)
+VALUES (:seq, :id, 1, :state, :priority, :created_at, :not_before, :held, 0, :needs, :project, :team, :parent, :attended, :assignee, :backwards, :body)
 ON CONFLICT DO NOTHING
 
 -- The usual update: what it waits for stays, and it was not done, so it can free but not hold.
 -- name: task_update
 UPDATE task SET version = version + 1, state = :state, priority = :priority, not_before = :not_before,
-  held = :held, team = :team, body = :body
+  held = :held, team = :team, attended = :attended, assignee = :assignee, backwards = :backwards, body = :body
 WHERE seq = :seq AND id = :id AND version = :version
   AND needs = :needs AND project = :project AND parent = :parent AND state <> 'done'
 
 -- name: task_update_any
 UPDATE task SET version = version + 1, state = :state, priority = :priority, not_before = :not_before,
-  held = :held, needs = :needs, project = :project, team = :team, parent = :parent, body = :body
+  held = :held, needs = :needs, project = :project, team = :team, parent = :parent,
+  attended = :attended, assignee = :assignee, backwards = :backwards, body = :body
 WHERE seq = :seq AND id = :id AND version = :version
 
 -- name: task_recount
@@ -49,8 +50,8 @@ UPDATE run SET version = version + 1, live = :live, host = :host, body = :body
 WHERE seq = :seq AND id = :id AND version = :version
 
 -- name: message_insert
-INSERT INTO message (seq, id, version, task, kind, state, team, topic, body)
-VALUES (:seq, :id, 1, :task, :kind, :state, :team, :topic, :body) ON CONFLICT DO NOTHING
+INSERT INTO message (seq, id, version, task, kind, state, team, topic, type, body)
+VALUES (:seq, :id, 1, :task, :kind, :state, :team, :topic, :type, :body) ON CONFLICT DO NOTHING
 
 -- name: message_update
 UPDATE message SET version = version + 1, state = :state, body = :body
@@ -127,6 +128,9 @@ SELECT version, body FROM run WHERE live = 1 AND host = :host ORDER BY seq
 
 -- name: messages
 SELECT version, body FROM message WHERE task = :task ORDER BY seq
+
+-- name: messages_newest
+SELECT version, body FROM message WHERE task = :task ORDER BY seq DESC LIMIT :limit
 
 -- name: open_messages
 SELECT version, body FROM message WHERE state = 'open' AND kind = :kind ORDER BY seq LIMIT :limit

@@ -13,13 +13,13 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event, Kind
-from fleet.domain.message import Message, order_of
+from fleet.domain.message import Message, MessageKind, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
-from fleet.domain.task import Task
+from fleet.domain.task import Mode, Task, TaskState
 from fleet.ports import Put
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fleet.ports import Change, EntryQuery, MessageQuery, Record, TaskQuery
 
@@ -89,6 +89,9 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["project"] = key(record.project)
             values["team"] = key(record.team)
             values["parent"] = record.parent
+            values["attended"] = int(record.spec.mode != Mode.QUEUED and record.join is None)
+            values["assignee"] = key(record.spec.assignee)
+            values["backwards"] = key(record.spec.branch[::-1])
         case Run():
             values["live"] = int(record.live)
             values["host"] = record.host
@@ -98,6 +101,7 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["state"] = record.state.value
             values["team"] = key(record.team) or None
             values["topic"] = key(record.topic) if record.team else None
+            values["type"] = record.data.get("type") if record.kind is MessageKind.POST else None
         case Entry():
             values["kind"] = record.kind.value
             values["team"] = key(record.team)
@@ -134,21 +138,76 @@ def key(text: str) -> str:
     return json.dumps(text) if "\0" in text else text
 
 
-def where(query: TaskQuery) -> tuple[str, dict[str, Any]]:
-    values: dict[str, Any] = {"limit": query.limit}
+def select_tasks(query: TaskQuery) -> tuple[str, dict[str, Any]]:
+    """The statement. However many tasks there are, an index has those that it is about.
+
+    Each state is read for itself, because only then an index has it in the order of `seq`.
+    """
+    terms, values = _task_terms(query)
+    values["limit"] = query.limit
+    order = f"ORDER BY seq {'ASC' if query.oldest_first else 'DESC'} LIMIT :limit"
+    states = query.states or (EVERY_STATE if query.project or query.team else ())
+    if _is_narrow(query) or len(states) < 2:
+        if query.states:
+            terms.append(f"state IN ({_marks(values, 's', query.states)})")
+        return f"SELECT version, body FROM task {_where(terms)} {order}", values  # noqa: S608  # built from constants
+    parts = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT seq FROM task {_where([*terms, f'state = {mark}'])} {order}) AS {mark[1:]}"  # noqa: S608  # as above
+        for mark in _marks(values, "s", states).split(", ")
+    )
+    some = f"SELECT seq FROM ({parts}) AS every {order}"  # noqa: S608  # as above
+    return f"SELECT version, body FROM task WHERE seq IN ({some}) {order}", values  # noqa: S608  # as above
+
+
+ENDING = """
+SELECT seq FROM task WHERE backwards <> '' AND backwards > :end AND backwards < :beyond
+ORDER BY backwards LIMIT :most
+"""
+EVERY_STATE = tuple(str(state) for state in TaskState)
+MAX_ENDS = 1000  # branches that are looked at because they end alike: more are no name for one
+
+
+def _is_narrow(query: TaskQuery) -> bool:
+    """Whether it is about few tasks in any state."""
+    return bool(
+        query.parent or query.assignee or query.branches or query.branch_end or query.at_work
+    )
+
+
+def _task_terms(query: TaskQuery) -> tuple[list[str], dict[str, Any]]:
+    values: dict[str, Any] = {}
     terms = []
-    for column in ("project", "team", "parent"):
+    for column in ("project", "team", "parent", "assignee"):
         if wanted := getattr(query, column):
             terms.append(f"{column} = :{column}")
             values[column] = key(wanted)
-    if query.states:
-        names = {f"s{n}": str(state) for n, state in enumerate(query.states)}
-        terms.append(f"state IN ({', '.join(':' + name for name in names)})")
-        values |= names
+    limited = (column for column in ("parent", "assignee") if column in values)
+    terms += [f"{column} <> ''" for column in limited]  # as their indexes are
+    if query.branches:
+        backwards = [key(branch[::-1]) for branch in query.branches]
+        terms.append(f"backwards <> '' AND backwards IN ({_marks(values, 'b', backwards)})")
+    if query.branch_end:
+        terms.append(f"seq IN ({ENDING})")
+        values["end"] = key(query.branch_end[::-1])
+        values["beyond"] = values["end"] + "\U0010ffff"
+        values["most"] = MAX_ENDS
+    if query.at_work:
+        terms.append("at_work = 1")
     if query.before:
         terms.append("seq > :seq" if query.oldest_first else "seq < :seq")
         values["seq"] = seq_of(query.before)
-    return ("WHERE " + " AND ".join(terms) if terms else ""), values
+    return terms, values
+
+
+def _marks(values: dict[str, Any], prefix: str, wanted: Sequence[str]) -> str:
+    """Adds these to the values; returns their parameters."""
+    names = {f"{prefix}{n}": value for n, value in enumerate(wanted)}
+    values |= names
+    return ", ".join(f":{name}" for name in names)
+
+
+def _where(terms: Sequence[str]) -> str:
+    return "WHERE " + " AND ".join(terms) if terms else ""
 
 
 def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
@@ -171,10 +230,12 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
 def where_message(query: MessageQuery) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {"limit": query.limit, "kind": query.kind}
     terms = ["kind = :kind"]
-    for column in ("task", "team", "topic", "state"):
+    for column in ("task", "team", "topic", "state", "type"):
         if wanted := getattr(query, column):
             terms.append(f"{column} = :{column}")
             values[column] = seq_of(wanted) if column == "task" else key(wanted)
+    if query.type:
+        terms.append("type IS NOT NULL")
     _page("message", query.before, terms, values)
     return "WHERE " + " AND ".join(terms), values
 

@@ -17,9 +17,9 @@ from fleet.adapters.stores.rows import (
     event,
     event_values,
     key,
+    select_tasks,
     seq_in,
     seq_of,
-    where,
     where_entry,
     where_message,
     write,
@@ -27,7 +27,7 @@ from fleet.adapters.stores.rows import (
 )
 from fleet.domain.entry import Entry
 from fleet.domain.errors import BadStore, NotFound
-from fleet.domain.message import Message, MessageKind
+from fleet.domain.message import Message, MessageKind, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task, TaskState
 from fleet.ports import Put, TaskQuery
@@ -182,10 +182,7 @@ class SqlStore:
         return self._one(Task, task_id)
 
     def tasks(self, query: TaskQuery) -> list[Task]:
-        terms, values = where(query)
-        order = "ASC" if query.oldest_first else "DESC"
-        sql = f"SELECT version, body FROM task {terms} ORDER BY seq {order} LIMIT :limit"  # noqa: S608  # built from constants
-        return self._many(Task, sql, values)
+        return self._many(Task, *select_tasks(query))
 
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
         return self._by_id(Task, ids)
@@ -223,8 +220,16 @@ class SqlStore:
     def message(self, message_id: str) -> Message:
         return self._one(Message, message_id)
 
-    def messages(self, task_id: str) -> list[Message]:
-        return self._many(Message, self._sql["messages"], {"task": seq_of(task_id)})
+    def messages(self, task_id: str, *, newest: int = 0) -> list[Message]:
+        values = {"task": seq_of(task_id), "limit": newest}
+        if newest:
+            return self._many(Message, self._sql["messages_newest"], values)[::-1]
+        return self._many(Message, self._sql["messages"], values)
+
+    def open_questions(self, task_ids: Sequence[str]) -> list[Message]:
+        terms = "kind = 'question' AND state = 'open' AND "
+        questions = self._among(Message, terms, "task", [seq_of(i) for i in task_ids])
+        return sorted(questions, key=lambda question: order_of(question.id))
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         values = {"kind": kind, "limit": limit}
@@ -250,6 +255,9 @@ class SqlStore:
 
     def entry_by_id(self, entry_id: str) -> Entry:
         return self._one(Entry, entry_id)
+
+    def runs_by_id(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        return self._by_id(Run, run_ids)
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
         return self._by_id(Progress, run_ids)
@@ -297,15 +305,24 @@ class SqlStore:
 
     def _by_id(self, kind: type[R], ids: Sequence[str]) -> dict[str, R]:
         table = TABLES[kind]
-        column = "id" if table in NAMED else "seq"
-        records: dict[str, R] = {}
-        for start in range(0, len(ids), 500):  # SQLite binds at most 999 in older builds
-            batch = ids[start : start + 500]
-            values = {f"i{n}": i if column == "id" else seq_of(i) for n, i in enumerate(batch)}
+        if table in NAMED:
+            records = self._among(kind, "", "id", ids)
+        else:
+            records = self._among(kind, "", "seq", [seq_of(i) for i in ids])
+        by_id = {r.id: r for r in records}
+        return {i: by_id[i] for i in ids if i in by_id}
+
+    def _among(
+        self, kind: type[R], terms: str, column: str, wanted: Sequence[str] | Sequence[int]
+    ) -> list[R]:
+        """Those whose column has one of these values."""
+        records: list[R] = []
+        for start in range(0, len(wanted), 500):  # SQLite binds at most 999 in older builds
+            values = {f"i{n}": value for n, value in enumerate(wanted[start : start + 500])}
             marks = ", ".join(f":{name}" for name in values)
-            sql = f"SELECT version, body FROM {table} WHERE {column} IN ({marks})"  # noqa: S608  # names we made
-            records |= {r.id: r for r in self._many(kind, sql, values)}
-        return {i: records[i] for i in ids if i in records}
+            sql = f"SELECT version, body FROM {TABLES[kind]} WHERE {terms}{column} IN ({marks})"  # noqa: S608  # names we made
+            records += self._many(kind, sql, values)
+        return records
 
     def _many(self, kind: type[R], sql: str, values: Mapping[str, Any]) -> list[R]:
         return [_record(kind, version, body) for version, body in self._db.rows(sql, values)]

@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 APPLICATION = 0x464C4545  # "FLEE", so that another program's database is never taken for ours
 KEY = "INTEGER PRIMARY KEY"  # the row number itself
+DIALECT = {"key": KEY, "serial": KEY, "bytewise": "", "generated": "VIRTUAL"}
 BUSY_SECONDS = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.016
 LOG_PAGES = 4000  # 16 MB of log: pages written often reach the database once, which saves 3 %
@@ -120,7 +121,7 @@ class Sqlite:
         db.execute("BEGIN IMMEDIATE")
         try:
             for number in range(self._version(db) + 1, LATEST + 1):
-                for statement in split_script(migration(number, key=KEY, serial=KEY)):
+                for statement in split_script(migration(number, DIALECT)):
                     db.execute(statement)
                 carry_over(number, "sqlite", db.execute)
             db.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.operations.tasks.rows import TaskRow
 
-MOST_NAMED = 1000
+MOST_NAMED = 200
 LIVE = tuple(str(s) for s in TaskState if s not in {TaskState.DONE, TaskState.CANCELLED})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
@@ -32,6 +33,7 @@ TYPES = ("request", "response", "status", "directive", "checkpoint")
 PRIORITIES = ("low", "normal", "high", "critical")
 MAX_CHARACTERS = 100_000
 MOST_AT_ONCE = 1000
+MOST_SEARCHED = 10_000  # posts, for those that the reader has not read
 SECOND = 1_000_000
 
 
@@ -70,7 +72,7 @@ class Post(Request[PostRow]):
 class ReadBoard(Request[tuple[PostRow, ...]]):
     """Newest first. `unread`: only posts that the caller has not read.
 
-    `before`: the last post of the page before.
+    By `priority` and `unread` the newest 10,000 are searched. `before`: the last post of the page before.
     """
 
     task: str
@@ -138,7 +140,10 @@ def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:
     if request.priority:
         _one_of(PRIORITIES, request.priority, "priority")
     rows = []
-    for message in _on_board(context, task.id, request.before, size=min(limit, 200)):
+    query = _on_board(task.id)._replace(
+        type=request.type, before=request.before, limit=min(limit, 200)
+    )
+    for message in islice(_posts(context, query), MOST_SEARCHED):
         if _is_wanted(context, message, request):
             rows.append(post_row(message))
             if len(rows) == limit:
@@ -146,12 +151,12 @@ def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:
     return tuple(rows)
 
 
-def _on_board(
-    context: Context, task: str, before: str = "", *, size: int = 200
-) -> Iterator[Message]:
-    """The posts on a board, newest first; `size`: how many to read at once."""
-    closed = str(MessageState.CLOSED)
-    query = MessageQuery(MessageKind.POST, task, state=closed, before=before, limit=size)
+def _on_board(task: str) -> MessageQuery:
+    return MessageQuery(MessageKind.POST, task, state=str(MessageState.CLOSED), limit=200)
+
+
+def _posts(context: Context, query: MessageQuery) -> Iterator[Message]:
+    """Newest first."""
     return (post for page in pages(context.store.find_messages, query) for post in page)
 
 
@@ -159,7 +164,6 @@ def _is_wanted(context: Context, message: Message, request: ReadBoard) -> bool:
     name = context.actor.name
     return (
         _may_see(context, message)
-        and request.type in {"", message.data["type"]}
         and request.priority in {"", message.data["priority"]}
         and not (request.unread and name in message.readers)
     )
@@ -218,7 +222,7 @@ def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Messa
         raise BadInput("No post is that old.", fix="Give seconds, 0 or more.")
     task = the_task(context, request.task, Permission.ASSIGN)
     newest = now - request.older_than * SECOND
-    old = (m for m in _on_board(context, task.id) if m.at <= newest)
+    old = (m for m in _posts(context, _on_board(task.id)) if m.at <= newest)
     return [m for m, _ in zip(old, range(MOST_AT_ONCE), strict=False)]
 
 

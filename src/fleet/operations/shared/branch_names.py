@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput, NotFound, nearest
-from fleet.domain.task import ENDED, TaskState
-from fleet.operations.shared.names import LIST, MAX_ROWS, team_in_view, the_task
+from fleet.domain.task import ENDED
+from fleet.operations.shared.names import LIST, team_in_view, the_task
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 SHOWN = 10  # candidates that are listed when a name could mean several tasks
-ACTIVE = tuple(str(s) for s in TaskState if s not in ENDED)
+MAX_NAMESAKES = 200  # tasks that are looked at for one name
+MAX_INSIDE = 3  # ids in a branch's name that are looked up
 _ID = re.compile(r"(?:t-)?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 _GIVEN = re.compile(r"(?:-a[0-9]+)?(?:-[0-9]+)?")  # added to a branch name that was taken
+_INSIDE = re.compile(r"t-[0-9]{1,18}")
 _NTH = re.compile(r"(.+)-A([0-9]{1,4})")  # ai-fleet's name for the second of a batch
 
 
@@ -63,18 +65,18 @@ def branch_of(context: Context, task: Task) -> str:
 
 
 def _named(context: Context, wanted: str, project: str) -> Task | None:
-    going = _tasks(context, ACTIVE)
-    named = [t for t in going if _is(context, t, wanted)]
+    tasks = [t for t in _may_have(context, wanted) if _is(context, t, wanted)]
+    named = [t for t in tasks if t.state not in ENDED]
     if len(named) > 1:  # several asked for the branch: the one that got it
         named = [t for t in named if branch_of(context, t) == wanted] or named
-    if found := _one(wanted, named, project):
-        return found
-    over = _tasks(context, tuple(map(str, ENDED)))
-    if found := _newest(wanted, [t for t in over if _is(context, t, wanted)], project):
-        return found
-    for some in (going, over):
-        if found := _one(wanted, [t for t in some if _ends(context, t, wanted)], project):
-            return found
+    if task := _one(wanted, named, project):
+        return task
+    if task := _newest(wanted, [t for t in tasks if t.state in ENDED], project):
+        return task
+    tasks = [t for t in _may_end(context, wanted) if _ends(context, t, wanted)]
+    for ended in (False, True):
+        if task := _one(wanted, [t for t in tasks if (t.state in ENDED) is ended], project):
+            return task
     return None
 
 
@@ -84,9 +86,27 @@ def _numbered(context: Context, wanted: str, project: str) -> Task | None:
     return _named(context, f"{match[1]}-{letters(int(match[2]))}", project) if match else None
 
 
-def _tasks(context: Context, states: tuple[str, ...]) -> list[Task]:
-    team = team_in_view(context)
-    return context.store.tasks(TaskQuery(states=states, team=team, limit=MAX_ROWS))
+def _may_have(context: Context, wanted: str) -> list[Task]:
+    """The tasks that may be on this branch, newest first.
+
+    The branch of a run begins like the one that its task asks for, or has the task's id in it.
+    """
+    ends = (i for i, sign in enumerate(wanted) if sign == "-" and _GIVEN.fullmatch(wanted[i:]))
+    asked = (wanted, *(wanted[:end] for end in ends if end))
+    return _tasks(context, wanted, TaskQuery(branches=asked))
+
+
+def _may_end(context: Context, wanted: str) -> list[Task]:
+    return _tasks(context, wanted, TaskQuery(branch_end=wanted))
+
+
+def _tasks(context: Context, wanted: str, query: TaskQuery) -> list[Task]:
+    store, team = context.store, team_in_view(context)
+    tasks = store.tasks(query._replace(team=team, limit=MAX_NAMESAKES))
+    ids = [match[0] for match in _INSIDE.finditer(wanted)][:MAX_INSIDE]
+    known = {task.id for task in tasks}
+    by_id = store.tasks_by_id(ids).values()
+    return [*tasks, *(t for t in by_id if t.id not in known and team in {"", t.team})]
 
 
 def _is(context: Context, task: Task, wanted: str) -> bool:
@@ -144,5 +164,6 @@ def _words(task: Task) -> str:
 
 
 def _near(context: Context, wanted: str) -> str:
-    known = [t.spec.branch for t in _tasks(context, ()) if t.spec.branch]
+    query = TaskQuery(team=team_in_view(context), limit=MAX_NAMESAKES)
+    known = [t.spec.branch for t in context.store.tasks(query) if t.spec.branch]
     return nearest(wanted, known) or LIST

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission, Role, allow
 from fleet.domain.errors import BadInput, NotFound, Refused
-from fleet.domain.message import MessageKind, MessageState
+from fleet.domain.message import MessageKind
+from fleet.ports import MessageQuery
 
 if TYPE_CHECKING:
     from fleet.domain.message import Message
@@ -84,8 +85,7 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
         allow(context.actor, permission, team=task.team)
         return question
     task = the_task(context, name, permission)
-    asked = [m for m in context.store.messages(task.id) if m.kind is MessageKind.QUESTION]
-    still = [m for m in asked if m.state is MessageState.OPEN]
+    still = context.store.open_questions([task.id])
     if len(still) == 1:
         return still[0]
     if still:
@@ -94,7 +94,7 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
             f"{task.id} asks {len(still)} questions: {known}.",
             fix=f"Name one of them: fleet answer {still[0].id} TEXT",
         )
-    if asked:
+    if context.store.find_messages(MessageQuery(MessageKind.QUESTION, task.id, limit=1)):
         raise Refused(
             f"{task.id} has no open question any more.",
             fix=f"`fleet show {task.id}` has the answer.",

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.task import Mode, TaskState
+from fleet.domain.task import Mode
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import PAGE, how_many, team_in_view, the_task
 from fleet.operations.shared.pages import pages
-from fleet.operations.tasks.list import IN_VIEW
 from fleet.operations.tasks.rows import UsageRow, rows, usage_row
 from fleet.ports import TaskQuery
 
@@ -67,28 +66,21 @@ class ListAgents(Request[tuple[AgentRow, ...]]):
 def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
     store = context.store
     tasks = _agents(context, request)
-    live = {run.id: run for run in store.live_runs()}
-    progress = store.progress([t.run_id for t in tasks if t.run_id])
-    found = []
-    for task, row in zip(tasks, rows(context, tasks), strict=True):
-        run = live.get(task.run_id) or (store.run(task.run_id) if task.run_id else None)
-        found.append(_row(task, row, run, progress.get(task.run_id)))
-    return tuple(found)
+    run_ids = [t.run_id for t in tasks if t.run_id]
+    runs, progress = store.runs_by_id(run_ids), store.progress(run_ids)
+    return tuple(
+        _row(task, row, runs.get(task.run_id), progress.get(task.run_id))
+        for task, row in zip(tasks, rows(context, tasks), strict=True)
+    )
 
 
 def _agents(context: Context, request: ListAgents) -> list[Task]:
     limit, team = how_many(request.limit), team_in_view(context)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
-    states = () if request.all else IN_VIEW
-    query = TaskQuery(states, request.project, team, before=before, limit=PAGE)
-    found = (task for page in pages(context.store.tasks, query) for task in page)
-    return list(islice((task for task in found if _is_agent(task, request)), limit))
-
-
-def _is_agent(task: Task, request: ListAgents) -> bool:
-    if task.join is not None:
-        return False
-    return task.state is TaskState.RUNNING or task.spec.mode != Mode.QUEUED or request.all
+    query = TaskQuery((), request.project, team, before=before, limit=limit)
+    query = query._replace(at_work=not request.all)
+    tasks = (task for page in pages(context.store.tasks, query) for task in page)
+    return list(islice((task for task in tasks if task.join is None), limit))
 
 
 def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -> AgentRow:

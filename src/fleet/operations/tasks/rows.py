@@ -6,22 +6,20 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.choice import DEFAULT, frozen
 from fleet.domain.data import dataclass
-from fleet.domain.message import MessageKind
-from fleet.domain.run import Choice, Run, RunState
+from fleet.domain.run import Choice, RunState
 from fleet.domain.schedule import waits
-from fleet.domain.task import TaskState
+from fleet.domain.task import ENDED, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fleet.domain.message import Message
-    from fleet.domain.run import Progress, Usage
+    from fleet.domain.run import Progress, Run, Usage
     from fleet.domain.schedule import Wait
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
 
-MOST_QUESTIONS = 100_000
 HELD = {  # the status of an open task by the reason why it waits; the first reason counts
     "asking": "asking",
     "paused": "paused",
@@ -90,16 +88,16 @@ class TaskRow:
 def rows(
     context: Context, tasks: Sequence[Task], asking: Mapping[str, list[Message]] | None = None
 ) -> list[TaskRow]:
-    """The rows of a list. Only ended runs are read one by one.
+    """The rows of a list.
 
     `asking`: the open questions of these tasks, if the caller has them.
     """
     store = context.store
     needs = store.tasks_by_id(sorted({n for t in tasks for n in t.after}))
-    runs = _newest_runs(store, tasks)
+    runs = store.runs_by_id([t.run_id for t in tasks if t.run_id])
     progress = store.progress(list(runs))
     if asking is None:
-        asking = _open_questions(store)
+        asking = _open_questions(store, tasks)
     now = store.now()
     found = []
     for task in tasks:
@@ -110,19 +108,11 @@ def rows(
     return found
 
 
-def _open_questions(store: Store) -> dict[str, list[Message]]:
-    found: dict[str, list[Message]] = {}
-    for question in store.open_messages(MessageKind.QUESTION, limit=MOST_QUESTIONS):
-        found.setdefault(question.task, []).append(question)
-    return found
-
-
-def _newest_runs(store: Store, tasks: Sequence[Task]) -> dict[str, Run]:
-    wanted = [t.run_id for t in tasks if t.run_id]
-    if not wanted:
-        return {}
-    live = {run.id: run for run in store.live_runs()}
-    return {run_id: live.get(run_id) or store.run(run_id) for run_id in wanted}
+def _open_questions(store: Store, tasks: Sequence[Task]) -> dict[str, list[Message]]:
+    by_task: dict[str, list[Message]] = {}
+    for question in store.open_questions([t.id for t in tasks if t.state not in ENDED]):
+        by_task.setdefault(question.task, []).append(question)
+    return by_task
 
 
 def _row(task: Task, held: Sequence[Wait], run: Run | None, progress: Progress | None) -> TaskRow:

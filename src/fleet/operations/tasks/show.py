@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 
+MOST_MESSAGES = 200
+
+
 @dataclass(frozen=True, slots=True)
 class RunRow:
     id: str
@@ -58,7 +61,7 @@ class WaitRow:
 class TaskDetail:
     """`spec` is what the task asks for; empty and zero fields take the value of the settings.
 
-    `updated_at`: the time of the newest event about it.
+    `updated_at`: the time of the newest event about it. `messages`: the newest 200.
     """
 
     task: TaskRow
@@ -79,33 +82,55 @@ class TaskDetail:
 
 @dataclass(frozen=True, slots=True)
 class ShowTask(Request[TaskDetail]):
+    """`brief`: the task itself, without its runs, its messages and what it waits for."""
+
     task: str
+    brief: bool = False
 
 
 def show(context: Context, request: ShowTask) -> TaskDetail:
-    store, task = context.store, the_task(context, request.task, Permission.READ)
+    task = the_task(context, request.task, Permission.READ)
+    detail = _brief(context, task)
+    return detail if request.brief else _whole(context, task, detail)
+
+
+def _brief(context: Context, task: Task) -> TaskDetail:
     (row,) = rows(context, [task])
-    needs = store.tasks_by_id(task.after)
-    messages = store.messages(task.id)
-    latest = store.events(task=task.id, limit=1, newest=True)
-    reasons = waits(task, [needs[n] for n in task.after if n in needs], messages, now=store.now())
-    if row.status == "ready":
-        reasons = _no_room(context, task)
+    latest = context.store.events(task=task.id, limit=1, newest=True)
     return TaskDetail(
         task=row,
         prompt=task.prompt,
         author=task.author,
         spec=task.spec,
         parent=task.parent,
-        children=tuple(child.id for child in children(store, task)),
+        children=(),
         after=task.after,
-        needed_by=tuple(store.dependents(task.id)),
-        waits=tuple(WaitRow(w.code, w.why, w.fix) for w in reasons),
-        runs=tuple(_run_row(r) for r in store.runs(task.id)),
-        messages=tuple(message_row(m) for m in messages),
+        needed_by=(),
+        waits=(),
+        runs=(),
+        messages=(),
         failures=task.tally.failures,
         why=task.tally.why,
         updated_at=latest[0].at if latest else task.created_at,
+    )
+
+
+def _whole(context: Context, task: Task, detail: TaskDetail) -> TaskDetail:
+    store = context.store
+    if detail.task.status == "ready":
+        reasons = _no_room(context, task)
+    else:
+        needs, questions = store.tasks_by_id(task.after), store.open_questions([task.id])
+        reasons = waits(
+            task, [needs[n] for n in task.after if n in needs], questions, now=store.now()
+        )
+    return replace(
+        detail,
+        children=tuple(child.id for child in children(store, task)),
+        needed_by=tuple(store.dependents(task.id)),
+        waits=tuple(WaitRow(w.code, w.why, w.fix) for w in reasons),
+        runs=tuple(_run_row(r) for r in store.runs(task.id)),
+        messages=tuple(message_row(m) for m in store.messages(task.id, newest=MOST_MESSAGES)),
     )
 
 

@@ -13,11 +13,11 @@ from fleet.domain.errors import BadInput, Refused
 from fleet.domain.event import Kind
 from fleet.domain.fleet import RUN_ROLES
 from fleet.domain.run import Checkpoint
-from fleet.domain.task import Mode, Spec
+from fleet.domain.task import ENDED, Mode, Spec
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.branch_names import ACTIVE, is_id
+from fleet.operations.shared.branch_names import is_id
 from fleet.operations.shared.entries import must_be_self, the_team
-from fleet.operations.shared.names import MAX_ROWS, clean_text, some_text
+from fleet.operations.shared.names import clean_text, some_text
 from fleet.operations.tasks.change import MOST_TITLE, AddTask, new_task
 from fleet.operations.tasks.commit import write_task
 from fleet.operations.tasks.rows import TaskRow
@@ -110,8 +110,8 @@ def _must_be_free(context: Context, handle: str, project: str, team: str) -> Non
     """Refuse a handle that a live agent has already: a name must mean one agent."""
     if not handle:
         return
-    query = TaskQuery(states=ACTIVE, project=project, team=team, limit=MAX_ROWS)
-    taken = (t for t in context.store.tasks(query) if t.spec.branch == handle)
+    query = TaskQuery(project=project, team=team, branches=(handle,))
+    taken = (t for t in context.store.tasks(query) if t.state not in ENDED)
     if (other := next(taken, None)) is not None:
         raise Refused(
             f"{other.id} is '{handle[:60]}' already, and has not ended.",

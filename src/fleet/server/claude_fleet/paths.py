@@ -283,7 +283,7 @@ PATHS: tuple[OtherPath, ...] = (
     _P("GET", "/teams/{team}/tasks", _team_tasks, _many(shapes.listed_task)),
     _P("POST", "/teams/{team}/broadcast", _broadcast, _sent),
     _P("POST", "/tasks", _add_task, shapes.added),
-    _P("GET", "/tasks/{id}", lambda s: ShowTask(s.path["id"]), _one(shapes.task)),
+    _P("GET", "/tasks/{id}", lambda s: ShowTask(s.path["id"], brief=True), _one(shapes.task)),
     _P(
         "PATCH",
         "/tasks/{id}",

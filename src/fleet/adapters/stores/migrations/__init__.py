@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-LATEST = 3
+LATEST = 4
 
 
-def migration(number: int, *, key: str, serial: str) -> str:
+def migration(number: int, dialect: Mapping[str, str]) -> str:
+    """`dialect`: what stands for {key}, {serial} and so on."""
     text = Path(__file__).with_name(f"{number:04}.sql").read_text("utf-8")
-    return text.replace("{key}", key).replace("{serial}", serial)
+    for name, words in dialect.items():
+        text = text.replace(f"{{{name}}}", words)
+    return text
 
 
 def carry_over(number: int, dialect: str, execute: Callable[..., Any]) -> None:
@@ -27,3 +30,8 @@ def carry_over(number: int, dialect: str, execute: Callable[..., Any]) -> None:
 
         speech.carry(execute)
         execute(speech.GUARD[dialect])
+    if number == 4:
+        from fleet.adapters.stores.migrations import found_by  # noqa: PLC0415  # as above
+
+        found_by.fill(execute)
+        execute(found_by.GUARD[dialect])

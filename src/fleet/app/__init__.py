@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Gateway
     from fleet.domain.run import Workspace
     from fleet.operations.catalogue import Context
-    from fleet.ports import Coder, Notifier, Store
+    from fleet.ports import AuditTrail, Coder, Notifier, Store
     from fleet.supervisor.beads.exchange import Beads
     from fleet.supervisor.notices import Notices
     from fleet.supervisor.supervisor import Supervisor
@@ -264,7 +264,14 @@ class App:
             edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is called
             sign=self._sign,
             trees=self._trees,
+            audit=self.audit_trail,
         )
+
+    def audit_trail(self) -> AuditTrail:
+        from fleet.adapters.home.audit_trail import FOLDER, AuditFiles
+
+        size = self.loaded.settings.server.audit_mb * 1_000_000
+        return AuditFiles(self.home.path / FOLDER, most=size)
 
     def _trees(self) -> HostTrees:
         from fleet.app.workspaces.operations import HostTrees

@@ -105,6 +105,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("fleet.cli.server.serve:serve", "Serve Fleet over HTTP, WebSocket and MCP."),
     "health": ("fleet.cli.server.health:health", "Check whether the server answers."),
     "metrics": ("fleet.cli.server.health:metrics", "Show the server's metrics."),
+    "audit": ("fleet.cli.server.audit:audit", "List what was asked of the server, and by whom."),
     "mcp": ("fleet.cli.server.mcp_command:mcp", "Serve MCP on standard input and output."),
     "token": ("fleet.cli.team.token:token", "Create, list and revoke tokens."),
     "teams": ("fleet.cli.team.swarms_and_boards:teams", "List the members of a team."),
@@ -185,7 +186,8 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Team": (
         ("serve",),
         (
-            *("spawn", "dismiss", "workers", "health", "metrics", "mcp", "token", "teams"),
+            *("spawn", "dismiss", "workers", "health", "metrics", "audit", "mcp"),
+            *("token", "teams"),
             *("swarms", "swarm-create", "swarm-kill", "blackboard", "blackboard-post"),
             *("blackboard-read", "blackboard-archive", "checkpoints", "checkpoint", "mail"),
             *("chat", "memory", "claims"),

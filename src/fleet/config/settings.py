@@ -55,6 +55,8 @@ class TmuxSettings(NamedTuple):
 class ServerSettings(NamedTuple):
     places: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    audit: str = "writes"
+    audit_mb: int = 100
 
 
 class StoreSettings(NamedTuple):

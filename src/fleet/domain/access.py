@@ -33,6 +33,7 @@ class Permission(StrEnum):
     MEMORY = "memory"
     ALERT = "alert"
     NOTIFY = "notify"
+    AUDIT = "audit"  # read the audit trail of one's own team
     ADMIN = "admin"  # tokens, settings, the supervisor
 
 
@@ -51,7 +52,7 @@ _WORK = frozenset({
     _P.BOARD, _P.MAIL, _P.CHECKPOINT, _P.MEMORY,
 })  # fmt: skip
 _LEAD = _WORK | {
-    _P.ANSWER, _P.ASSIGN, _P.SPAWN, _P.DISMISS, _P.BROADCAST, _P.MERGE, _P.PUSH,
+    _P.ANSWER, _P.ASSIGN, _P.SPAWN, _P.DISMISS, _P.BROADCAST, _P.MERGE, _P.PUSH, _P.AUDIT,
 }  # fmt: skip
 
 GRANTS: dict[Role, frozenset[Permission]] = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fleet.domain.task import Spec, Task
-    from fleet.ports import Change, Chosen, Record, Store, Transcripts, Worktrees, World
+    from fleet.ports import AuditTrail, Change, Chosen, Record, Store, Transcripts, Worktrees, World
 
 MODULES = (
     "tasks.change",
@@ -46,6 +46,7 @@ MODULES = (
     "worktrees",
     "team.enrolments",
     "messages.chats",
+    "team.audit",
 )
 MAX_TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
@@ -69,6 +70,10 @@ def _no_git() -> Worktrees:
         "The task's git repository is not on this machine.",
         fix="Run this on the machine where the task runs.",
     )
+
+
+def _no_trail() -> AuditTrail:
+    raise Unavailable("There is no audit trail here.", fix="Run this on the server's machine.")
 
 
 def _as_asked(task: Task) -> Spec:
@@ -95,6 +100,7 @@ class Context(NamedTuple):
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of these claims
     trees: Callable[[], Worktrees] = _no_git
     wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
+    audit: Callable[[], AuditTrail] = _no_trail
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """Write; on behalf of a run only if that run is still as it was read."""

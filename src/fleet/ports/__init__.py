@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fleet.ports.audit import AuditTrail as AuditTrail
     from fleet.ports.checkout import Checkout as Checkout
     from fleet.ports.checkout import Merge as Merge
     from fleet.ports.checkout import Site as Site
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from fleet.ports.world import World as World
 
 NAMES = {
+    "audit": "AuditTrail",
     "checkout": "Checkout Merge Site",
     "clock": "Clock",
     "coder": "Brief Coder InTerminal Listener",

@@ -14,6 +14,7 @@ from fleet.app.compute.nodes import Compute
 from fleet.app.server_process import server_key
 from fleet.client import LocalClient
 from fleet.operations.catalogue import perform
+from fleet.server.audit import Audit
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.folders import Folders
 from fleet.server.http.app import BURST, RATE, Server
@@ -55,6 +56,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         hosts_do=HostThreads(app),
         meters=meters,
         watch=Watch(app.another_store, meters, streams.tell, folders.add),
+        audit=Audit(app.audit_trail(), reads=app.loaded.settings.server.audit == "all"),
         compat=CLAUDE_FLEET,
         folders=folders,
         relay=lambda: _relay(app),

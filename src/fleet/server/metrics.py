@@ -16,7 +16,7 @@ from fleet.domain.task import TaskState
 from fleet.server.prometheus import Histogram, Metric, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fleet.domain.event import Event
     from fleet.domain.fleet import Fleet
@@ -225,28 +225,3 @@ class Watch:
             self._fresh.clear()
         else:
             store.wait(FLOOR)
-
-
-class Timed:
-    """Around the whole of the server: how long each answer took to begin."""
-
-    def __init__(self, app: Any, meters: Meters) -> None:
-        self._app, self._meters = app, meters
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began = time.perf_counter()
-        method = scope["method"] if scope["method"] in METHODS else "other"
-
-        async def timed(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                took = time.perf_counter() - began
-                self._meters.answered(method, message["status"], took)
-            await send(message)
-
-        await self._app(scope, receive, timed)
-
-
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

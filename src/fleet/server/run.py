@@ -11,10 +11,10 @@ import uvicorn
 
 from fleet.app.server_process import noted
 from fleet.domain.errors import Refused
+from fleet.server.audit import Observed
 from fleet.server.http.guard import LOOPBACK, REQUEST_SECONDS
 from fleet.server.http.wire import websocket, wire
 from fleet.server.make import make_server
-from fleet.server.metrics import Timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -71,7 +71,7 @@ class Serving:
     def run(self, say: Callable[[str], None], beside: Beside | None = None) -> None:
         made = self._server
         settings = uvicorn.Config(
-            Timed(made.app(), made.meters), log_level="error", access_log=False, server_header=False,
+            Observed(made.app(), made.meters, made.audit), log_level="error", access_log=False, server_header=False,
             proxy_headers=bool(self._proxies), forwarded_allow_ips=list(self._proxies),
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
             http=wire(made.patience), ws_ping_interval=self._ping, ws_ping_timeout=self._ping,

@@ -5,11 +5,13 @@ A `FakeMachine` is the world outside the supervisor: its coders go on when the s
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from fleet.domain.audit import number_of
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.run import Workspace
 from fleet.domain.transcript import Said, SaidKind
@@ -18,6 +20,7 @@ from fleet.ports import Brief, Chunk, Launch, Look, Presence, Pulse, Screen, Scr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fleet.domain.audit import AuditQuery, AuditRecord
     from fleet.domain.event import Event
     from fleet.domain.fleet import Node
     from fleet.domain.run import Run
@@ -302,3 +305,23 @@ class DoneJob:
 class InlineJobs:
     def begin(self, act: Callable[[], None]) -> DoneJob:
         return DoneJob(act)
+
+
+class MemoryTrail:
+    """An audit trail in memory; `full`: the disk is."""
+
+    def __init__(self) -> None:
+        self.records: list[AuditRecord] = []
+        self.full = False
+
+    def add(self, record: AuditRecord) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "the disk is full")
+        self.records.append(replace(record, id=f"a-{len(self.records) + 1}"))
+
+    def read(self, query: AuditQuery) -> list[AuditRecord]:
+        first = number_of(query.after) if query.after else 0
+        end = number_of(query.before) - 1 if query.before else len(self.records)
+        some = self.records[first:end]
+        wanted = [record for record in (some if query.after else some[::-1]) if query.wants(record)]
+        return wanted[: query.limit]

@@ -27,6 +27,7 @@ MATRIX = {  # permission: who has it
     P.MEMORY: "coordinator team-lead worker",
     P.ALERT: "monitor",
     P.NOTIFY: "notifier",
+    P.AUDIT: "coordinator team-lead",
     P.ADMIN: "coordinator",
 }
 

@@ -22,7 +22,7 @@ from fleet.operations.tasks.show import ShowTask
 from fleet.ports import ChangedFile, CommitRow, MergeRow, PushRow, Put, WorktreeRow
 from fleet.supervisor.attempt.settle import end_run
 from fleet.testing.clock import FakeClock
-from fleet.testing.fakes import FakeMachine, FakeProcess
+from fleet.testing.fakes import FakeMachine, FakeProcess, MemoryTrail
 from fleet.testing.memory_store import MemoryStore
 
 ADA = Actor("ada", Role.COORDINATOR)
@@ -84,6 +84,7 @@ class Office:
         self.clock = FakeClock()
         self.store = MemoryStore(self.clock)
         self.trees = FakeTrees()
+        self.audit = MemoryTrail()
         self.machine = FakeMachine(self.clock, lambda _run, _process: None)
         node = Node("big", "ollama", "http://big:11434")
         model = Model("heavy", "heavy-coder", (Serving(node, "qwen", 32768, 60.0, 1),))
@@ -100,6 +101,7 @@ class Office:
         return Context(
             actor, store or self.store, lambda: self.machine, lambda _: self.world,
             sign=lambda claims: f"signed {claims['sub']}", trees=lambda: self.trees,
+            audit=lambda: self.audit,
         )  # fmt: skip
 
     def call(self, request, actor: Actor = ADA, *, meanwhile=None):

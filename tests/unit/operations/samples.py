@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fleet.domain.audit import AuditRecord
 from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import Limits, Spec
 from fleet.operations.catalogue import operations
@@ -36,6 +37,7 @@ from fleet.operations.tasks.show import ShowTask
 from fleet.operations.tasks.spawn import SpawnAgent
 from fleet.operations.tasks.stop import StopRuns
 from fleet.operations.tasks.transcript import ReadTranscript
+from fleet.operations.team.audit import ListAudit
 from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
     LatestCheckpoint,
@@ -76,6 +78,11 @@ def _answered(office, team: str) -> str:
     question = _asked(office, team)
     office.call(Answer(question, SECRET))
     return question
+
+
+def _audited(office, team: str) -> None:
+    record = AuditRecord("", 1, "allowed", "ann", "worker", team, operation="task.add")
+    office.audit.add(record)
 
 
 def _enrolment(office, team: str):
@@ -214,6 +221,7 @@ SAMPLES = {
     "member.seen": lambda office, team: BeSeen(team),
     "member.list": lambda office, team: _member(office, team, ListMembers(team)),
     "member.show": lambda office, team: _member(office, team, ShowMember(SECRET, team)),
+    "audit.list": lambda office, team: [_audited(office, team), ListAudit(team=team)][1],
     "enrolment.create": lambda office, team: CreateEnrolment("worker", team, "bob"),
     "enrolment.list": lambda office, team: [_enrolment(office, team), ListEnrolments()][1],
     "enrolment.revoke": lambda office, team: RevokeEnrolment(_enrolment(office, team).id),

@@ -28,7 +28,7 @@ def test_an_operation_is_declared_in_full(name):
     noun, _, verb = name.partition(".")
     assert noun in {
         *("task", "message", "run", "agent", "token", "member", "swarm", "board"),
-        *("mail", "checkpoint", "memory", "file", "worktree", "chat", "enrolment"),
+        *("mail", "checkpoint", "memory", "file", "worktree", "chat", "enrolment", "audit"),
     }
     assert verb.isidentifier()
     assert isinstance(operation.permission, Permission)

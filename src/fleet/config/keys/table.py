@@ -286,6 +286,24 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "server.audit",
+        "choice",
+        "writes",
+        "What the server's audit trail records: refusals and requests that change something, "
+        "or `all` requests of those who have a token.",
+        choices=("writes", "all"),
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "server.audit_mb",
+        "whole",
+        100,
+        "The size of the audit trail in megabytes; the oldest records are removed.",
+        low=1,
+        high=100_000,
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "store.url",
         "store",
         "sqlite:///$FLEET_HOME/fleet.db",

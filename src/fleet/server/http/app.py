@@ -17,6 +17,7 @@ from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.operations.catalogue import perform
 from fleet.operations.shared.names import PAGE
 from fleet.operations.tasks.list import ListTasks
+from fleet.server.audit import admitted
 from fleet.server.http.allowed_places import Narrow
 from fleet.server.http.codec import (
     encode,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Context, Operation
     from fleet.ports import Hosts, Store
+    from fleet.server.audit import Audit
     from fleet.server.folders import Folders
     from fleet.server.http.compat import Compat
     from fleet.server.live.stream import Streams
@@ -77,6 +79,7 @@ class Server:
     hosts_do: Hosts
     meters: Meters
     watch: Watch
+    audit: Audit
     compat: Compat
     folders: Folders
     place: str = ""  # where an agent works that is started without saying where
@@ -89,7 +92,7 @@ class Server:
         self.tokens.revoked_by(Revocations(self.store))
         self.tokens.ended_by(EndedRuns(self.store))
         self.narrow = Narrow(self.store, (self.place, *self.places))
-        self.mcp = Mcp(self.who, self.perform, self.place)
+        self.mcp = Mcp(self.who, self.perform, self.place, self.audit.tool_failed)
         self.streams.checked_by(self.tokens.check)
         transcripts = self.context.transcripts
         sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, transcripts)
@@ -124,6 +127,7 @@ class Server:
             await self.writer.stop()
             await asyncio.to_thread(self.watch.stop)
             await asyncio.to_thread(self.folders.stop)
+            self.audit.count()
 
     def let_go(self) -> None:
         """Of those whose answers go on for long: the end has begun."""
@@ -142,6 +146,16 @@ class Server:
         return Route(path_of(operation), Answered(handle), methods=methods)
 
     async def perform(self, operation: Operation, actor: Actor, asked: Any, key: str = "") -> Any:
+        """Carry it out if the actor may, and write down that it was asked for."""
+        try:
+            reply = await self._perform(operation, actor, asked, key)
+        except BaseException as error:
+            self.audit.failed(operation, actor, asked, error)
+            raise
+        self.audit.did(operation, actor, asked, reply)
+        return reply
+
+    async def _perform(self, operation: Operation, actor: Actor, asked: Any, key: str) -> Any:
         context = self.context._replace(actor=actor)
         allow(actor, operation.permission)
         self.narrow.check(operation, actor, asked)
@@ -170,6 +184,7 @@ class Server:
 
     def admit(self, token: str) -> Grant:
         grant = self.tokens.check(token)
+        admitted(grant)
         if rest := self.rates.wait(grant.id):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
         self.presence.note(self.context, grant.actor, self.writer)

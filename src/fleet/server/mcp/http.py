@@ -30,10 +30,19 @@ SDK = "fleet.server.mcp.sdk"
 
 
 class Mcp:
-    """`place`: where an agent works that is started without saying where."""
+    """`place`: where an agent works that is started without saying where.
 
-    def __init__(self, who: Callable[[Request], Actor], perform: Perform, place: str) -> None:
-        self._who, self._perform, self._place = who, perform, place
+    `failed` is called with the name of a tool that did not work, and the code of its error.
+    """
+
+    def __init__(
+        self,
+        who: Callable[[Request], Actor],
+        perform: Perform,
+        place: str,
+        failed: Callable[[str, str], None] = lambda _name, _code: None,
+    ) -> None:
+        self._who, self._perform, self._place, self._failed = who, perform, place, failed
         self._handle: Any = None
         self._begun = asyncio.Lock()
         self._over = asyncio.Event()
@@ -53,7 +62,10 @@ class Mcp:
             await refused_body(error)(scope, receive, send)
 
     async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
-        return await run_tool(self._perform, Who(actor, self._place), name, given)
+        reply = await run_tool(self._perform, Who(actor, self._place), name, given)
+        if reply.failed and reply.data:
+            self._failed(name, reply.data["code"])
+        return reply
 
     async def _ready(self) -> Any:
         async with self._begun:

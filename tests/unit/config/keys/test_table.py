@@ -45,6 +45,8 @@ VALUES = {
     "workspace.pool_ignored": "clean",
     "tmux.prefix": "ai_",
     "server.places": ["/srv/projects"],
+    "server.audit": "all",
+    "server.audit_mb": 7,
     "server.trusted_proxies": ["127.0.0.1", "10.0.0.0/8"],
     "store.url": "sqlite:////tmp/other.db",
 }

@@ -1,0 +1,89 @@
+"""The audit trail: who asked the server for what, from where, and how it ended."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from fleet.domain.data import NamedTuple, dataclass
+
+MAX_TARGET = 200  # characters
+MAX_NAME = 64  # of one name in it: too few for the signature of a token that somebody pasted
+REFUSED_STATUSES = frozenset({401, 403, 421, 429})
+REFUSED_CODES = frozenset({"no_such_place"})
+# The fields of requests that name a thing. Fields with text that people wrote are not among them.
+NAMING = (
+    "task", "swarm", "run", "message", "mail", "question", "chat", "checkpoint", "handoff", "posts",
+    "token", "enrolment", "member", "name", "handle", "to", "assignee", "key", "path", "file",
+)  # fmt: skip
+
+
+class Outcome(StrEnum):
+    ALLOWED = "allowed"  # it was carried out
+    REFUSED = "refused"  # the caller may not, or is not known
+    FAILED = "failed"  # the caller may, and something else was wrong
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """`token` is the token's id. `count`: how often, since the last record of the same refusal."""
+
+    id: str
+    at: int
+    outcome: str
+    actor: str = ""
+    role: str = ""
+    team: str = ""
+    run: str = ""
+    token: str = ""
+    address: str = ""
+    operation: str = ""
+    target: str = ""
+    code: str = ""
+    count: int = 1
+
+
+class AuditQuery(NamedTuple):
+    """Which records. Empty means any; newest first, with `after` oldest first."""
+
+    actor: str = ""
+    team: str = ""
+    refused: bool = False
+    since: int = 0
+    before: str = ""
+    after: str = ""
+    limit: int = 100
+
+    def wants(self, record: AuditRecord) -> bool:
+        return (
+            (not self.actor or record.actor == self.actor)
+            and (not self.team or record.team == self.team)
+            and (not self.refused or record.outcome == Outcome.REFUSED)
+            and record.at >= self.since
+        )
+
+
+def outcome_of(status: int, code: str) -> Outcome:
+    """Of an answer with this HTTP status and error code."""
+    if status < 400:
+        return Outcome.ALLOWED
+    refused = status in REFUSED_STATUSES or code in REFUSED_CODES
+    return Outcome.REFUSED if refused else Outcome.FAILED
+
+
+def target_of(request: object, reply: object = None) -> str:
+    """The names of what a request is about, and of what it made; never what people wrote."""
+    names = [getattr(reply, "id", ""), *(getattr(request, name, "") for name in NAMING)]
+    shown = dict.fromkeys(text for name in names for text in _texts(name))
+    return " ".join(shown)[:MAX_TARGET]
+
+
+def _texts(name: Any) -> list[str]:
+    some = name[:10] if isinstance(name, tuple) else (name,)
+    return [text[:MAX_NAME] for text in some if isinstance(text, str) and text]
+
+
+def number_of(record_id: str) -> int:
+    """`a-57` is 57; 0 when it is no id."""
+    number = record_id.removeprefix("a-")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0

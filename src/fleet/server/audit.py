@@ -1,0 +1,246 @@
+"""What a server writes into its audit trail, and who is asking at this moment."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+
+from fleet.domain.audit import MAX_TARGET, AuditRecord, Outcome, outcome_of, target_of
+from fleet.domain.errors import FleetError
+from fleet.server.http.problem import UNPROVEN, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Operation
+    from fleet.ports import AuditTrail
+    from fleet.server.metrics import Meters
+    from fleet.server.tokens import Grant
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+
+MINUTE = 60.0  # seconds in which the same refusal is written once, then counted
+REFUSALS = 1000  # that are counted apart from each other
+STRANGERS = 100  # of these, by callers without a token: whoever floods us cannot push out the rest
+ERROR_FRAME = '{"type":"error"'
+DENIED = "websocket.http.response"
+FORBIDDING = UNPROVEN | {"forbidden", "forged", "too_many_requests"}  # codes of frames
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+@dataclass(slots=True)
+class Caller:
+    """Who sent the request that is being answered. `noted`: the trail knows of it already."""
+
+    address: str = ""
+    asked: str = ""  # the method and the path
+    grant: Grant | None = None
+    noted: bool = False
+
+
+_CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def caller() -> Caller:
+    return _CALLER.get() or Caller()
+
+
+def admitted(grant: Grant) -> None:
+    """The caller has shown this token."""
+    caller().grant = grant
+
+
+class Audit:
+    """In the loop. `reads`: what changes nothing is written down, too."""
+
+    def __init__(
+        self,
+        trail: AuditTrail,
+        *,
+        reads: bool = False,
+        minute: float = MINUTE,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self._trail, self._reads, self._minute, self._clock = trail, reads, minute, clock
+        self._repeats: dict[AuditRecord, int] = {}
+        self._strangers = 0
+        self._counting: asyncio.TimerHandle | None = None
+        self.refusals: Counter[str] = Counter()
+        self.dropped = 0  # records that could not be written
+
+    def did(self, operation: Operation, actor: Actor, request: object, reply: object) -> None:
+        caller().noted = True
+        if self._reads or not operation.is_read:
+            target = target_of(request, reply)
+            self._write(self._record(Outcome.ALLOWED, actor, operation.name, target))
+
+    def failed(
+        self, operation: Operation, actor: Actor, request: object, error: BaseException
+    ) -> None:
+        caller().noted = True
+        status, code = described(error)
+        record = self._record(
+            outcome_of(status, code), actor, operation.name, target_of(request), code
+        )
+        if record.outcome == Outcome.REFUSED:
+            self._refuse(record)
+        elif self._reads or not operation.is_read:
+            self._write(record)
+
+    def tool_failed(self, name: str, code: str) -> None:
+        """A tool that was refused before any of its operations."""
+        by = caller()
+        if not by.noted:
+            by.asked = f"tool {name}"[:MAX_TARGET]
+            self.answered(403 if code in FORBIDDING else 422, code)
+            by.noted = True
+
+    def answered(self, status: int, code: str) -> None:
+        """No operation was carried out: it was refused before, or there is none."""
+        by = caller()
+        if by.noted:
+            return
+        outcome = outcome_of(status, code)
+        record = self._record(outcome, by.grant.actor if by.grant else None, "", by.asked, code)
+        if outcome is Outcome.REFUSED:
+            self._refuse(record)
+        elif by.grant and (self._reads or outcome is Outcome.FAILED):
+            self._write(record)
+
+    def _record(
+        self, outcome: Outcome, actor: Actor | None, operation: str, target: str, code: str = ""
+    ) -> AuditRecord:
+        by = caller()
+        record = AuditRecord(
+            "", self._clock(), str(outcome), address=by.address, operation=operation,
+            target=target, code=code,
+        )  # fmt: skip
+        if by.grant is None or actor is None:
+            return record
+        return replace(
+            record, actor=actor.name, role=str(actor.role), team=actor.team, run=actor.run,
+            token=by.grant.id,
+        )  # fmt: skip
+
+    def _refuse(self, record: AuditRecord) -> None:
+        """Write the first of a minute; count the others, and write how many there were after it."""
+        self.refusals[record.code] += 1
+        known = replace(record, at=0, target="")
+        if known not in self._repeats:
+            stranger = not record.token
+            if len(self._repeats) >= REFUSALS or (stranger and self._strangers >= STRANGERS):
+                known = AuditRecord("", 0, record.outcome, code=record.code)
+            else:
+                self._strangers += stranger
+        if known in self._repeats:
+            self._repeats[known] += 1
+            return
+        self._repeats[known] = 0
+        self._write(record if known.address == record.address else replace(known, at=record.at))
+        if self._counting is None:
+            loop = asyncio.get_running_loop()
+            self._counting = loop.call_later(self._minute, self.count)
+
+    def count(self) -> None:
+        """Write how often each refusal was repeated; the next of its kind is written again."""
+        if self._counting is not None:
+            self._counting.cancel()
+        repeats, self._repeats, self._strangers, self._counting = self._repeats, {}, 0, None
+        for record, times in repeats.items():
+            if times:
+                self._write(replace(record, at=self._clock(), count=times))
+
+    def _write(self, record: AuditRecord) -> None:
+        try:
+            self._trail.add(record)
+        except OSError:
+            self.dropped += 1
+
+
+def described(error: BaseException) -> tuple[int, str]:
+    """The HTTP status of an error, and its code."""
+    if isinstance(error, FleetError):
+        return status_of(error), error.code
+    if isinstance(error, HTTPException):
+        return error.status_code, "too_many_requests" if error.status_code == 429 else "error"
+    if isinstance(error, asyncio.CancelledError):
+        return 500, "disconnected"  # the caller or the server left; it may have been carried out
+    return 500, "bug"
+
+
+class Observed:
+    """Around the whole of the server: how long each answer took to begin, and what was refused."""
+
+    def __init__(self, app: Any, meters: Meters, audit: Audit) -> None:
+        self._app, self._meters, self._audit = app, meters, audit
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await self._app(scope, receive, self._timed(scope, send))
+        elif scope["type"] == "websocket":
+            _CALLER.set(Caller(address_of(scope), f"WebSocket {scope['path']}"[:MAX_TARGET]))
+            await self._app(scope, receive, self._heard(send))
+        else:
+            await self._app(scope, receive, send)
+
+    def _timed(self, scope: Scope, send: Any) -> Any:
+        began, status = time.perf_counter(), 0
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        by = Caller(address_of(scope), f"{method} {scope['path']}"[:MAX_TARGET])
+        _CALLER.set(by)
+
+        async def timed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._meters.answered(method, status, time.perf_counter() - began)
+            elif status:
+                if not by.noted:
+                    self._audit.answered(status, _code(status, message.get("body", b"")))
+                status = 0  # a body may come in parts
+            await send(message)
+
+        return timed
+
+    def _heard(self, send: Any) -> Any:
+        """A socket is refused with an answer in HTTP, or with a frame."""
+        status = 0
+
+        async def heard(message: Message) -> None:
+            nonlocal status
+            text = message.get("text") or ""
+            if message["type"] == f"{DENIED}.start":
+                status = message["status"]
+            elif message["type"] == f"{DENIED}.body":
+                self._audit.answered(status, _code(status, message.get("body", b"")))
+            elif text.startswith(ERROR_FRAME):
+                code = _code(422, text.encode())
+                self._audit.answered(403 if code in FORBIDDING else 422, code)
+            await send(message)
+
+        return heard
+
+
+def _code(status: int, body: bytes) -> str:
+    """As the answer says it."""
+    if status < 400:
+        return ""
+    try:
+        return str(msgspec.json.decode(body)["code"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return "error"
+
+
+def address_of(scope: Scope) -> str:
+    """The address that the request came from."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""

@@ -8,6 +8,7 @@ from fleet.domain.task import Limits, Spec
 from fleet.operations.catalogue import operations
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.compat.mark import MarkTask
+from fleet.operations.compat.team_tasks import ListTeamTasks
 from fleet.operations.messages.ask_answer_send import (
     Answer,
     Ask,
@@ -213,6 +214,7 @@ SAMPLES = {
     "task.assign": lambda office, team: AssignTask(office.add(SECRET, team=team), claim=True),
     "task.edit": lambda office, team: EditTask(office.add(SECRET, team=team), f"{SECRET} two"),
     "task.issues": lambda office, team: _listed(office, team, ListIssues()),
+    "task.team": lambda office, team: _listed(office, team, ListTeamTasks(team=team)),
     "task.mark": lambda office, team: MarkTask(office.add(SECRET, team=team), "in_progress"),
     "agent.spawn": lambda office, team: SpawnAgent("", SECRET, team, "/repo"),
     "token.create": lambda office, team: CreateToken(SECRET, team=team),

@@ -15,6 +15,7 @@ WITHOUT_A_COMMAND = {
     "member.show",  # for programs: `fleet teams` shows them all
     "enrolment.use",  # at /auth, by whom nobody knows yet
     "enrolment.show",  # likewise
+    "task.team",  # of a path of claude-fleet
 }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fleet.app import App
 from fleet.domain.access import Actor, Role, allow
-from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
+from fleet.domain.errors import BadInput, FleetError, Forbidden, Refused, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
@@ -39,6 +39,7 @@ Reply = TypeVar("Reply")
 
 RECONCILE_STEPS = 20  # steps after which a supervisor has settled every run that has ended
 SPEAKING = frozenset({"mail.send", "mail.broadcast", "board.post", "chat.say", "checkpoint.save"})
+SIGNING = frozenset({"token.create"})  # the running server does it, if only it has the key
 TYPING_SECONDS = 3.0  # for a message that is being pasted to be sent
 RECONCILE_SECONDS = 0.2  # that reconciling takes at least
 HEARD_SECONDS = 2.0  # for agents to hear a message to all of them
@@ -254,12 +255,25 @@ class LocalClient(Client):
 
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
+        if operation.name in SIGNING and (signer := self._signer()):
+            return _ask_signer(signer, operation, request)
         reply = self._perform(request)
         if operation.at_host:
             self.see_to(str(getattr(reply, "id", "")))
         if operation.name in SPEAKING and not self.app.home.supervisor_pid():
             self._speak_to_agents()
         return reply
+
+    def rotate_key(self, overlap: float) -> str:
+        """The id of the key that signs tokens from now on; older ones verify for `overlap` seconds."""
+        from fleet.app.server_process import rotate_key  # noqa: PLC0415  # start-up time
+
+        return rotate_key(self.app.home.path, self.app.env, overlap).id
+
+    def _signer(self) -> Remote | None:
+        from fleet.app.server_address import signer_of  # noqa: PLC0415  # start-up time
+
+        return signer_of(self.app)
 
     def now(self) -> int:
         return self.app.store.now()
@@ -514,6 +528,19 @@ def ask_by_pages(remote: Remote, operation: Operation, request: Request[Reply]) 
             break
         request = dataclasses.replace(page_request, before=cursor_of(page[-1]))
     return tuple(rows)  # type: ignore[return-value]  # the reply of a list operation is a tuple
+
+
+def _ask_signer(signer: Remote, operation: Operation, request: Request[Reply]) -> Reply:
+    try:
+        return ask_by_pages(signer, operation, request)
+    except Forbidden as error:
+        if error.code not in {"bad_token", "unknown_key"}:
+            raise
+        raise Refused(
+            f"The server at {signer.url} has a key that is not this shell's, and does not accept ours.",
+            fix="Restart the server, or set JWT_SECRET here as in the server's environment.",
+            code="other_key",
+        ) from None
 
 
 def _not_ended_yet(run: Run) -> Unavailable:

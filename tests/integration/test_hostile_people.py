@@ -79,7 +79,7 @@ def test_a_token_that_does_not_say_all_is_none(team, key, odd):
 
 
 def test_a_token_whose_time_is_over_is_refused_as_such(team, key):
-    assert refused(team, jwt.encode(claims(until=-5), key, algorithm="HS256")) == "expired_token"
+    assert refused(team, jwt.encode(claims(until=-90), key, algorithm="HS256")) == "expired_token"
 
 
 def test_the_token_of_a_run_ends_with_the_run(team, key):

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from fleet.domain.access import LEEWAY
 from tests.integration.listeners import Inside, Sse, Ws
 from tests.wait import LIMIT, until
 
@@ -335,7 +336,7 @@ def test_events_have_the_names_that_older_clients_know(server, ws):
 def test_a_token_that_ends_takes_its_readers_with_it(server, root, ws):
     made = server.ok(root, "token.create", name="gone", role="monitor")
     sockets, streams = [], []
-    for token in (made["token"], server.token("short", "monitor", seconds=3.0)):
+    for token in (made["token"], server.token("short", "monitor", seconds=3.0 - LEEWAY)):
         sockets.append(ws())
         sockets[-1].auth(token)
         streams.append(Sse(server.port, token))

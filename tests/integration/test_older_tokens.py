@@ -6,13 +6,21 @@ import jwt
 import pytest
 
 from fleet.adapters.home.home import Home
-from fleet.app.server_process import own_token, server_key
+from fleet.app.server_process import KeyRing, own_token
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Forbidden
 from fleet.server.tokens import Tokens
 
 RUN = Actor("t-31.2", Role.WORKER, "shop", "t-31.2")
 KEY = b"k" * 32
+
+
+def tokens_of(home, key: bytes = KEY) -> Tokens:
+    """Of a home from before there were several keys."""
+    (home / "server.key").write_text(f"{key.hex()}\n")
+    return Tokens(KeyRing(home, {}))
+
+
 OLD = (
     "eyJhbGciOiAiSFMyNTYiLCAidHlwIjogIkpXVCJ9.eyJqdGkiOiAiZmZhZDQxMzEzMWZmZmE4NCIsICJhdWQiOiAiZmxlZXQiLC"
     "AiaWF0IjogMTcwMDAwMDAwMCwgImV4cCI6IDQwNzA5MDg4MDAsICJzdWIiOiAidC0zMS4yIiwgInJvbGUiOiAid29ya2VyIiwgInR"
@@ -20,13 +28,13 @@ OLD = (
 )
 
 
-def test_the_server_takes_a_token_that_an_older_supervisor_gave_a_run():
-    assert Tokens(KEY).check(OLD).actor == RUN
+def test_the_server_takes_a_token_that_an_older_supervisor_gave_a_run(tmp_path):
+    assert tokens_of(tmp_path).check(OLD).actor == RUN
 
 
-def test_the_server_refuses_it_with_one_character_changed():
+def test_the_server_refuses_it_with_one_character_changed(tmp_path):
     with pytest.raises(Forbidden) as caught:
-        Tokens(KEY).check(OLD[:-2] + "E0")
+        tokens_of(tmp_path).check(OLD[:-2] + "E0")
     assert caught.value.code == "bad_token"
 
 
@@ -40,5 +48,8 @@ def test_a_run_that_an_older_supervisor_started_is_still_believed(tmp_path):
 
 def test_the_server_takes_a_token_that_a_command_makes_for_itself(tmp_path):
     token = own_token(tmp_path, RUN, seconds=60)
-    assert Tokens(server_key(tmp_path)).check(token).actor == RUN
-    assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+    keys = KeyRing(tmp_path, {})
+    assert Tokens(keys).check(token).actor == RUN
+    assert jwt.get_unverified_header(token) == {
+        "alg": "HS256", "typ": "JWT", "kid": keys.signing().id,
+    }  # fmt: skip

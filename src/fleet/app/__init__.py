@@ -279,9 +279,9 @@ class App:
         return HostTrees(self)
 
     def _sign(self, claims: dict[str, Any]) -> str:
-        from fleet.app.server_process import signed
+        from fleet.app.server_process import KeyRing, signed
 
-        return signed(self.home.path, claims, self.env.get("JWT_SECRET", ""))
+        return signed(claims, KeyRing(self.home.path, self.env).signing())
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
         """The environment of a coder: ours, without what an outer agent left in it."""

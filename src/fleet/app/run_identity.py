@@ -34,14 +34,13 @@ def _role(app: App, agent: str, project: str) -> Role:
 
 
 def server_env(app: App, run_id: str) -> dict[str, str]:
-    """The server's address and a token for the run; empty when no server runs that accepts it."""
+    """The server's address and a token for the run; empty when none runs."""
     if not (app.home.path / SERVING).exists():
         return {}
     from fleet.app.server_process import own_token, serving_at
 
-    secret = app.env.get("JWT_SECRET", "")
-    url = serving_at(app.home.path, secret)
+    url = serving_at(app.home.path)
     if not url:
         return {}
-    token = own_token(app.home.path, actor_of(app, run_id), seconds=LASTS, secret=secret)
+    token = own_token(app.home.path, actor_of(app, run_id), seconds=LASTS)
     return {"FLEET_RUN_SERVER": f"{url}/mcp", "FLEET_RUN_BEARER": token}

@@ -12,7 +12,7 @@ from fleet.domain.errors import Forbidden, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Remote", "named_url", "remote_of"]
+__all__ = ["Remote", "named_url", "remote_of", "signer_of"]
 
 URLS = ("FLEET_URL", "CLAUDE_FLEET_URL")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -33,6 +33,19 @@ def remote_of(app: App, url: str = "") -> Remote:
     return Remote(address, app.env.get("FLEET_TOKEN") or _own_token(app, address))
 
 
+def signer_of(app: App) -> Remote | None:
+    """This home's running server, if tokens that we sign ourselves would not be signed as its are.
+
+    It may have a JWT_SECRET that this shell does not have.
+    """
+    from fleet.app.server_process import signs_alike
+
+    if signs_alike(app.home.path, app.env):
+        return None
+    url = _running(app)
+    return Remote(url, _own_token(app, url))
+
+
 def _own_token(app: App, url: str) -> str:
     """A token for this home's own server, made with its key, so that nobody pastes one.
 
@@ -50,8 +63,7 @@ def _own_token(app: App, url: str) -> str:
     from fleet.app.server_process import own_token
 
     local = App(app.cwd, app.env, config_file=app.config_file, flags=app.flags)
-    secret = app.env.get("JWT_SECRET", "")
-    return own_token(app.home.path, local.actor, seconds=LASTS, secret=secret)
+    return own_token(app.home.path, local.actor, seconds=LASTS)
 
 
 def _host_and_port(url: str) -> tuple[str, int | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import secrets
@@ -12,13 +11,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.home import SERVING
+from fleet.adapters.home.key_ring import Key, KeyRing
 from fleet.adapters.processes.background import Service, born, fleet_argv, is_alive, within
-from fleet.base.files import write_atomically, write_once
+from fleet.base.files import write_atomically
 from fleet.domain.access import claims_of
 from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from subprocess import Popen
     from typing import IO
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
 
 __all__ = [
+    "Key",
+    "KeyRing",
     "Service",
     "begin",
     "check_store",
     "noted",
     "own_token",
-    "server_key",
+    "rotate_key",
     "service_of",
     "serving_at",
     "serving_pid",
     "signed",
+    "signs_alike",
     "within",
 ]
 
@@ -44,29 +47,37 @@ __all__ = [
 STORES = {"": "", "sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
 
 
-def server_key(home: Path, secret: str = "") -> bytes:
-    """By `JWT_SECRET`, else a key made once and kept where only you can read it."""
-    if secret:
-        return hashlib.sha256(secret.encode()).digest()
-    path = home / "server.key"
-    if not path.exists():
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_once(path, secrets.token_hex(32) + "\n")
-    return bytes.fromhex(path.read_text("ascii").strip())
-
-
-def signed(home: Path, claims: dict[str, Any], secret: str = "") -> str:
-    """The claims as a token that this home's server accepts."""
+def signed(claims: dict[str, Any], key: Key) -> str:
+    """The claims as a token."""
     import jwt  # start-up time
 
-    return jwt.encode(claims, server_key(home, secret), algorithm="HS256")
+    return jwt.encode(claims, key.value, algorithm="HS256", headers={"kid": key.id})
 
 
-def own_token(home: Path, actor: Actor, *, seconds: float, secret: str = "") -> str:
-    """A token for this actor, signed with the key of this home's server."""
-    at = int(time.time())
-    claims = claims_of(actor, secrets.token_hex(8), at=at, until=at + int(seconds))
-    return signed(home, claims, secret)
+def own_token(home: Path, actor: Actor, *, seconds: float) -> str:
+    """A token for this actor, by the key of this home, which its own server always accepts."""
+    at = time.time()
+    claims = claims_of(actor, secrets.token_hex(8), at=at, until=int(at + seconds))
+    return signed(claims, KeyRing(home, {}).own())
+
+
+def signs_alike(home: Path, env: Mapping[str, str]) -> bool:
+    """Whether a token that we sign is signed as this home's running server would; also if none runs."""
+    key = _serving(home).get("key")
+    return key is None or key == KeyRing(home, env).signing().id
+
+
+def rotate_key(home: Path, env: Mapping[str, str], overlap: float) -> Key:
+    """Sign with a new key; those until now verify for `overlap` more seconds."""
+    ring = KeyRing(home, env)
+    if ring.by_secret or _serving(home).get("by_secret"):
+        raise Refused(
+            "The server signs tokens with JWT_SECRET, which Fleet cannot change.",
+            fix="In the server's environment set JWT_SECRET_PREVIOUS to the secret of now and JWT_SECRET to "
+            "a new one, then restart the server.",
+            code="by_secret",
+        )
+    return ring.rotate(overlap)
 
 
 def begin(service: Service, words: Sequence[str], *, port: int, cwd: Path) -> Popen[bytes]:
@@ -121,8 +132,11 @@ def _take(lock: IO[str], home: Path) -> None:
 
 @contextmanager
 def _written(file: Path, home: Path, url: str) -> Iterator[None]:
-    key = _fingerprint(server_key(home, os.environ.get("JWT_SECRET", "")))
-    record = {"url": url, "pid": os.getpid(), "born": born(os.getpid()), "key": key}
+    ring = KeyRing(home, os.environ)
+    record = {
+        "url": url, "pid": os.getpid(), "born": born(os.getpid()), "key": ring.signing().id,
+        "by_secret": ring.by_secret,
+    }  # fmt: skip
     write_atomically(file, json.dumps(record) + "\n")
     try:
         yield
@@ -132,30 +146,20 @@ def _written(file: Path, home: Path, url: str) -> Iterator[None]:
                 file.unlink()
 
 
-def serving_at(home: Path, secret: str | None = None) -> str:
-    """The address of this home's server; empty when none runs.
-
-    With a `secret` (empty: the key of the home), also empty when the server refuses its tokens.
-    """
-    try:
-        record = json.loads((home / SERVING).read_bytes())
-        alive = is_alive(record["pid"], record["born"])
-        if secret is not None:
-            alive = alive and record["key"] == _fingerprint(server_key(home, secret))
-        return str(record["url"]) if alive else ""
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""
+def serving_at(home: Path) -> str:
+    """The address of this home's server; empty when none runs."""
+    return str(_serving(home).get("url", ""))
 
 
 def serving_pid(home: Path) -> int:
     """The process of this home's server; 0 when none runs."""
+    return int(_serving(home).get("pid", 0))
+
+
+def _serving(home: Path) -> dict[str, Any]:
+    """What the running server wrote about itself; empty when none runs."""
     try:
-        record = json.loads((home / SERVING).read_bytes())
-        return int(record["pid"]) if is_alive(record["pid"], record["born"]) else 0
+        record: dict[str, Any] = json.loads((home / SERVING).read_bytes())
+        return record if is_alive(record["pid"], record["born"]) else {}
     except (OSError, ValueError, TypeError, KeyError):
-        return 0
-
-
-def _fingerprint(key: bytes) -> str:
-    """Identifies a key without revealing it."""
-    return hashlib.sha256(b"mark " + key).hexdigest()[:16]
+        return {}

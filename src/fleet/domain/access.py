@@ -70,6 +70,7 @@ OWN = frozenset(
 
 LOCAL_TEAM = "local"
 AUDIENCE = "fleet"  # the `aud` claim of every token
+LEEWAY = 60.0  # seconds by which another machine's clock may differ from the server's
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,11 @@ class Actor:
 SUPERVISOR = "supervisor"
 
 
-def claims_of(actor: Actor, token_id: str, *, at: int, until: int) -> dict[str, Any]:
-    """The claims of an actor's token; times are in seconds since 1970."""
+def claims_of(actor: Actor, token_id: str, *, at: float, until: int) -> dict[str, Any]:
+    """The claims of an actor's token; times are in seconds since 1970.
+
+    `at` has a fraction: of two tokens of one second a revocation between them ends only the first.
+    """
     return {
         "jti": token_id, "aud": AUDIENCE, "iat": at, "exp": until,
         "sub": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run,

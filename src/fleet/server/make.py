@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.app.compute.nodes import Compute
-from fleet.app.server_process import server_key
+from fleet.app.server_process import KeyRing
 from fleet.client import LocalClient
 from fleet.operations.catalogue import perform
 from fleet.server.audit import Audit
@@ -135,7 +135,7 @@ class HostThreads:
 
 
 def tokens_of(app: App) -> Tokens:
-    return Tokens(server_key(app.home.path, os.environ.get("JWT_SECRET", "")))
+    return Tokens(KeyRing(app.home.path, os.environ))
 
 
 def _relay(app: App) -> dict[str, Any]:

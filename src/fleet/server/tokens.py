@@ -1,20 +1,22 @@
-"""Tokens: signed claims of who somebody is. The key outlives the server."""
+"""Tokens: signed claims of who somebody is. The keys outlive the server."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jwt
 
-from fleet.domain.access import AUDIENCE, Actor, Role, claims_of
+from fleet.domain.access import AUDIENCE, LEEWAY, Actor, Role, claims_of
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fleet.app.server_process import Key, KeyRing
 
 ALGORITHM = "HS256"
 FIX = "`fleet token create` makes one."
@@ -24,18 +26,22 @@ KNOWN = 4096  # tokens whose signature need not be looked at again
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970."""
+    """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970.
+
+    `key` is the id of the key that signed it: a retired key takes its tokens with it.
+    """
 
     id: str
     actor: Actor
     until: float
+    key: str
 
 
 class Tokens:
     """`is_revoked` is asked for every request: somebody may have been sent away since."""
 
-    def __init__(self, key: bytes, *, is_revoked: Callable[[str], bool] | None = None) -> None:
-        self._key = key
+    def __init__(self, keys: KeyRing, *, is_revoked: Callable[[str], bool] | None = None) -> None:
+        self._keys = keys
         self._is_revoked = is_revoked or (lambda _: False)
         self._is_over: Callable[[str], bool] = lambda _: False
         self._seen: dict[bytes, Grant] = {}
@@ -49,9 +55,11 @@ class Tokens:
 
     def mint(self, actor: Actor, *, seconds: float, now: float | None = None) -> tuple[str, Grant]:
         at = time.time() if now is None else now
-        grant = Grant(secrets.token_hex(8), actor, at + seconds)
-        claims = claims_of(actor, grant.id, at=int(at), until=int(grant.until))
-        return jwt.encode(claims, self._key, algorithm=ALGORITHM), grant
+        key = self._keys.signing()
+        grant = Grant(secrets.token_hex(8), actor, at + seconds, key.id)
+        claims = claims_of(actor, grant.id, at=at, until=int(grant.until))
+        token = jwt.encode(claims, key.value, algorithm=ALGORITHM, headers={"kid": key.id})
+        return token, grant
 
     def check(self, token: str) -> Grant:
         """Raise `Forbidden` unless it is one of ours, is not over, and was not revoked.
@@ -65,7 +73,9 @@ class Tokens:
             if len(self._seen) >= KNOWN:
                 self._seen.clear()
             self._seen[digest] = grant
-        if grant.until < time.time():
+        if self._keys.find(grant.key) is None:
+            _no_key(grant.key)
+        if grant.until + LEEWAY < time.time():
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token")
         if self._is_revoked(grant.id):
             raise Forbidden("The token has been revoked.", fix=FIX, code="revoked_token")
@@ -79,23 +89,55 @@ class Tokens:
 
     def _read(self, token: str) -> Grant:
         try:
-            claims: dict[str, Any] = jwt.decode(
-                token,
-                self._key,
-                algorithms=[ALGORITHM],
-                audience=AUDIENCE,
-                options={"require": NEEDED},
-            )
+            claims, key = self._decoded(token)
             actor = Actor(
                 str(claims["sub"]),
                 Role(claims["role"]),
                 str(claims["team"]),
                 str(claims.get("run", "")),
             )
-            return Grant(str(claims["jti"]), actor, float(claims["exp"]))
+            return Grant(str(claims["jti"]), actor, float(claims["exp"]), key)
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError):
             raise Forbidden(
                 "The token was not issued by this server.", fix=FIX, code="bad_token"
             ) from None
+
+    def _decoded(self, token: str) -> tuple[dict[str, Any], str]:
+        """The claims, and the id of the key that signed them."""
+        named = jwt.get_unverified_header(token).get("kid")
+        if named is None:  # from before tokens named their key
+            return self._by_any(token)
+        key = self._keys.find(named)
+        return (_claims(token, key), key.id) if key else _no_key(named)
+
+    def _by_any(self, token: str) -> tuple[dict[str, Any], str]:
+        *keys, last = self._keys.all()
+        for key in keys:
+            try:
+                return _claims(token, key), key.id
+            except jwt.InvalidSignatureError:
+                continue
+        return _claims(token, last), last.id
+
+
+def _claims(token: str, key: Key) -> dict[str, Any]:
+    claims: dict[str, Any] = jwt.decode(
+        token,
+        key.value,
+        algorithms=[ALGORITHM],
+        audience=AUDIENCE,
+        options={"require": NEEDED},
+        leeway=LEEWAY,
+    )
+    return claims
+
+
+def _no_key(named: str) -> NoReturn:
+    raise Forbidden(
+        f"The token was signed with the key {named[:20]}, which this server does not have: "
+        "another server signed it, or the key has been retired.",
+        fix="Ask for a new one: `fleet token create`, where this server runs.",
+        code="unknown_key",
+    )

@@ -87,6 +87,28 @@ def _tokens(config: Path | None, limit: int, *, everything: bool = False) -> Res
 
 
 @token.command(config=True)
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 3650),
+    default=30.0,
+    show_default=True,
+    help="The days for which tokens of the keys until now stay valid; 0 ends them at once.",
+)
+def rotate(*, overlap: float, config: Path | None) -> Result:
+    """Make a new key to sign tokens with. A running server uses it within a second."""
+    import time
+
+    from fleet.cli.terminal.human import moment
+
+    key = client_of(config).this_machine("Rotating the key").rotate_key(overlap * 86400)
+    until = int((time.time() + overlap * 86400) * 1_000_000) if overlap else 0
+    older = f"Tokens of the old keys are valid until {moment(until)} at most."
+    text = f"New tokens are signed with the key {key}. "
+    text += older if until else "All other tokens are invalid now, those of running agents too."
+    return Result("key", {"id": key, "old_until": until or None}, Text(text))
+
+
+@token.command(config=True)
 @click.argument("which", metavar="TOKEN")
 def revoke(*, which: str, config: Path | None) -> Result:
     """Revoke a TOKEN by its id, or all tokens of a name.

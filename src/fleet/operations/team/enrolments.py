@@ -170,8 +170,8 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
         )
     _must_be_free(context, enrolment, name)
     actor = Actor(name, role, team)
-    at = context.store.now() // SECOND
-    until = at + request.seconds
+    at = context.store.now() / SECOND
+    until = int(at) + request.seconds
     claims = claims_of(actor, secrets.token_hex(8), at=at, until=until)
     signed = context.sign(claims)
     entry = new_entry(

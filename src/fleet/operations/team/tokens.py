@@ -70,8 +70,8 @@ def create(context: Context, request: CreateToken) -> TokenRow:
         raise BadInput(
             "A token can be valid for 1 second to 10 years.", fix="Choose a time in that range."
         )
-    at = context.store.now() // SECOND
-    until = at + request.seconds
+    at = context.store.now() / SECOND
+    until = int(at) + request.seconds
     claims = claims_of(Actor(name, role, team), secrets.token_hex(8), at=at, until=until)
     signed = context.sign(claims)
     entry = new_entry(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TYPE = "application/problem+json"
 UNPROVEN = frozenset(
-    {"no_token", "bad_token", "expired_token", "revoked_token", "stale_run"}
+    {"no_token", "bad_token", "unknown_key", "expired_token", "revoked_token", "stale_run"}
     | {"no_secret", "bad_secret"}
 )
 TITLES = {

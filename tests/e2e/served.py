@@ -13,8 +13,9 @@ from tests.wait import LIMIT, until
 
 
 class Served:
-    def __init__(self, scratch: Scratch, *words: str, env=None) -> None:
-        self.scratch, self.words = scratch, words
+    def __init__(self, scratch: Scratch, *words: str, env=None, under=()) -> None:
+        """`under`: a command that starts it, such as `nice`."""
+        self.scratch, self.words, self.under = scratch, words, under
         self.env = scratch.env | (env or {})
         self.log = scratch.root / "server.log"
         self.start()
@@ -22,7 +23,7 @@ class Served:
     def start(self) -> None:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [FLEET, "serve", "--port", "0", *self.words],
+                [*self.under, FLEET, "serve", "--port", "0", *self.words],
                 cwd=self.scratch.repo,
                 env=self.env,
                 stdin=subprocess.DEVNULL,

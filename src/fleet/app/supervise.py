@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from fleet.base.machine import is_out_of_files, raise_file_limit
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 15.0  # that we wait for a command that holds the lock
 RETRY_LOCK = 0.2  # seconds between tries to be the supervisor, while a command holds the lock
+RETRY_FILES = 1.0  # seconds between tries to start while no file can be opened
 LONGEST_ERROR = 2000  # characters of the last error
 FOLDERS_A_ROUND = 100
 UNFINISHED = ("open", "running", "review")
@@ -42,6 +44,7 @@ def supervise(app: App, options: Options, report: Report) -> None:
     from fleet.app import preload
 
     preload()
+    raise_file_limit()
     _ = app.loaded  # relative paths are relative to this directory: read them before we leave it
     if options.detached:
         os.chdir("/")  # else the directory we were started in could not be unmounted
@@ -71,6 +74,7 @@ class SupervisorThread:
         self._stop: Stop | None = None
         self._lock = threading.Lock()
         self._error: BaseException | None = None
+        self._warned = False
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
     def begin(self) -> None:
@@ -92,14 +96,30 @@ class SupervisorThread:
             raise self._error
 
     def _run(self) -> None:
+        try:
+            while not self._start():
+                self._over.wait(RETRY_FILES)
+        except BaseException as error:  # noqa: BLE001  # `end` raises it again
+            self._error = error
+            self._failed()
+
+    def _start(self) -> bool:
+        """Supervise to the end. False: there were too few files to begin, so try again."""
         from fleet.app import preload
 
         try:
             preload()
             self._supervise(self._make_app())
-        except BaseException as error:  # noqa: BLE001  # `end` raises it again
-            self._error = error
-            self._failed()
+        except Exception as error:
+            if self._over.is_set() or not is_out_of_files(error):
+                raise
+            if not self._warned:
+                self._warned = True
+                self._report.warning(
+                    f"The supervisor cannot start: {error}. Trying again.", time.time_ns() // 1000
+                )
+            return False
+        return True
 
     def _supervise(self, app: App) -> None:
         while not self._over.is_set():

@@ -7,6 +7,7 @@ The keeper imports this module, so it imports little.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -21,7 +22,33 @@ PROC = "/proc"
 DARWIN = sys.platform == "darwin"
 MARK = "FLEET_RUN_MARK"  # in the environment of everything a run starts: random, never reused
 _MAX_PID = 99_999 if DARWIN else 4_194_304
+MOST_FILES = 65_536  # some programs, which inherit it, close every number up to their limit
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as it may, up to `MOST_FILES`; return how many."""
+    import resource
+
+    soft, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (MOST_FILES if n == resource.RLIM_INFINITY else n for n in (soft, limit))
+    wanted = min(hard, MOST_FILES)
+    if soft >= wanted:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limit))
+    except (OSError, ValueError):  # macOS has a lower limit of its own
+        return soft
+    return wanted
+
+
+def is_out_of_files(error: BaseException | None) -> bool:
+    """Whether this, or what caused it, is that no more files can be opened now."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def has_proc() -> bool:

@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from fleet.domain.errors import FleetError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
@@ -56,6 +58,13 @@ class Folders:
 
     def _run(self) -> None:
         self._fresh.wait()
+        while not self._over:
+            try:
+                self._write_all()
+            except (FleetError, OSError):  # such as: too many open files
+                time.sleep(LOOK)
+
+    def _write_all(self) -> None:
         with self._open() as files:
             while not self._over:
                 self._fresh.clear()

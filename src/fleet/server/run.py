@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 import socket
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
 from fleet.app.server_process import noted
+from fleet.base.machine import is_out_of_files, raise_file_limit
 from fleet.domain.errors import Refused
 from fleet.server.audit import Observed
+from fleet.server.http.door import MOST, Door
 from fleet.server.http.guard import LOOPBACK, REQUEST_SECONDS
 from fleet.server.http.wire import websocket, wire
 from fleet.server.make import make_server
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
 
 SECRET = 16  # signs: whoever has a token can try all that are shorter
 GRACE = 5  # seconds for requests that are being answered
+RAISE_LIMIT = "Raise the limit on open files (ulimit -n)."
+WARN_SECONDS = 60.0  # between two warnings about it
+BACKLOG = 2048  # connections that wait to be accepted
 PING = 30.0  # seconds between signs of life on a socket, and for their answers
 
 
@@ -46,9 +55,12 @@ class Serving:
                 fix=f"Set JWT_SECRET to a secret of at least {SECRET} characters, or leave --host out.",
             )
         app.home.ensure()
+        files = raise_file_limit()
+        self._backlog = min(BACKLOG, files // 4)  # so many may be accepted before one is counted
         self._home, self._host, self._ping = app.home.path, host, ping
         self._proxies = app.loaded.settings.server.trusted_proxies
-        self._socket = _bound(host, port)
+        self._door = Door(min(MOST, files // 2), self._proxies)
+        self._socket = _bound(host, port, self._backlog)
         self._server = make_server(app, host=host, names=names)
         self._server.patience = patience
         self._uvicorn: uvicorn.Server | None = None
@@ -74,11 +86,11 @@ class Serving:
             Observed(made.app(), made.meters, made.audit), log_level="error", access_log=False, server_header=False,
             proxy_headers=bool(self._proxies), forwarded_allow_ips=list(self._proxies),
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
-            http=wire(made.patience), ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
+            http=wire(made.patience, self._door), backlog=self._backlog, ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
             ws_per_message_deflate=False,
             ws=websocket,  # type: ignore[arg-type]  # it is only ever called
         )  # fmt: skip
-        self._uvicorn = _Quiet(settings, made.let_go)
+        self._uvicorn = _Quiet(settings, made.let_go, self._socket, say)
         self._uvicorn.should_exit = self._over
         here = f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
         with self._socket as listening, noted(self._home, here):
@@ -93,14 +105,58 @@ class Serving:
 
 
 class _Quiet(uvicorn.Server):
-    """Signals are somebody else's: they end more than this."""
+    """Signals are somebody else's: they end more than this.
 
-    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+    Without a free file nobody can be accepted, and uvloop closes the socket that it listens on: we
+    listen again, on a copy of it.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ending: Callable[[], None],
+        listening: socket.socket,
+        warn: Callable[[str], None],
+    ) -> None:
         super().__init__(config)
-        self._ending = ending
+        self._ending, self._warn = ending, warn
+        self._kept = listening.dup()
+        self._is_deaf = False
+        self._warned = -math.inf
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._failed)
+        await super().startup(sockets)
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or not is_out_of_files(error):
+            loop.default_exception_handler(context)
+            return
+        self._is_deaf = True
+        if time.monotonic() - self._warned > WARN_SECONDS:
+            self._warned = time.monotonic()
+            self._warn(f"Cannot accept connections: {error.strerror}. {RAISE_LIMIT}")
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._is_deaf and not self.should_exit:
+            with suppress(OSError):  # the next tick tries again
+                await self._listen_again()
+        return await super().on_tick(counter)
+
+    async def _listen_again(self) -> None:
+        copy = self._kept.dup()
+        for server in self.servers:
+            server.close()
+        config, loop = self.config, asyncio.get_running_loop()
+        given = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        made = partial(cast("Any", config.http_protocol_class), config=config, **given)
+        self.servers = [await loop.create_server(made, sock=copy, backlog=config.backlog)]
+        self._is_deaf = False
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._ending()  # first: a stream that is read would last for the whole of the grace
+        self._kept.close()
         await super().shutdown(sockets)
 
     @contextmanager
@@ -108,7 +164,7 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(host: str, port: int, backlog: int = BACKLOG) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # named, so that asyncio sends small answers at once: 40 ms each otherwise
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -121,5 +177,5 @@ def _bound(host: str, port: int) -> socket.socket:
             f"Cannot listen on port {port} of {host}: {error.strerror}.",
             fix="Choose another with --port.",
         ) from None
-    listening.listen(2048)
+    listening.listen(backlog)
     return listening

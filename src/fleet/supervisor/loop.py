@@ -125,6 +125,9 @@ def run(
         except FleetError as error:
             hooks.say("loop", f"{error.message} Trying again.")
             time.sleep(IDLE)
+        except OSError as error:  # such as: too many open files
+            hooks.say("loop", f"{error}. Trying again.")
+            time.sleep(IDLE)
         except Exception as error:
             bugs += 1
             if bugs >= BUGS:

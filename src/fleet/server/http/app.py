@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
 from fleet import __version__
+from fleet.base.machine import is_out_of_files
 from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.operations.catalogue import perform
@@ -30,13 +31,14 @@ from fleet.server.http.codec import (
     spoken,
 )
 from fleet.server.http.docs_page import page
+from fleet.server.http.door import GUEST
 from fleet.server.http.guard import REQUEST_SECONDS, BadBody, Guard, Rates, refused_body
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.openapi import document
 from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.http.routes import Answered, Routes
 from fleet.server.live.presence import EndedRuns, Presence, Revocations
-from fleet.server.live.sockets import Sockets
+from fleet.server.live.sockets import AUTH_SECONDS, Sockets
 from fleet.server.live.sse import EventStream
 from fleet.server.mcp.http import Mcp
 from fleet.server.prometheus import as_rows, exposition
@@ -96,7 +98,7 @@ class Server:
         self.streams.checked_by(self.tokens.check)
         transcripts = self.context.transcripts
         sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, transcripts)
-        sockets.patience = self.patience
+        sockets.patience = min(self.patience, AUTH_SECONDS)
         routes = [
             Route("/health", Answered(self.health), methods=["GET"]),
             Route("/metrics", Answered(self.metrics), methods=["GET"]),
@@ -180,7 +182,11 @@ class Server:
                 fix="Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
                 code="no_token",
             )
-        return token.strip(), self.admit(token.strip())
+        grant = self.admit(token.strip())
+        guest = request.scope.get("state", {}).get(GUEST)
+        if guest is not None:
+            guest.prove()
+        return token.strip(), grant
 
     def admit(self, token: str) -> Grant:
         grant = self.tokens.check(token)
@@ -246,6 +252,9 @@ def _failed(error: Exception) -> Response:
         return refusal(error)
     if isinstance(error, BadBody):
         return refused_body(error)
+    if is_out_of_files(error):
+        body = problem(503, "too_many_files", "The server has too many files open.")
+        return _json(503, body, TYPE)
     if not isinstance(error, HTTPException):
         body = problem(500, "bug", f"This is a bug in fleet ({type(error).__name__}).")
         return _json(500, body, TYPE)

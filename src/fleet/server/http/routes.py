@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Match, Route, Router
 
+from fleet.base.machine import is_out_of_files
 from fleet.domain.errors import FleetError
 from fleet.server.http.guard import BadBody
 
@@ -67,7 +68,7 @@ class Routes(Router):
         except Exception as error:
             if scope["type"] == "http" and not begun:
                 await self._failed(error)(scope, receive, send)
-            if not isinstance(error, TOLD):
+            if not isinstance(error, TOLD) and not is_out_of_files(error):
                 raise
 
     async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:

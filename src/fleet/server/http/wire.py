@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fleet.server.http.codec import encode
+from fleet.server.http.door import GUEST, Door, Guest
 from fleet.server.http.guard import REQUEST_SECONDS
 from fleet.server.http.problem import TYPE, problem
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 TRANSPORT = "fleet.transport"  # in a scope's state: what live events are written to
+CROWDED = "The server has too many connections."
 HEAD = 1 << 16  # bytes of a request line and its headers
 
 
@@ -28,6 +30,8 @@ class Wire(HttpToolsProtocol):
     """
 
     patience = REQUEST_SECONDS
+    door = Door()
+    _guest: Guest
     _deadline: asyncio.TimerHandle | None = None
     _asking = False  # a request has begun to come, and is not whole
     _spoiled = ""  # why nothing more is read
@@ -35,11 +39,18 @@ class Wire(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
         super().connection_made(transport)
-        self.app_state = {**self.app_state, TRANSPORT: transport}
-        self._wait()
+        address = self.client[0] if self.client else ""
+        self._guest = Guest(self.door, address, self._is_busy, self._show_out)
+        self.app_state = {**self.app_state, TRANSPORT: transport, GUEST: self._guest}
+        if self.door.enter(self._guest):
+            self._wait()
+        else:
+            self._spoiled = CROWDED
+            self._refuse(503, "too_many_connections", CROWDED)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        self._guest.leave()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -89,6 +100,16 @@ class Wire(HttpToolsProtocol):
         if not self._answering() or self.cycle.more_body:  # else the nonsense is after its body
             self._give_up(400, "not_http", msg)
 
+    def _is_busy(self) -> bool:
+        """A whole request has come, and is being answered."""
+        return self._answering() and not self.cycle.more_body
+
+    def _show_out(self) -> None:
+        if self.cycle is not None and not self._asking:  # it was answered, and is idle
+            self.transport.close()
+        else:
+            self._give_up(503, "too_many_connections", CROWDED)
+
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
@@ -120,21 +141,22 @@ class Wire(HttpToolsProtocol):
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         body = encode(problem(status, code, detail))
+        later = "retry-after: 1\r\n" if status == 503 else ""
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {TYPE}\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n{later}\r\n"
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
 
 
-def wire(patience: float) -> type[Wire]:
+def wire(patience: float, door: Door) -> type[Wire]:
     """`patience`: seconds for the headers of a request, and then for its body."""
-    return type("Wire", (Wire,), {"patience": patience})
+    return type("Wire", (Wire,), {"patience": patience, "door": door})
 
 
 def websocket(**given: Any) -> asyncio.Protocol:
     """Loaded when somebody first comes with one: it costs two megabytes."""
-    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: PLC0415
+    from fleet.server.live.socket_wire import SocketWire  # noqa: PLC0415
 
-    return WSProtocol(**given)
+    return SocketWire(**given)

@@ -15,7 +15,8 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refused
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, object_of
-from fleet.server.http.guard import DENIAL, REQUEST_SECONDS
+from fleet.server.http.door import GUEST
+from fleet.server.http.guard import DENIAL
 from fleet.server.http.problem import TYPE, problem, problem_of, status_of
 from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.frames import Wrap, view_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from fleet.server.tokens import Grant
 
 TOPICS = 100  # of one socket
+AUTH_SECONDS = 5.0  # for the first frame
 POLICY, RESTART, LATER = 1008, 1012, 1013  # why it is closed
 CODES = {"slow_reader": LATER, "stopping": RESTART}
 AUTH = 'The first frame is {"type": "auth", "token": "…"}.'
@@ -53,7 +55,7 @@ class Sockets:
     ) -> None:
         self.streams, self.admit, self.state, self.store = streams, admit, state, store
         self.outputs = Outputs(store, transcripts)
-        self.patience = REQUEST_SECONDS  # until somebody must have said who it is
+        self.patience = AUTH_SECONDS  # until somebody must have said who it is
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
@@ -67,7 +69,7 @@ class Sockets:
             await _deny(send, error)
             return
         await send({"type": "websocket.accept"})
-        await _Talk(self, scope["state"][TRANSPORT], receive, send).run()
+        await _Talk(self, scope["state"], receive, send).run()
 
 
 class Gone(Exception):
@@ -76,10 +78,11 @@ class Gone(Exception):
 
 class _Talk:
     def __init__(
-        self, sockets: Sockets, transport: asyncio.Transport, receive: Receive, send: Send
+        self, sockets: Sockets, state: Mapping[str, Any], receive: Receive, send: Send
     ) -> None:
         self._sockets, self._streams, self._outputs = sockets, sockets.streams, sockets.outputs
-        self._transport, self._receive, self._send = transport, receive, send
+        self._transport, self._guest = state[TRANSPORT], state[GUEST]
+        self._receive, self._send = receive, send
 
     async def run(self) -> None:
         try:
@@ -98,6 +101,7 @@ class _Talk:
         if frame.get("type") != "auth" or not isinstance(token, str):
             raise Forbidden(AUTH, code="no_token")
         grant = self._sockets.admit(token)
+        self._guest.prove()
         actor = grant.actor
         allow(actor, Permission.READ)
         after, topics = _number(frame), _topics(frame)

@@ -1,0 +1,122 @@
+"""How many connections there may be at once, and who has to leave when another one comes."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+GUEST = "fleet.guest"  # in a scope's state: the `Guest` that a request came with
+MOST = 10_000  # connections; each takes about 14 KB
+LOOKS = 64  # connections that are looked at for one that can leave
+
+
+class Guest:
+    """One connection. `known`: it came with a good token. `is_busy`: somebody is being answered."""
+
+    __slots__ = ("_door", "address", "is_busy", "known", "show_out")
+
+    def __init__(
+        self, door: Door, address: str, is_busy: Callable[[], bool], show_out: Callable[[], None]
+    ) -> None:
+        self._door, self.address, self.known = door, address, False
+        self.is_busy, self.show_out = is_busy, show_out
+
+    def prove(self) -> None:
+        """It has shown a good token."""
+        if not self.known:
+            self.known = True
+            self._door.sort(self)
+
+    def leave(self) -> None:
+        self._door.leave(self)
+        self.is_busy, self.show_out = _is_idle, _nothing
+
+
+class Door:
+    """At most `most` connections; of one address half, unless it is a proxy's or this machine's.
+
+    When there are more, the oldest one that has shown no token and is not being answered leaves;
+    then the oldest idle one with a token. So a flood from one address shuts out itself.
+    """
+
+    def __init__(self, most: int = MOST, proxies: Sequence[str] = ()) -> None:
+        self.most, self._proxies = most, frozenset(proxies)
+        self.turned_away = 0
+        self._strangers: dict[Guest, None] = {}
+        self._known: dict[Guest, None] = {}
+        self._from: dict[str, dict[Guest, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._strangers) + len(self._known)
+
+    def enter(self, guest: Guest) -> bool:
+        """False when nobody can leave for it."""
+        group = self._group_of(guest)
+        same = self._from.get(group, {})
+        if (group and len(same) >= max(1, self.most // 2) and not self._make_room(same)) or (
+            len(self) >= self.most
+            and not (self._make_room(self._strangers) or self._make_room(self._known))
+        ):
+            self.turned_away += 1
+            return False
+        self._strangers[guest] = None
+        if group:
+            self._from.setdefault(group, {})[guest] = None
+        return True
+
+    def sort(self, guest: Guest) -> None:
+        if guest in self._strangers:
+            del self._strangers[guest]
+            self._known[guest] = None
+
+    def leave(self, guest: Guest) -> None:
+        self._strangers.pop(guest, None)
+        self._known.pop(guest, None)
+        group = self._group_of(guest)
+        same = self._from.get(group)
+        if same is not None:
+            same.pop(guest, None)
+            if not same:
+                del self._from[group]
+
+    def _group_of(self, guest: Guest) -> str:
+        return "" if guest.address in self._proxies else group_of(guest.address)
+
+    def _make_room(self, among: dict[Guest, None]) -> bool:
+        for _ in range(min(LOOKS, len(among))):
+            guest = next(iter(among))
+            if guest.is_busy():  # looked at again after all others
+                among[guest] = among.pop(guest)
+                continue
+            show_out = guest.show_out
+            guest.leave()
+            self.turned_away += 1
+            show_out()
+            return True
+        return False
+
+
+@lru_cache(maxsize=4096)
+def group_of(address: str) -> str:
+    """Whose address it is: of IPv6 the network; empty for this machine, where a proxy may be."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return group_of(str(ip.ipv4_mapped))
+        return "" if ip.is_loopback else str(ipaddress.ip_network((ip, 64), strict=False))
+    return "" if ip.is_loopback else address
+
+
+def _is_idle() -> bool:
+    return False
+
+
+def _nothing() -> None:
+    pass

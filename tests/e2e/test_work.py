@@ -127,10 +127,17 @@ def test_run_with_a_coder_outranks_a_default_and_nothing_that_a_task_names(scrat
     assert coders == {plain: "scripted", named: "scripted"}
 
 
-def test_outside_git_a_task_works_in_place(scratch, tmp_path):
+def test_outside_git_a_task_is_refused_unless_it_may_work_in_place(scratch, tmp_path):
     plain = tmp_path / "plain"
     plain.mkdir()
-    task = scratch.data("add", "Note it", "--prompt", "write note.txt Done.", cwd=plain)["id"]
+    note = ("add", "Note it", "--prompt", "write note.txt Done.")
+    said = scratch.fails(*note, cwd=plain, status=2)
+    assert said.startswith(f"fleet: {plain} is not in a git repository, so the agent would work")
+    assert "fleet add --in-place" in said
+    assert "not in a git repository" in scratch.fails("bd", "create", "x", cwd=plain, status=1)
+    scratch("bd", "create", "By hand", "--assignee", "ada", cwd=plain)
+    assert "(in place)]" in scratch(*note, "--in-place", cwd=plain)
+    task = "t-2"
     assert f"cwd {plain} (in place)" in re.sub(r" +", " ", scratch("show", task))
     scratch.work()
     assert (plain / "note.txt").read_text() == "Done.\n"
@@ -158,7 +165,7 @@ def test_the_project_is_found_from_a_subdirectory_and_from_inside_a_worktree(scr
     assert place.parts[-2:] == ("deep", "down")
     inside = scratch.data("add", "b", "-a", "tidier", cwd=place)
     assert below["project"] == inside["project"] == str(scratch.repo)
-    scratch.data("add", "c", cwd=scratch.root)
+    scratch.data("add", "c", "--in-place", cwd=scratch.root)
     assert [t["id"] for t in scratch.data("tasks", "--here", "--all", cwd=place)] == ["t-2", "t-1"]
     assert [t["id"] for t in scratch.data("tasks", "--here", "--all", cwd=scratch.root)] == ["t-3"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.config.loader import Loaded, load
-from fleet.config.places import checkout_top, find_project, home
+from fleet.config.places import checkout_top, find_project, home, outside_git
 from fleet.config.settings import RunSettings, Settings, StoreSettings, WorkspaceSettings
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "find_project",
     "home",
     "load",
+    "outside_git",
 ]

@@ -67,6 +67,15 @@ def checkout_top(cwd: Path) -> Path | None:
     return None
 
 
+def outside_git(cwd: Path | str) -> BadInput:
+    """The refusal to let an agent work in a directory that has no worktrees, unasked."""
+    return BadInput(
+        f"{cwd} is not in a git repository, so the agent would work in that very directory.",
+        fix="Make it a repository with a commit, or let it work there: fleet add --in-place",
+        code="outside_git",
+    )
+
+
 def main_checkout(top: Path) -> Path | None:
     """The checkout that a linked worktree was made from; None for any other directory."""
     link = top / ".git"

@@ -93,9 +93,8 @@ def create(title: str | None, named: str | None, dry_run: bool, **given: Any) ->
         deps=listed(given.pop("deps")),
         **given,
     )
-    here = directory(typed.cwd or None)
-    client = bd_client(here)
-    made = create_issue(client, typed, here, dry_run=dry_run)
+    client = bd_client(directory(typed.cwd or None))
+    made = create_issue(client, typed, dry_run=dry_run)
     chosen = [(n, getattr(typed, n)) for n in ("coder", "model") if getattr(typed, n)]
     cwd = made.cwd
     shown = ", ".join(f"{name}: {value}" for name, value in [("cwd", cwd), *chosen])

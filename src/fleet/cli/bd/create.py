@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.cli.bd.shapes import PLAIN, TYPE
-from fleet.cli.tasks.add import directory
-from fleet.config import checkout_top
+from fleet.cli.tasks.add import where_of
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Spec
@@ -17,7 +16,6 @@ from fleet.operations.tasks.dependencies import AddDependency
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from fleet.client import Client
     from fleet.operations.compat.issues import Issue
@@ -97,17 +95,10 @@ def links(deps: Sequence[str]) -> Links:
     return Links(tuple(after), tuple(blocks), tuple(loose))
 
 
-def place_of(client: Client, typed: Typed, here: Path) -> tuple[Path, str]:
-    """Where it works, and its project: inside a run those of the run's own task."""
-    if client.actor.run and not typed.cwd:
-        own = client.call(ListIssues(tasks=("",)))[0]
-        return directory(own.cwd), own.project
-    return here, client.project or str(here)
-
-
-def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> Issue | Spec:
+def create_issue(client: Client, typed: Typed, *, dry_run: bool) -> Issue | Spec:
     """The task that was made; with `dry_run` only what it would ask for, checked."""
-    cwd, project = place_of(client, typed, here)
+    idle = bool(typed.assignee) or typed.type == EPIC  # no agent works on it
+    where = where_of(client, typed.cwd or None, in_place=idle)
     wanted = links(typed.deps)
     kind = (f"{TYPE}{typed.type}",) if typed.type != PLAIN else ()
     spec = Spec(
@@ -115,11 +106,11 @@ def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> 
         model=typed.model,
         priority=typed.priority,
         labels=(*kind, *typed.labels, *wanted.loose),
-        cwd=str(cwd),
-        in_place=checkout_top(cwd) is None,
+        cwd=str(where.cwd or ""),
+        in_place=where.in_place and not idle,
         assignee=typed.assignee,
     )
-    check_spec(spec, client.world(project))  # an unknown coder ends it here
+    check_spec(spec, client.world(where.project))  # an unknown coder ends it here
     named = (*wanted.after, *wanted.blocks, *filter(None, [typed.parent]))
     if named:
         client.call(ListIssues(tasks=named))
@@ -127,7 +118,9 @@ def create_issue(client: Client, typed: Typed, here: Path, *, dry_run: bool) -> 
         return spec
     join = "all" if typed.type == EPIC else ""
     row = client.call(
-        AddTask(typed.title, typed.description, project, spec, wanted.after, typed.parent, join)
+        AddTask(
+            typed.title, typed.description, where.project, spec, wanted.after, typed.parent, join
+        )
     )
     for blocked in wanted.blocks:
         client.call(AddDependency(blocked, row.id))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.measure import fit
 from fleet.client import here
-from fleet.config import checkout_top
+from fleet.config import checkout_top, outside_git
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Budget, Limits, Spec
 from fleet.operations.tasks.change import MOST_PROMPT, AddTask
@@ -33,13 +34,20 @@ UNITS = {
 MOST_BYTES = 4 * MOST_PROMPT + 1  # more than the longest prompt can have
 
 
-def request(title: str, given: Mapping[str, object], *, project: str, cwd: Path | None) -> AddTask:
-    """`cwd` is None when it is to be had on another machine."""
+class Where(NamedTuple):
+    """`cwd` is None when the directory is on another machine."""
+
+    cwd: Path | None
+    project: str
+    in_place: bool
+
+
+def request(title: str, given: Mapping[str, object], where: Where) -> AddTask:
     return AddTask(
         title=title,
         prompt=_prompt(given),
-        project=project,
-        spec=_spec(given, cwd),
+        project=where.project,
+        spec=_spec(given, where),
         after=_words(given["after"]),
         parent=str(given["swarm"]),
         team=str(given["team"]),
@@ -72,21 +80,26 @@ def _is_dir(path: Path) -> bool:
         return False
 
 
-def place_of(client: Client, named: str | None) -> tuple[Path | None, str]:
-    """Where the task works, and its project.
+def where_of(client: Client, named: str | None, *, in_place: bool) -> Where:
+    """Where the task works. Raise `BadInput` outside a git repository, unless it is `in_place`.
 
     A server elsewhere has directories of its own, and knows best. Inside a run they are those of
     the run's own task: its worktree will be gone.
     """
     if client.is_remote:
-        return None, named or ""
+        return Where(None, named or "", in_place)
     if client.actor.run and named is None:
         from fleet.operations.tasks.show import ShowTask
 
-        own = client.call(ShowTask("")).task
-        return directory(own.cwd), own.project
-    place = directory(named)
-    return place, client.project or str(place)
+        own = client.call(ShowTask(""))
+        cwd, project = directory(own.task.cwd), own.task.project
+        in_place = in_place or own.spec.in_place
+    else:
+        cwd = directory(named)
+        project = client.project or str(cwd)
+    if not in_place and checkout_top(cwd) is None:
+        raise outside_git(cwd)
+    return Where(cwd, project, in_place)
 
 
 def _path(typed: str) -> Path:
@@ -96,16 +109,15 @@ def _path(typed: str) -> Path:
         return Path(typed)
 
 
-def _spec(given: Mapping[str, object], cwd: Path | None) -> Spec:
-    alone = cwd is not None and checkout_top(cwd) is None
+def _spec(given: Mapping[str, object], where: Where) -> Spec:
     return Spec(
         agent=str(given["agent"]),
         coder=str(given["coder"]),
         model=str(given["model"]),
         priority=int(str(given["priority"])),
         labels=_words(given["label"]),
-        cwd=str(cwd or ""),
-        in_place=bool(given["in_place"]) or alone,
+        cwd=str(where.cwd or ""),
+        in_place=where.in_place,
         base=str(given["base"]),
         branch=str(given["branch"]),
         review=bool(given["review"]),

@@ -94,13 +94,13 @@ limit_option = click.option(
 @click.option("--swarm", default="", help="The swarm it belongs to.")
 def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
     """Queue a task."""
-    from fleet.cli.tasks.add import place_of, request, settings_dir
+    from fleet.cli.tasks.add import request, settings_dir, where_of
 
     client = _client(config, cwd=settings_dir(cwd))
-    place, project = place_of(client, cwd)
-    row = client.call(request(title, given, project=project, cwd=place))
-    where = row.cwd or row.project
-    text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {where}]"
+    where = where_of(client, cwd, in_place=bool(given["in_place"]))
+    row = client.call(request(title, given, where))
+    at = f"{row.cwd or row.project}{' (in place)' if where.in_place else ''}"
+    text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {at}]"
     return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
 
 

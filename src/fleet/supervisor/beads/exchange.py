@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from fleet.config import outside_git
 from fleet.domain.errors import FleetError, NotFound, Unavailable
 from fleet.domain.task import SECOND, Spec, TaskState
 from fleet.operations.tasks.change import MOST_TITLE, AddTask, RetryTask
@@ -217,13 +218,14 @@ class Beads:
 
     def _task(self, bead: Bead) -> AddTask:
         wanted = self._bd.wanted(bead.id)
+        if not wanted.get("checkout"):
+            raise outside_git(wanted["cwd"])
         spec = Spec(
             coder=wanted.get("coder", ""),
             model=wanted.get("model", ""),
             priority=min(4, max(0, bead.priority)),
             labels=(f"{LABEL}{bead.id}",),
             cwd=wanted["cwd"],
-            in_place=not wanted.get("checkout", ""),
         )
         title = " ".join(bead.title.split())[:MOST_TITLE] or bead.id
         return AddTask(title, bead.description, wanted.get("project", "") or wanted["cwd"], spec)

@@ -42,6 +42,7 @@ class FakeBd:
         self.theirs: set[str] = set()
         self.told: list[tuple[str, str, str]] = []
         self.down, self.stubborn, self.coder = "", set(), ""
+        self.checkout = "/repo"
 
     def _asked(self) -> None:
         if self.down:
@@ -70,7 +71,7 @@ class FakeBd:
         self.told.append((name, act, text))
 
     def wanted(self, _name):
-        return {"cwd": "/repo", "coder": self.coder}
+        return {"cwd": "/repo", "coder": self.coder, "checkout": self.checkout}
 
 
 class Number:
@@ -289,6 +290,16 @@ def test_an_issue_that_cannot_be_a_task_is_blocked_there_with_the_reason():
     ((name, act, why),) = place.bd.told
     assert (name, act) == ("bd-1", "block")
     assert "There is no coder 'nope'." in why
+
+
+def test_an_issue_outside_a_git_repository_is_blocked_there_with_the_reason():
+    place = Place(bead("bd-1"))
+    place.bd.checkout = ""
+    place.step()
+    place.step()
+    ((name, act, why),) = place.bd.told
+    assert (name, act) == ("bd-1", "block")
+    assert "/repo is not in a git repository" in why
 
 
 def test_a_bug_in_the_round_ends_nothing():

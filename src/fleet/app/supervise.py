@@ -59,6 +59,7 @@ class SupervisorThread:
 
     `make_app` is called in that thread, which alone uses the store that it opens.
     `failed` is called there when the supervisor ends by itself; `end` raises why.
+    `crowded`: whether the process has requests to answer, which go first.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class SupervisorThread:
         options: Options,
         report: Report,
         failed: Callable[[], None],
+        crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._make_app, self._options = make_app, options
+        self._crowded = crowded
         self._report, self._failed = report, failed
         self._over = threading.Event()
         self._stop: Stop | None = None
@@ -139,14 +142,20 @@ class SupervisorThread:
             self._stop = Stop(app)
             if self._over.is_set():
                 return
-        _supervise_until(self._stop, app, self._options, self._report)
+        _supervise_until(self._stop, app, self._options, self._report, self._crowded)
 
 
-def _supervise_until(stop: Stop, app: App, options: Options, report: Report) -> None:
+def _supervise_until(
+    stop: Stop,
+    app: App,
+    options: Options,
+    report: Report,
+    crowded: Callable[[], bool] = lambda: False,
+) -> None:
     """Call it with the host's lock held, in the thread that made the app."""
     app.arrive()
     supervisor = app.supervisor(coder=options.coder, max_concurrent=options.most)
-    _loop(stop, app, options, report, supervisor)
+    _loop(stop, app, options, report, supervisor, crowded)
     stop.complain()
     app.leave()
     if supervisor.attempts:
@@ -154,7 +163,14 @@ def _supervise_until(stop: Stop, app: App, options: Options, report: Report) -> 
         report.line(f"Stopped. {count} still run; the next `fleet run` takes them up.")
 
 
-def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Supervisor) -> None:
+def _loop(
+    stop: Stop,
+    app: App,
+    options: Options,
+    report: Report,
+    supervisor: Supervisor,
+    crowded: Callable[[], bool],
+) -> None:
     from fleet.supervisor import loop
 
     record = Record(app, options, report)
@@ -178,6 +194,7 @@ def _loop(stop: Stop, app: App, options: Options, report: Report, supervisor: Su
         complaints=lambda: app.worlds.complaints,
         also=(notices.step, record.step, stop.look, step_beads, missing.step),
         idle=lambda: beads.idle or not uses_beads(),
+        crowded=crowded,
     )
     try:
         loop.run(supervisor, app.store, once=options.once, stopping=stop, hooks=hooks)

@@ -76,6 +76,11 @@ class Serving:
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
 
+    @property
+    def crowded(self) -> bool:
+        """Whether writes are being asked for: the supervisor inside lets them go first."""
+        return self._server.writer.crowded
+
     def heard(self) -> None:
         """From the supervisor inside: something has happened."""
         self._server.watch.heard()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS = 256  # in one transaction: the last of them waits for all
 LONGEST = 0.01  # seconds for which the loop stands still
+CROWD_SECONDS = 0.05  # after the last of several that asked at once
 QUIET = 0.0001  # seconds without another, when several ask at once
 
 
@@ -53,6 +54,11 @@ class Writer:
         self._crowd = False  # several came at once the last time
         self._stated = threading.Event()  # all of a batch is said to the store
         self._quick = True  # that took no time worth speaking of
+
+    @property
+    def crowded(self) -> bool:
+        """Whether several asked just now."""
+        return self._crowd and time.perf_counter() - self._newest < CROWD_SECONDS
 
     def start(self) -> None:
         self._thread.start()

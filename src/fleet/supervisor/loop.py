@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BUSY, IDLE = 0.1, 1.0  # seconds between looks at transcripts; a commit wakes us at once
 SOON = 0.005  # likewise, for a keeper that is about to start
 BATCH = 1000
+CROWD = 20  # events that are read at once in a crowd
+SLICE = 0.002  # seconds for events in one round, while a server in this process is asked a lot
+REST = 0.02  # seconds between rounds then: requests go first
 BUGS = 5  # in a row, after which the process ends, so that a fresh one can be started
 
 
@@ -39,6 +42,7 @@ class Hooks:
     complaints: Callable[[], Mapping[str, str]] = dict
     also: Sequence[Callable[[], None]] = ()
     idle: Callable[[], bool] = lambda: True  # whether nothing in `also` is under way
+    crowded: Callable[[], bool] = lambda: False  # whether others need this process more now
     _warned: dict[str, str] = field(default_factory=dict)
 
     def heard(self, event: Event) -> None:
@@ -121,7 +125,10 @@ def run(
             bugs = 0
             if once and supervisor.idle and hooks.idle():
                 return
-            pause = SOON if moved else _wait(store, supervisor, pause)
+            if hooks.crowded():
+                time.sleep(REST)
+            else:
+                pause = SOON if moved else _wait(store, supervisor, pause)
         except FleetError as error:
             hooks.say("loop", f"{error.message} Trying again.")
             time.sleep(IDLE)
@@ -148,11 +155,16 @@ def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
 
 
 def _tell_events(store: Store, seen: int, hooks: Hooks) -> int:
+    """Return the number of the last one that was told. In a crowd some wait for the next round."""
+    began = time.monotonic()
     while True:
-        events = store.events(after=seen, limit=BATCH)
+        crowded = hooks.crowded()
+        events = store.events(after=seen, limit=CROWD if crowded else BATCH)
         for event in events:
             seen = event.number
             hooks.heard(event)
+            if crowded and time.monotonic() - began > SLICE:
+                return seen
         if len(events) < BATCH:
             return seen
 

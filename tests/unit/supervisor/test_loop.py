@@ -84,6 +84,24 @@ def test_every_event_is_noted_and_a_hook_that_fails_holds_up_none_of_the_others(
     assert ("supervisor.warned", warned[0]) in files.noted
 
 
+def test_in_a_crowd_events_wait_for_the_next_rounds_and_all_are_noted_after_it():
+    store, files, noted = MemoryStore(), Files(), []
+    crowd = iter([False, True, True, True, True])  # the last: before the wait of the second round
+
+    def act():
+        if not noted:
+            store.commit([], [Event("task.added", f"t-{n}", "ada", 1) for n in range(100)])
+        noted.append(len(files.noted))
+
+    def crowded():
+        return next(crowd, False)
+
+    run(Steps(), 4, store, files=files, also=[act], crowded=crowded)
+    assert noted[0] == 0
+    assert 0 < noted[1] <= loop.CROWD
+    assert noted[-1] == 100
+
+
 def test_a_full_disk_of_the_log_is_said_and_ends_nothing():
     warned = run(Steps(Unavailable("Away.")), 3, files=Files(broken=True))
     assert warned == ["Away. Trying again.", "files: OSError: [Errno 28] No space left on device"]

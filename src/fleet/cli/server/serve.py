@@ -80,7 +80,11 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
         options = Options(most=most, config=config, cwd=str(app.cwd))
         report = TerminalReport(serving.heard)
         thread = SupervisorThread(
-            lambda: replace(app, listening=True), options, report, serving.stop
+            lambda: replace(app, listening=True),
+            options,
+            report,
+            serving.stop,
+            lambda: serving.crowded,
         )
     on_signals(serving.stop, thread.wake if thread else lambda: None)
     serving.run(say, thread)

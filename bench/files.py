@@ -33,11 +33,11 @@ def cost(text: str, at_once: int) -> float:
         said = [Said(SaidKind.TEXT, f"{text} {n}") for n in range(at_once)]
         chunks = [list(enumerate(said, 1 + n * at_once)) for n in range(CHUNKS)]
         for run in runs:
-            files.said(run, chunks[0])
+            files.add_to_transcript(run, chunks[0])
         start = time.process_time()
         for chunk in chunks[1:]:
             for run in runs:
-                files.said(run, chunk)
+                files.add_to_transcript(run, chunk)
         spent = time.process_time() - start
         assert not files.trouble, files.trouble
         return spent / (RUNS * (CHUNKS - 1) * at_once) * 1e6

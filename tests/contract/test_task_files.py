@@ -32,8 +32,8 @@ def test_whoever_keeps_the_files_takes_all_that_the_supervisor_tells(scratch, ma
     files = scratch.files if made == "folder" else NoFiles()
     run = scratch.run()
     files.begin(scratch.task(), run)
-    files.said(run, numbered("Hello."))
-    files.said(run, [])
+    files.add_to_transcript(run, numbered("Hello."))
+    files.add_to_transcript(run, [])
     files.note(scratch.store.events()[0])
     files.ended(scratch.end(run))
     assert files.edited(scratch.task()) == scratch.task().spec
@@ -42,7 +42,7 @@ def test_whoever_keeps_the_files_takes_all_that_the_supervisor_tells(scratch, ma
 def test_what_was_said_is_a_line_with_its_run_and_its_place(scratch):
     run = scratch.run()
     usage = Usage(10, 2, 3, 15, 0.25)
-    scratch.files.said(
+    scratch.files.add_to_transcript(
         run,
         [
             (1, Said(SaidKind.SESSION, "abc")),
@@ -65,7 +65,9 @@ def test_what_was_said_is_a_line_with_its_run_and_its_place(scratch):
 
 def test_a_long_text_is_cut_and_a_secret_at_the_cut_is_not_seen(scratch):
     words = "x" * 3990 + " ghp_" + "a1" * 18
-    scratch.files.said(scratch.run(), numbered(words, 'a "quote"\n\x1b[31m \ud800 half'))
+    scratch.files.add_to_transcript(
+        scratch.run(), numbered(words, 'a "quote"\n\x1b[31m \ud800 half')
+    )
     first, second = scratch.texts()
     assert first.startswith("x" * 3990)
     assert "ghp_" not in first
@@ -74,16 +76,16 @@ def test_a_long_text_is_cut_and_a_secret_at_the_cut_is_not_seen(scratch):
 
 def test_a_run_that_is_adopted_and_replayed_is_written_once(scratch):
     run = scratch.run()
-    scratch.files.said(run, [*numbered("a", "b"), (2, text("b, more"))])
+    scratch.files.add_to_transcript(run, [*numbered("a", "b"), (2, text("b, more"))])
     for _ in range(3):
         successor = scratch.another()
-        successor.said(run, [*numbered("a", "b"), (2, text("b, more"))])
-        successor.said(run, numbered("c", first=3))
+        successor.add_to_transcript(run, [*numbered("a", "b"), (2, text("b, more"))])
+        successor.add_to_transcript(run, numbered("c", first=3))
     assert scratch.texts() == ["a", "b", "b, more", "c"]
     over = scratch.end(run)
     for _ in range(2):
         scratch.another().ended(over)
-    scratch.another().said(run, numbered("a", "b", "x", "c"))
+    scratch.another().add_to_transcript(run, numbered("a", "b", "x", "c"))
     assert scratch.texts() == ["a", "b", "b, more", "c", "run_ended"]
     last = scratch.lines("events.jsonl")[-1]
     assert (last["ending"], last["detail"], last["exit_code"]) == ("failed", "Exit status 1.", 1)
@@ -91,14 +93,14 @@ def test_a_run_that_is_adopted_and_replayed_is_written_once(scratch):
 
 def test_half_a_line_of_one_who_died_is_taken_away_and_written_again(scratch):
     run = scratch.run()
-    scratch.files.said(run, numbered("a", "b"))
+    scratch.files.add_to_transcript(run, numbered("a", "b"))
     for name in ("events.jsonl", "log.jsonl"):
         scratch.files.note(scratch.store.events()[-1])
         whole = scratch.path(name).read_bytes()
         for cut in (1, 7, len(whole.splitlines()[-1])):
             scratch.path(name).write_bytes(whole[:-cut])
             again = scratch.another()
-            again.said(run, numbered("a", "b"))
+            again.add_to_transcript(run, numbered("a", "b"))
             again.note(scratch.store.events()[-1])
             assert scratch.path(name).read_bytes().count(b"\n") == whole.count(b"\n")
             scratch.lines(name)
@@ -110,7 +112,7 @@ def test_a_line_that_somebody_wrote_there_by_hand_stops_nothing(scratch):
     scratch.path("x").parent.mkdir(parents=True)
     scratch.path("events.jsonl").write_text('{"run":"t-1.1"\nnot json\n')
     scratch.path("log.jsonl").write_text("hello\n")
-    scratch.files.said(run, numbered("a"))
+    scratch.files.add_to_transcript(run, numbered("a"))
     scratch.files.note(scratch.store.events()[-1])
     assert scratch.files.trouble == ""
     assert '"text":"a"' in scratch.path("events.jsonl").read_text()
@@ -120,7 +122,7 @@ def _write(home):
     scratch = Scratch(home)
     run = scratch.run()
     for n in range(1, 301):
-        scratch.files.said(run, numbered(f"{n} " * 50, first=n))
+        scratch.files.add_to_transcript(run, numbered(f"{n} " * 50, first=n))
     assert scratch.files.trouble == ""
 
 
@@ -138,13 +140,13 @@ def test_two_writers_at_once_write_every_line_once_and_whole(tmp_path):
 
 def test_a_writer_that_was_stopped_holds_up_nobody_for_long(scratch):
     run = scratch.run()
-    scratch.files.said(run, numbered("a"))
+    scratch.files.add_to_transcript(run, numbered("a"))
     fd = os.open(scratch.path("events.jsonl"), os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    scratch.files.said(run, numbered("b", first=2))
+    scratch.files.add_to_transcript(run, numbered("b", first=2))
     assert "another process writes there" in scratch.files.trouble
     os.close(fd)
-    scratch.files.said(run, numbered("c", first=3))
+    scratch.files.add_to_transcript(run, numbered("c", first=3))
     assert scratch.texts() == ["a", "b", "c"]
     assert scratch.files.trouble == ""
 
@@ -152,10 +154,12 @@ def test_a_writer_that_was_stopped_holds_up_nobody_for_long(scratch):
 def test_a_full_file_is_kept_as_the_older_one_and_nothing_is_written_twice(scratch):
     scratch.files = scratch.another(file=1000)
     run = scratch.run()
-    scratch.files.said(run, numbered(*(f"{n:0200}" for n in range(4))))
-    scratch.files.said(run, numbered("over", "it", first=5))
+    scratch.files.add_to_transcript(run, numbered(*(f"{n:0200}" for n in range(4))))
+    scratch.files.add_to_transcript(run, numbered("over", "it", first=5))
     successor = scratch.another(file=1000)
-    successor.said(run, numbered(*(f"{n:0200}" for n in range(4)), "over", "it", "all"))
+    successor.add_to_transcript(
+        run, numbered(*(f"{n:0200}" for n in range(4)), "over", "it", "all")
+    )
     assert scratch.texts()[-3:] == ["over", "it", "all"]
     every = scratch.lines("events.jsonl.1") + scratch.lines("events.jsonl")
     places = [line["line"] for line in every]
@@ -218,7 +222,7 @@ def test_of_a_very_long_stderr_the_end_is_kept(scratch):
 
 def test_an_ending_that_was_not_written_down_is_by_whoever_begins_the_next_run(scratch):
     run = scratch.run()
-    scratch.files.said(run, numbered("a"))
+    scratch.files.add_to_transcript(run, numbered("a"))
     scratch.end(run)
     scratch.another().begin(scratch.task(), scratch.run(2))
     assert scratch.texts() == ["a", "run_ended"]
@@ -230,7 +234,7 @@ def test_only_the_owner_can_read_what_is_written(scratch):
     try:
         scratch.files.refresh(TASK)
         run = scratch.run()
-        scratch.files.said(run, numbered("a"))
+        scratch.files.add_to_transcript(run, numbered("a"))
         scratch.files.ended(scratch.end(run))
         scratch.files.note(scratch.store.events()[0])
         scratch.files.warn("Something is odd.")
@@ -307,11 +311,11 @@ def fill(disk):
 def test_on_a_full_disk_nothing_ends_nothing_is_half_and_what_was_said_is_written_later(small_disk):
     scratch = Scratch(small_disk)
     run = scratch.run()
-    scratch.files.said(run, numbered("first"))
+    scratch.files.add_to_transcript(run, numbered("first"))
     hog = fill(small_disk)
     said = [f"{n} " + "words " * 300 for n in range(2, 12)]
     for n, words in enumerate(said, 2):
-        scratch.files.said(run, numbered(words, first=n))
+        scratch.files.add_to_transcript(run, numbered(words, first=n))
     scratch.files.note(scratch.commit(event="task.poked"))
     scratch.files.warn("Something is odd.")
     scratch.files.begin(scratch.task(), run)
@@ -325,7 +329,7 @@ def test_on_a_full_disk_nothing_ends_nothing_is_half_and_what_was_said_is_writte
     assert not [name for name in left if name.startswith(".")]
 
     hog.unlink()
-    scratch.files.said(run, numbered("last", first=12))
+    scratch.files.add_to_transcript(run, numbered("last", first=12))
     scratch.files.note(scratch.commit(event="task.prodded"))
     scratch.files.begin(scratch.task(), run)
     assert scratch.texts() == ["first", *(w[:4000] for w in said), "last"]
@@ -340,23 +344,23 @@ def test_more_than_can_wait_for_the_disk_is_told_as_a_gap(small_disk):
     scratch = Scratch(small_disk)
     scratch.files = scratch.another(waiting=9000)
     run = scratch.run()
-    scratch.files.said(run, numbered("a"))
+    scratch.files.add_to_transcript(run, numbered("a"))
     hog = fill(small_disk)
     for n in range(2, 10):
-        scratch.files.said(run, numbered("x" * 3000, first=n))
+        scratch.files.add_to_transcript(run, numbered("x" * 3000, first=n))
     hog.unlink()
-    scratch.files.said(run, numbered("z", first=10))
+    scratch.files.add_to_transcript(run, numbered("z", first=10))
     found = scratch.texts()
     assert (found[0], found[-1]) == ("a", "z")
     assert any("could not be written down" in words for words in found)
-    scratch.another().said(run, numbered("a", *("x" * 8), "z"))
+    scratch.another().add_to_transcript(run, numbered("a", *("x" * 8), "z"))
     assert scratch.texts() == found
 
 
 def test_a_folder_that_was_removed_while_a_run_goes_on_is_made_again(scratch):
     run = scratch.run()
-    scratch.files.said(run, numbered("a"))
+    scratch.files.add_to_transcript(run, numbered("a"))
     scratch.path("events.jsonl").unlink()
     scratch.path("events.jsonl").parent.rmdir()
-    scratch.files.said(run, numbered("b", first=2))
+    scratch.files.add_to_transcript(run, numbered("b", first=2))
     assert scratch.texts() == ["b"]

@@ -126,7 +126,7 @@ class Drive:
         self.step(final=True)
         look = self.keepers.look(self.brief.run_id)
         ended = Exit(look.code, look.stderr)
-        return judge(self.heard, ended, asked=False, wanted=Wanted.NOTHING, cut=None, commit="")
+        return judge(self.heard, ended, parked=False, wanted=Wanted.NOTHING, cut=None, commit="")
 
     def run(self) -> Outcome:
         return self.start().until_turn_ends().end()

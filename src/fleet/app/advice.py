@@ -50,7 +50,7 @@ def _contexts(loaded: Loaded) -> Iterator[Problem]:
             f"{model.context} tokens are too few for {program.title}, which begins with about "
             f"{program.first_request}: {use}Serve it with {enough} or more."
         )
-        yield Problem(_place(loaded, path), path, message)
+        yield Problem(_origin(loaded, path), path, message)
 
 
 def _tools(loaded: Loaded) -> Iterator[Problem]:
@@ -60,7 +60,7 @@ def _tools(loaded: Loaded) -> Iterator[Problem]:
             continue
         tools: Tools = part(dotted_path)
         if tools.unheeded:
-            yield Problem(_place(loaded, path), path, f"{tools.unheeded}.")
+            yield Problem(_origin(loaded, path), path, f"{tools.unheeded}.")
         missing = tools.unknown(agent.tools)
         if not missing:
             continue
@@ -71,7 +71,7 @@ def _tools(loaded: Loaded) -> Iterator[Problem]:
             f"{agent.coder} has no {' and no '.join(missing)}, and says nothing of it. "
             f"It will grant {granted}.{more}"
         )
-        yield Problem(_place(loaded, path), path, message)
+        yield Problem(_origin(loaded, path), path, message)
 
 
 def _names(loaded: Loaded) -> Iterator[Problem]:
@@ -86,10 +86,10 @@ def _names(loaded: Loaded) -> Iterator[Problem]:
                     f"'{name}' is the agent {agents[name].name} at the gateway: asking for it "
                 )
                 message += f"gives {agents[name].model_name}, and not this model."
-                yield Problem(_place(loaded, path), f"models.{model.name}", message)
+                yield Problem(_origin(loaded, path), f"models.{model.name}", message)
 
 
-def _place(loaded: Loaded, path: str) -> Place:
+def _origin(loaded: Loaded, path: str) -> Place:
     """Where the setting is written, or else where its section is."""
     head = path.rpartition(".")[0]
     origins = [loaded.origins[path]] if path in loaded.origins else []

@@ -68,10 +68,10 @@ def probe_programs(
     coders: Iterable[Coder], env: Mapping[str, str], *, ask: bool
 ) -> dict[str, dict[str, str | None]]:
     """By coder: its `executable`, and its `path` and `version` here, or `why` there is none."""
-    from fleet.adapters.coders.shared.programs import executable, found
+    from fleet.adapters.coders.shared.programs import executable, find_programs
 
     names = {coder.name: executable(coder) for coder in coders}
-    programs = found(names.values(), env, ask=ask)
+    programs = find_programs(names.values(), env, ask=ask)
     nothing = {"path": None, "version": None, "why": ""}
     return {
         name: {"executable": program, **(programs[program]._asdict() if program else nothing)}

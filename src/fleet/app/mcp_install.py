@@ -18,7 +18,7 @@ from fleet.adapters.assistants.mcp_settings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["SCOPES", "Registered", "install", "shown", "uninstall"]
+__all__ = ["SCOPES", "Registered", "install", "uninstall", "would_install"]
 
 
 def command_of(scope: str) -> str:
@@ -39,7 +39,9 @@ def uninstall(
     return [unregister(c, file_of(c, scope, top, env)) for c in coders]
 
 
-def shown(coders: Sequence[str], scope: str, top: Path, env: Mapping[str, str]) -> list[Registered]:
+def would_install(
+    coders: Sequence[str], scope: str, top: Path, env: Mapping[str, str]
+) -> list[Registered]:
     """What `install` would write."""
     return [
         Registered(c, str(file_of(c, scope, top, env)), "", text_of(c, command_of(scope)))

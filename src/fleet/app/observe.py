@@ -132,7 +132,7 @@ def _words(app: App, subject: Subject) -> _Words:
             listener.hear(line)
     heard = []
     for line in lines[1:] if start else lines:
-        heard += [(said.kind, said.text or said.name) for said in listener.hear(line)]
+        heard += [(item.kind, item.text or item.name) for item in listener.hear(line)]
     return _Words(by_its_words(heard), max(0.0, time.time() - status.st_mtime))
 
 

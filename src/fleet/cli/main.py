@@ -305,10 +305,10 @@ def overview(*, everything: bool = False) -> str:
         "Queue work for coding agents, run them in parallel, land only what passes.",
     ]
     for heading, (everyday, others) in HEADINGS.items():
-        shown = (*everyday, *others) if everything else everyday
-        room = max(map(len, COMMANDS if everything else shown))
+        listed = (*everyday, *others) if everything else everyday
+        room = max(map(len, COMMANDS if everything else listed))
         lines += ["", f"{heading}:"]
-        lines += [f"  {name:<{room}}  {COMMANDS[name][1]}" for name in shown]
+        lines += [f"  {name:<{room}}  {COMMANDS[name][1]}" for name in listed]
         lines += [] if everything else _more(others)
     more = "" if everything else "`fleet help all` lists every command with its sentence.\n"
     return "\n".join(lines) + f"\n\n{more}`fleet help COMMAND` shows a command's options.\n"

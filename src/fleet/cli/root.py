@@ -48,11 +48,11 @@ def load(name: str) -> click.Command:
     """The command of that name in the table, with its module loaded."""
     target, words = table.COMMANDS[name]
     module, _, attribute = target.partition(":")
-    found = getattr(import_module(module), attribute)
-    if not isinstance(found, click.Command):
+    loaded = getattr(import_module(module), attribute)
+    if not isinstance(loaded, click.Command):
         raise TypeError(f"{target} is not a command")
-    found.short_help = words
-    return found
+    loaded.short_help = words
+    return loaded
 
 
 def _version_option() -> click.Option:

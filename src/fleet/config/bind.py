@@ -63,8 +63,8 @@ class Declared:
     def needs(self, section: str, name: str, field: str, fix: str) -> None:
         given = (section, name, field) in self.merged.leaves
         if not given and not self.problems.about(f"{section}.{name}.{field}"):
-            place = self.merged.entries[section, name]
-            self.problems.add(place, f"{section}.{name}", f"has no `{field}`.", fix)
+            origin = self.merged.entries[section, name]
+            self.problems.add(origin, f"{section}.{name}", f"has no `{field}`.", fix)
 
 
 class _Binder(Declared):
@@ -72,14 +72,15 @@ class _Binder(Declared):
         coder, model = (self.merged.leaves[(name,)].value for name in ("coder", "model"))
         self.own = own_coders(self, withheld)
         self.check_coder(("coder",), coder)
-        nodes = {n: self.node(n, held) for n, held in self.section("nodes")}
+        nodes = {n: self.node(n, declared) for n, declared in self.section("nodes")}
         models = Models(self, nodes).bound()
         agents = {
-            n: self.agent(n, held, models, coder, model) for n, held in self.section("agents")
+            n: self.agent(n, declared, models, coder, model)
+            for n, declared in self.section("agents")
         }
         known = dict.fromkeys((*CODERS, *self.own, coder))
         coders = {n: _default_agent(n, models, coder, model) for n in known}
-        servers = {n: self.server(n, held) for n, held in self.section("mcp_servers")}
+        servers = {n: self.server(n, declared) for n, declared in self.section("mcp_servers")}
         return Fleet(
             name=self.merged.leaves["project", "name"].value,
             gateway=Gateway(**self.values("project", "gateway")),
@@ -102,12 +103,12 @@ class _Binder(Declared):
         fix = nearest(name, known) or f"It may be {', '.join(known[:-1])} or {known[-1]}."
         self.wrong(path, f"'{name}' is not one of its values.", fix)
 
-    def node(self, name: str, held: Mapping[str, Any]) -> Node:
+    def node(self, name: str, declared: Mapping[str, Any]) -> Node:
         from fleet.domain.nodes.kinds import kind_of  # noqa: PLC0415  # most homes name no node
 
-        kind, provider = self.kind(name, held)
+        kind, provider = self.kind(name, declared)
         known = kind_of(kind)
-        endpoint = held.get("endpoint", "")
+        endpoint = declared.get("endpoint", "")
         if not endpoint and known.needs_endpoint:
             self.needs("nodes", name, "endpoint", "Add `endpoint: http://HOST:PORT`.")
         if kind == "hosted" and not provider:
@@ -118,76 +119,81 @@ class _Binder(Declared):
             kind,
             endpoint or known.address,
             provider,
-            held["tags"],
-            held["max_parallel"],
-            held.get("api_key") or (known.key if ours else ""),
-            size_bytes(held["memory"]) or 0,
+            declared["tags"],
+            declared["max_parallel"],
+            declared.get("api_key") or (known.key if ours else ""),
+            size_bytes(declared["memory"]) or 0,
         )
 
-    def kind(self, name: str, held: Mapping[str, Any]) -> tuple[str, str]:
+    def kind(self, name: str, declared: Mapping[str, Any]) -> tuple[str, str]:
         """The node's kind and provider; older files say only `provider` or `cloud_provider`."""
-        provider = str(held.get("provider", ""))
+        provider = str(declared.get("provider", ""))
         if self.merged.leaves["nodes", name, "kind"].origin.layer != "default" or not provider:
-            return held["kind"], provider
+            return declared["kind"], provider
         guess = provider.lower().replace(".", "").replace("-", "").replace("_", "")
         if guess in NODE_KINDS:
             return guess, ""
-        place = self.place("nodes", name, "provider")
-        if not held.get("endpoint"):
+        origin = self.place("nodes", name, "provider")
+        if not declared.get("endpoint"):
             return "hosted", provider
         message = f"'{provider}' is taken as `kind: openai`, an OpenAI-compatible server."
-        self.problems.warn(place, f"nodes.{name}.provider", message)
+        self.problems.warn(origin, f"nodes.{name}.provider", message)
         return "openai", ""
 
     def agent(
-        self, name: str, held: Mapping[str, Any], models: dict[str, Model], coder: str, model: str
+        self,
+        name: str,
+        declared: Mapping[str, Any],
+        models: dict[str, Model],
+        coder: str,
+        model: str,
     ) -> Agent:
-        named = held.get("coder") or (name if name in CODERS or name in self.own else "")
-        if held.get("coder"):
+        named = declared.get("coder") or (name if name in CODERS or name in self.own else "")
+        if declared.get("coder"):
             self.check_coder(("agents", name, "coder"), named)
         if not named:
             self.needs("agents", name, "model", "Add `model:` with a name under `models`.")
             self.needs("agents", name, "description", "Say in a sentence when to use it.")
-        asked = held.get("model", "")
-        bound = _find(models, asked) if asked else None
-        if asked and bound is None:
-            self.unknown_model(name, asked, models, free=bool(named))
-        if not asked and (named or coder) == coder:
-            asked, bound = model, _find(models, model)
-        own = {k: held[k] for k in OWN}
+        model_name = declared.get("model", "")
+        bound = _find(models, model_name) if model_name else None
+        if model_name and bound is None:
+            self.unknown_model(name, model_name, models, free=bool(named))
+        if not model_name and (named or coder) == coder:
+            model_name, bound = model, _find(models, model)
+        own = {k: declared[k] for k in OWN}
         if own["command"] and (named or coder) not in {"command", "acp"}:
             self.wrong(("agents", name, "command"), "is only for the coders command and acp.")
-        description = held.get("description", "")
-        prompt = held.get("prompt") or (role_prompt(name, description) if description else "")
-        return Agent(name, named or coder, bound, asked, description, prompt, **own)
+        description = declared.get("description", "")
+        prompt = declared.get("prompt") or (role_prompt(name, description) if description else "")
+        return Agent(name, named or coder, bound, model_name, description, prompt, **own)
 
-    def unknown_model(self, name: str, asked: str, models: dict[str, Model], *, free: bool) -> None:
+    def unknown_model(
+        self, name: str, model_name: str, models: dict[str, Model], *, free: bool
+    ) -> None:
         known = _names(models.values())
-        near = nearest(asked, known)
-        if ("models", asked) in self.merged.entries:
+        near = nearest(model_name, known)
+        if ("models", model_name) in self.merged.entries:
             return  # it is there, and what is wrong with it has been said
         if not free:
             listed = near or (f"Models: {', '.join(known)}." if known else "Declare it first.")
-            self.wrong(("agents", name, "model"), f"'{asked}' is not under `models`.", listed)
+            self.wrong(("agents", name, "model"), f"'{model_name}' is not under `models`.", listed)
         elif near:
-            message = (
-                f"'{asked}' is not under `models`, so it is passed to the coder unchanged. {near}"
-            )
-            place = self.place("agents", name, "model")
-            self.problems.warn(place, f"agents.{name}.model", message)
+            message = f"'{model_name}' is not under `models`, so it is passed to the coder unchanged. {near}"
+            origin = self.place("agents", name, "model")
+            self.problems.warn(origin, f"agents.{name}.model", message)
 
-    def server(self, name: str, held: Mapping[str, Any]) -> McpServer:
+    def server(self, name: str, declared: Mapping[str, Any]) -> McpServer:
         self.needs("mcp_servers", name, "command", "Add the program that serves it.")
         env = MappingProxyType(self.values("mcp_servers", name, "env"))
-        return McpServer(name, held.get("command", ""), held.get("args", ()), env)
+        return McpServer(name, declared.get("command", ""), declared.get("args", ()), env)
 
 
 OWN = ("tools", "permissions", "extra_args", "command", "priority", "role")
 
 
 def _default_agent(name: str, models: dict[str, Model], coder: str, model: str) -> Agent:
-    asked = model if name == coder else ""  # a model's name means something to one coder only
-    return Agent(name, name, _find(models, asked) if asked else None, asked)
+    model_name = model if name == coder else ""  # a model's name means something to one coder only
+    return Agent(name, name, _find(models, model_name) if model_name else None, model_name)
 
 
 def _names(models: Iterable[Model]) -> list[str]:

@@ -28,32 +28,33 @@ def installed() -> tuple[str, ...]:
     """It reads the record of every installed package: only for a name that is nothing else."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - likewise
 
-    return tuple(sorted({found.name for found in entry_points(group=GROUP)}))
+    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
 def bound(declared: Declared, withheld: frozenset[Path]) -> dict[str, OwnCoder]:
     return {
-        name: _coder(declared, name, held, withheld) for name, held in declared.section("coders")
+        name: _coder(declared, name, values, withheld)
+        for name, values in declared.section("coders")
     }
 
 
 def _coder(
-    declared: Declared, name: str, held: Mapping[str, Any], withheld: frozenset[Path]
+    declared: Declared, name: str, values: Mapping[str, Any], withheld: frozenset[Path]
 ) -> OwnCoder:
     at, says = ("coders", name), _says(declared, name)
     if name in CODERS:
         declared.wrong(at, "is a coder of Fleet's own.", "Give yours another name.")
-    if not held["command"] and (*at, "command") not in withheld:
+    if not values["command"] and (*at, "command") not in withheld:
         declared.wrong(at, "has no `command`.", "Add the program and its arguments, as a list.")
-    if any(SESSION in word for word in held["resume"]) and "session" not in says:
+    if any(SESSION in word for word in values["resume"]) and "session" not in says:
         fix = "Add `says: {session: …}`, or leave {session} out of it."
         declared.wrong((*at, "resume"), "needs to know the session.", fix)
-    own = {k: held[k] for k in ("command", "resume", "counts", "window")}
+    own = {k: values[k] for k in ("command", "resume", "counts", "window")}
     return OwnCoder(name, says=MappingProxyType(says), **own)
 
 
 def _says(declared: Declared, name: str) -> dict[str, Spot]:
-    found = {}
+    spots = {}
     for what, text in declared.values("coders", name, "says").items():
         path = ("coders", name, "says", what)
         if what not in SAYS:
@@ -65,8 +66,8 @@ def _says(declared: Declared, name: str) -> dict[str, Spot]:
             fix = "Write a path, such as message.text, after conditions, such as type=message."
             declared.wrong(path, f"'{text}' is not a place in a JSON line.", fix)
         else:
-            found[what] = spot
-    return found
+            spots[what] = spot
+    return spots
 
 
 def _spot(text: str) -> Spot | None:
@@ -74,7 +75,7 @@ def _spot(text: str) -> Spot | None:
     words = text.split()
     path = () if not words or "=" in words[-1] else tuple(words.pop().split("."))
     when = [word.partition("=") for word in words]
-    if not (path or when) or not all(found and key and value for key, found, value in when):
+    if not (path or when) or not all(equals and key and value for key, equals, value in when):
         return None
     if not all(path) or not all(all(key.split(".")) for key, _, _ in when):
         return None

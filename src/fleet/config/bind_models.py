@@ -18,8 +18,10 @@ class Models:
 
     def __init__(self, declared: Declared, nodes: dict[str, Node]) -> None:
         self.declared, self.nodes, self.problems = declared, nodes, declared.problems
-        self.held = dict(declared.section("models"))
-        self.servings = {name: self.serve(name, held) for name, held in self.held.items()}
+        self.declared_models = dict(declared.section("models"))
+        self.servings = {
+            name: self.serve(name, values) for name, values in self.declared_models.items()
+        }
         self.groups = self.grouped()
         self.group_of = {key: keys[0] for keys in self.groups for key in keys}
         self.done: dict[str, Model] = {}
@@ -33,26 +35,26 @@ class Models:
         return {key: self.done[g] for key, g in self.group_of.items() if g in self.done}
 
     def alias(self, key: str) -> str:
-        return str(self.held[key].get("alias") or key)
+        return str(self.declared_models[key].get("alias") or key)
 
-    def serve(self, name: str, held: Mapping[str, Any]) -> list[Serving]:
+    def serve(self, name: str, values: Mapping[str, Any]) -> list[Serving]:
         pairs = self.declared.values("models", name, "servings")
-        limits = (held["context"], held["timeout"], held["max_parallel"])
-        found = []
-        for path, node, upstream in self.pairs(name, held, pairs):
+        limits = (values["context"], values["timeout"], values["max_parallel"])
+        servings = []
+        for path, node, upstream in self.pairs(name, values, pairs):
             if node in self.nodes:
-                found.append(Serving(self.nodes[node], upstream, *limits))
+                servings.append(Serving(self.nodes[node], upstream, *limits))
             else:
                 known = f"Nodes: {', '.join(self.nodes)}." if self.nodes else "Declare it first."
                 fix = nearest(node, self.nodes) or known
                 self.declared.wrong(path, f"'{node}' is not a node.", fix)
-        return found
+        return servings
 
     def pairs(
-        self, name: str, held: Mapping[str, Any], pairs: Mapping[str, str]
+        self, name: str, values: Mapping[str, Any], pairs: Mapping[str, str]
     ) -> list[tuple[tuple[str, ...], str, str]]:
         """Where a node is named, the node, and its own name for the model."""
-        single = [field for field in ("node", "upstream") if field in held]
+        single = [field for field in ("node", "upstream") if field in values]
         if pairs:
             if single:
                 path = ("models", name, single[0])
@@ -62,14 +64,14 @@ class Models:
             if not self.problems.about(f"models.{name}.{older}"):
                 fix = "Add `node:` and `upstream:`, or `servings:`."
                 self.declared.needs("models", name, field, fix)
-        if "node" not in held:
+        if "node" not in values:
             return []
-        return [(("models", name, "node"), held["node"], held.get("upstream", ""))]
+        return [(("models", name, "node"), values["node"], values.get("upstream", ""))]
 
     def grouped(self) -> list[list[str]]:
         groups: dict[tuple[str, ...], list[str]] = {}
         first: dict[str, str] = {}
-        for key in self.held:
+        for key in self.declared_models:
             alias = self.alias(key)
             upstream = sorted({serving.upstream for serving in self.servings[key]})
             shared = groups.setdefault((alias, *upstream), [])
@@ -78,7 +80,7 @@ class Models:
         return list(groups.values())
 
     def collide(self, key: str, alias: str, first: str, group: str) -> None:
-        if alias != key and alias in self.held and alias != group:
+        if alias != key and alias in self.declared_models and alias != group:
             other = f"the model '{alias}', which is what asking for '{alias}' gives."
             message = f"'{alias}' is also the name of {other}"
         elif first != group:
@@ -87,8 +89,8 @@ class Models:
         else:
             return
         field = "alias" if ("models", key, "alias") in self.declared.merged.leaves else "node"
-        place = self.declared.place("models", key, field)
-        self.problems.warn(place, f"models.{key}.alias", message)
+        origin = self.declared.place("models", key, field)
+        self.problems.warn(origin, f"models.{key}.alias", message)
 
     def model(self, keys: list[str], above: tuple[str, ...]) -> Model | None:
         name = keys[0]
@@ -96,7 +98,7 @@ class Models:
             return self.done[name]
         fallbacks = []
         for key in keys:
-            for other in self.held[key]["fallbacks"]:
+            for other in self.declared_models[key]["fallbacks"]:
                 model = self.fallback(key, other, (*above, name))
                 if model is not None and model not in fallbacks:
                     fallbacks.append(model)
@@ -110,8 +112,10 @@ class Models:
         target = self.target(other)
         path = ("models", key, "fallbacks")
         if target is None:
-            known = list(dict.fromkeys([*self.held, *map(self.alias, self.held)]))
-            fix = nearest(other, known) or f"Models: {', '.join(self.held)}."
+            known = list(
+                dict.fromkeys([*self.declared_models, *map(self.alias, self.declared_models)])
+            )
+            fix = nearest(other, known) or f"Models: {', '.join(self.declared_models)}."
             self.declared.wrong(path, f"'{other}' is not a model.", fix)
             return None
         if target == above[-1] and other != key and other in self.group_of:
@@ -128,4 +132,6 @@ class Models:
     def target(self, name: str) -> str | None:
         if name in self.group_of:
             return self.group_of[name]
-        return next((self.group_of[key] for key in self.held if self.alias(key) == name), None)
+        return next(
+            (self.group_of[key] for key in self.declared_models if self.alias(key) == name), None
+        )

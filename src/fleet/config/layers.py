@@ -29,8 +29,8 @@ class Origin(NamedTuple):
 
     def __str__(self) -> str:
         words = {table.DEFAULT: "default", table.FLAG: f"flag {self.place}"}
-        shown = words.get(self.layer, str(self.place))
-        return f"{shown} ({self.note})" if self.note else shown
+        text = words.get(self.layer, str(self.place))
+        return f"{text} ({self.note})" if self.note else text
 
 
 class Leaf(NamedTuple):
@@ -82,9 +82,9 @@ def completed(merged: Layer, base: FilePath) -> Layer:
 
 
 def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) -> Layer:
-    found = Layer({}, {})
+    layer = Layer({}, {})
     if not any(name in env or name.startswith("FLEET_") for name in (*env, *ALIASES)):
-        return found
+        return layer
     for key in table.KEYS:
         for name, text in _spoken(key, env):
             origin = Origin(table.ENVIRONMENT, Place(name))
@@ -93,10 +93,10 @@ def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) 
             except Wrong as wrong:
                 problems.add(origin.place, key.path, wrong.message, wrong.fix)
             else:
-                found.leaves[tuple(key.path.split("."))] = leaf
+                layer.leaves[tuple(key.path.split("."))] = leaf
             break
     _unknown_variables(env, problems)
-    return found
+    return layer
 
 
 ALIASES = ("CLAUDE_FLEET_TEAM", "STORAGE_BACKEND", "DATABASE_URL", "DB_PATH")
@@ -106,7 +106,7 @@ BACKENDS = ("", "sqlite", "postgresql", "postgres")
 def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
     """The variables that give this setting a value, the strongest first; empty ones say nothing."""
     name = schema.variable(key)
-    said = [(name, env.get(name, ""))] if name else []
+    pairs = [(name, env.get(name, ""))] if name else []
     backend = env.get("STORAGE_BACKEND", "").lower()
     for other in key.env:
         text = env.get(other, "")
@@ -114,8 +114,8 @@ def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
             continue  # a variable that half of all web projects set for themselves
         if other == "DB_PATH" and text:
             text = f"sqlite:///{text}" if backend in {"", "sqlite"} else ""
-        said.append((other, text))
-    return [(name, text) for name, text in said if text]
+        pairs.append((other, text))
+    return [(name, text) for name, text in pairs if text]
 
 
 def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
@@ -132,7 +132,7 @@ def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
 
 
 def from_flags(flags: Mapping[str, object], cwd: FilePath, problems: Problems) -> Layer:
-    found = Layer({}, {})
+    layer = Layer({}, {})
     for name, raw in flags.items():
         if raw is None:
             continue
@@ -145,7 +145,7 @@ def from_flags(flags: Mapping[str, object], cwd: FilePath, problems: Problems) -
         except BadInput as error:
             problems.add(origin.place, "", error.message, error.fix)
         else:
-            found.leaves[path] = Leaf(key, value, origin, cwd)
+            layer.leaves[path] = Leaf(key, value, origin, cwd)
             if "*" in key.path:
-                found.entries[path[:2]] = origin.place
-    return found
+                layer.entries[path[:2]] = origin.place
+    return layer

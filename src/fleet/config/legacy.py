@@ -139,8 +139,8 @@ def records(home: Path) -> dict[str, Any]:
     import json  # noqa: PLC0415 - every command asks for the notice, and few have older files
 
     try:
-        found = json.loads((home / RECORD).read_text(encoding="utf-8"))
-        return dict(found["files"]) if found["fleet"] == VERSION else {}
+        data = json.loads((home / RECORD).read_text(encoding="utf-8"))
+        return dict(data["files"]) if data["fleet"] == VERSION else {}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 

@@ -65,12 +65,12 @@ def load(
     `flags` are values by dotted path; None says nothing. `config_file` takes the place of the
     project's fleet.yaml.
     """
-    found, problems = examine(
+    loaded, problems = examine(
         cwd, home=home, env=env, flags=flags or {}, config_file=config_file, texts={}
     )
-    if found is None:
-        raise InvalidConfig(problems.found)
-    return found
+    if loaded is None:
+        raise InvalidConfig(problems.all)
+    return loaded
 
 
 def examine(
@@ -99,10 +99,10 @@ def examine(
     _note_untrusted(merged, stand, problems)
     values = _final(merged, home, env, problems)
     fleet = bind(merged, problems, stand.withheld)
-    if problems.found:
+    if problems.all:
         return None, problems
     origins = {".".join(path): leaf.origin for path, leaf in merged.leaves.items()}
-    found = Loaded(
+    loaded = Loaded(
         settings=settings_of(values),
         fleet=fleet,
         values=values,
@@ -115,7 +115,7 @@ def examine(
         asked=stand.asked,
         trusted=stand.trusted,
     )
-    return found, problems
+    return loaded, problems
 
 
 def _project(
@@ -142,19 +142,19 @@ def file_layer(
     from fleet.config.files import yaml_read as document  # noqa: PLC0415 - YAML only when there is a file
     from fleet.config.files.layer_of_file import FileReader  # noqa: PLC0415 - likewise
 
-    name = shown(file, cwd)
+    name = display_path(file, cwd)
     if file in texts:
         root = document.load_text(texts[file], name, problems)
     else:
         root = document.load_file(file, name, problems)
-    found = FileReader(layer, name, file.parent, problems).read(root)
+    read = FileReader(layer, name, file.parent, problems).read(root)
     if layer == table.PROJECT:
-        _no_password(found, problems)
-    return found
+        _no_password(read, problems)
+    return read
 
 
-def _no_password(found: Layer, problems: Problems) -> None:
-    leaf = found.leaves.get(("store", "url"))
+def _no_password(layer: Layer, problems: Problems) -> None:
+    leaf = layer.leaves.get(("store", "url"))
     if leaf is not None and masked(leaf.value) != leaf.value:
         message = "holds a password, in a file that may be committed."
         fix = "Write `url: os.environ/NAME`, and put the URL into that variable."
@@ -173,10 +173,10 @@ def _note_untrusted(merged: Layer, stand: trust.TrustState, problems: Problems) 
     if not stand.withheld:
         return
     for path, leaf in stand.withheld.items():
-        held = merged.leaves.get(path)
+        current = merged.leaves.get(path)
         note = f"{leaf.origin.place} is untrusted"
-        if held is not None:
-            merged.leaves[path] = held._replace(origin=held.origin._replace(note=note))
+        if current is not None:
+            merged.leaves[path] = current._replace(origin=current.origin._replace(note=note))
     first = next(iter(stand.withheld.values())).origin.place
     names = ", ".join(".".join(path) for path in stand.withheld)
     problems.warnings.append(
@@ -196,7 +196,7 @@ def _final(merged: Layer, home: Path, env: Mapping[str, str], problems: Problems
     return values
 
 
-def shown(path: Path, cwd: Path) -> str:
+def display_path(path: Path, cwd: Path) -> str:
     """The file as a person in `cwd` would name it."""
     try:
         return str(path.relative_to(cwd))

@@ -50,20 +50,20 @@ def find_project(cwd: Path) -> Path | None:
     main = main_checkout(top) if top is not None else None
     if top is not None and main is not None:
         cwd, top = main / cwd.relative_to(top), main
-    for place in (cwd, *cwd.parents):
-        if (place / PROJECT_FILE).is_file():
-            return place
-        if place == top:
+    for folder in (cwd, *cwd.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder
+        if folder == top:
             return top
     return None
 
 
 def checkout_top(cwd: Path) -> Path | None:
     """The top of the git checkout that a directory is in; an empty `.git` makes none."""
-    for place in (cwd, *cwd.parents):
-        mark = place / ".git"
+    for folder in (cwd, *cwd.parents):
+        mark = folder / ".git"
         if mark.is_file() or (mark / "HEAD").exists():
-            return place
+            return folder
     return None
 
 

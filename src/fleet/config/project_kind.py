@@ -92,12 +92,12 @@ class Ollama(NamedTuple):
 
 def find_ollama(env: Mapping[str, str]) -> Ollama | None:
     """Ask once, for 0.3 s in all; `OLLAMA_HOST` is where Ollama's own client would look."""
-    found: list[Ollama] = []
+    servers: list[Ollama] = []
     host = _host(env.get("OLLAMA_HOST", ""))
-    asking = threading.Thread(target=_ask, args=(host, found), daemon=True)
+    asking = threading.Thread(target=_ask, args=(host, servers), daemon=True)
     asking.start()
     asking.join(OLLAMA_SECONDS)
-    return found[0] if found else None
+    return servers[0] if servers else None
 
 
 def _host(named: str) -> str:
@@ -106,7 +106,7 @@ def _host(named: str) -> str:
     return f"{'localhost' if name in {'', '0.0.0.0'} else name}:{port or 11434}"  # noqa: S104 - read, not bound
 
 
-def _ask(host: str, found: list[Ollama]) -> None:
+def _ask(host: str, servers: list[Ollama]) -> None:
     try:
         connection = HTTPConnection(host, timeout=OLLAMA_SECONDS)
         connection.request("GET", "/api/tags")
@@ -115,4 +115,4 @@ def _ask(host: str, found: list[Ollama]) -> None:
         names = tuple(str(model["name"]) for model in sized)
     except (OSError, HTTPException, ValueError, TypeError, KeyError, AttributeError):
         return  # whatever answers there, it is not an Ollama
-    found.append(Ollama(f"http://{host}", tuple(n for n in names if "embed" not in n)))
+    servers.append(Ollama(f"http://{host}", tuple(n for n in names if "embed" not in n)))

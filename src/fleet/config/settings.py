@@ -101,4 +101,4 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             plain[path] = value
         elif group in grouped:
             grouped[group][name] = value
-    return Settings(**plain, **{name: GROUPS[name](**held) for name, held in grouped.items()})
+    return Settings(**plain, **{name: GROUPS[name](**fields) for name, fields in grouped.items()})

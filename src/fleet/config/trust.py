@@ -37,15 +37,15 @@ class TrustState(NamedTuple):
 def trust_state(
     layer: Layer, user: Layer, file: FilePath, home: FilePath, problems: Problems
 ) -> TrustState:
-    asked = {**sensitive(layer), **_redirected(layer, user)}
-    if not asked:
-        return TrustState(asked, trusted=True)
+    leaves = {**sensitive(layer), **_redirected(layer, user)}
+    if not leaves:
+        return TrustState(leaves, trusted=True)
     known = records(home, problems).get(str(file.resolve()), {})
-    return TrustState(asked, trusted=known.get("hash") == fingerprint(values(asked)))
+    return TrustState(leaves, trusted=known.get("hash") == fingerprint(values(leaves)))
 
 
-def values(asked: Mapping[Path, Leaf]) -> dict[Path, Any]:
-    return {path: leaf.value for path, leaf in asked.items()}
+def values(leaves: Mapping[Path, Leaf]) -> dict[Path, Any]:
+    return {path: leaf.value for path, leaf in leaves.items()}
 
 
 def sensitive(layer: Layer) -> dict[Path, Leaf]:
@@ -67,19 +67,19 @@ def _redirected(layer: Layer, user: Layer) -> dict[Path, Leaf]:
     }
 
 
-def fingerprint(asked: Mapping[Path, Any]) -> str:
+def fingerprint(settings: Mapping[Path, Any]) -> str:
     import hashlib  # noqa: PLC0415 - only for a project that asks for something
     import json  # noqa: PLC0415 - likewise
 
-    held = sorted(asked.items())
-    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
+    pairs = sorted(settings.items())
+    return hashlib.sha256(json.dumps(pairs, sort_keys=True).encode()).hexdigest()
 
 
 def withhold(layer: Layer, withheld: Mapping[Path, Leaf]) -> Layer:
     """The layer without what is not trusted; a server without its command is not there at all."""
     leaves = {path: leaf for path, leaf in layer.leaves.items() if path not in withheld}
     servers = {path[:2] for path in withheld if path[0] == "mcp_servers"}
-    entries = {path: place for path, place in layer.entries.items() if path not in servers}
+    entries = {path: origin for path, origin in layer.entries.items() if path not in servers}
     return Layer({p: leaf for p, leaf in leaves.items() if p[:2] not in servers}, entries)
 
 
@@ -88,9 +88,9 @@ def records(home: FilePath, problems: Problems | None = None) -> dict[str, dict[
 
     path = home / FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["fleet"] == VERSION:
-            files: dict[str, dict[str, Any]] = dict(found["files"])
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["fleet"] == VERSION:
+            files: dict[str, dict[str, Any]] = dict(data["files"])
             return files
     except FileNotFoundError:
         return {}
@@ -101,12 +101,12 @@ def records(home: FilePath, problems: Problems | None = None) -> dict[str, dict[
     return {}
 
 
-def record(home: FilePath, file: FilePath, asked: Mapping[Path, Any]) -> None:
+def record(home: FilePath, file: FilePath, settings: Mapping[Path, Any]) -> None:
     """Trust what this file asks for now, and nothing that it asked for before."""
     known = records(home)
     known[str(file.resolve())] = {
-        "hash": fingerprint(asked),
-        "settings": sorted(".".join(path) for path in asked),
+        "hash": fingerprint(settings),
+        "settings": sorted(".".join(path) for path in settings),
     }
     _write(home, known)
 

@@ -135,10 +135,10 @@ def allow_named(
             fix="Ask a coordinator, or leave it out.",
             code="not_from_outside",
         )
-    for place in places:
-        if not is_known(place):
+    for path in places:
+        if not is_known(path):
             raise NotFound(
-                f"'{place[:100]}' is not a directory that this server offers.",
+                f"'{path[:100]}' is not a directory that this server offers.",
                 fix="Ask a coordinator, or have it added to the setting `server.places`.",
                 code="no_such_place",
             )

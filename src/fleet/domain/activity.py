@@ -50,13 +50,13 @@ DRAWN = 1.0  # seconds that a screen may take to show what a hook has just repor
 SILENT = 3.0  # seconds without a transcript line after which the screen may know better
 
 
-def by_its_words(said: Iterable[tuple[SaidKind, str]]) -> Activity | None:
+def by_its_words(words: Iterable[tuple[SaidKind, str]]) -> Activity | None:
     """By the newest lines of the transcript; None when they tell nothing.
 
     A session line alone means that the program has started and was given nothing to do.
     """
     activity: Activity | None = None
-    for kind, text in said:
+    for kind, text in words:
         doing = _MEANS.get(kind)
         if doing is None or (doing is Doing.IDLE and activity is not None):
             continue
@@ -66,37 +66,37 @@ def by_its_words(said: Iterable[tuple[SaidKind, str]]) -> Activity | None:
     return activity
 
 
-def in_doubt(said: Activity | None, *, silent: float) -> bool:
+def in_doubt(activity: Activity | None, *, silent: float) -> bool:
     """Whether the screen may know better than the transcript.
 
     `silent`: seconds since the last line. No hook reports that a dialog was answered, and some
     programs have none for a turn that failed.
     """
-    if said is None:
+    if activity is None:
         return True
-    return silent >= {Doing.PERMISSION: DRAWN, Doing.WORKING: SILENT}.get(said.doing, 1e9)
+    return silent >= {Doing.PERMISSION: DRAWN, Doing.WORKING: SILENT}.get(activity.doing, 1e9)
 
 
 def by_its_screen(
-    said: Activity | None, screen: str, rule: str, *, silent: float
+    activity: Activity | None, screen: str, rule: str, *, silent: float
 ) -> Activity | None:
     """What the screen adds to the transcript; None when it adds nothing.
 
     `screen` is the state that a screen rule found, and `rule` is the name of that rule.
     """
     shows = f"its screen shows {rule}"
-    doing = said.doing if said else None
+    doing = activity.doing if activity else None
     if screen == "wants" and doing is not Doing.PERMISSION:
         fresh = doing is Doing.WORKING and silent < DRAWN  # the answer may have just been given
         return None if fresh else Activity(Doing.PERMISSION, shows)
-    if not in_doubt(said, silent=silent) or screen not in {"working", "ready"}:
+    if not in_doubt(activity, silent=silent) or screen not in {"working", "ready"}:
         return None
-    if said is None:
+    if activity is None:
         return Activity(Doing.WORKING if screen == "working" else Doing.IDLE, shows)
     if screen == "working":
-        answered = said.doing is Doing.PERMISSION
-        return Activity(Doing.WORKING, f"{shows}, after {said.by}") if answered else None
-    return Activity(Doing.WAITING, f"{shows}, and nothing came after {said.by}")
+        answered = activity.doing is Doing.PERMISSION
+        return Activity(Doing.WORKING, f"{shows}, after {activity.by}") if answered else None
+    return Activity(Doing.WAITING, f"{shows}, and nothing came after {activity.by}")
 
 
 def by_its_process(presence: str, code: int | None) -> Activity | None:

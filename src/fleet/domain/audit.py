@@ -74,8 +74,8 @@ def outcome_of(status: int, code: str) -> Outcome:
 def target_of(request: object, reply: object = None) -> str:
     """The names of what a request is about, and of what it made; never what people wrote."""
     names = [getattr(reply, "id", ""), *(getattr(request, name, "") for name in NAMING)]
-    shown = dict.fromkeys(text for name in names for text in _texts(name))
-    return " ".join(shown)[:MAX_TARGET]
+    texts = dict.fromkeys(text for name in names for text in _texts(name))
+    return " ".join(texts)[:MAX_TARGET]
 
 
 def _texts(name: Any) -> list[str]:

@@ -51,7 +51,7 @@ def frozen(task: Task) -> Choice | None:
     if choice is None:
         return None
     pairs = ((spec.agent, choice.agent), (spec.coder, choice.coder), (spec.model, choice.model))
-    return choice if all(asked in {"", was} for asked, was in pairs) else None
+    return choice if all(wanted in {"", was} for wanted, was in pairs) else None
 
 
 def model_slots(

@@ -118,7 +118,7 @@ def _hash(self: Any) -> int:
     return hash(_values(self))
 
 
-def _shown(self: Any) -> str:
+def _repr(self: Any) -> str:
     pairs = zip(self.__match_args__, _values(self), strict=True)
     return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 
@@ -135,7 +135,7 @@ def _restore(self: Any, values: tuple[Any, ...]) -> None:
 _SHARED: dict[str, Callable[..., Any]] = {
     "__eq__": _is_equal,
     "__hash__": _hash,
-    "__repr__": _shown,
+    "__repr__": _repr,
     "__setattr__": _refuse,
     "__delattr__": _refuse,
     "__getstate__": _values,

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 KINDS = {"lead": str(Role.TEAM_LEAD)}  # claude-fleet's names for some roles
 
 
-def depth_of(by: Task | None, said: int = 0) -> int:
+def depth_of(by: Task | None, declared: int = 0) -> int:
     """The depth of a task that is added by the agent of the task `by`; 0 for a person (None).
 
-    `said` is the depth that the request names; it counts only if it is larger.
+    `declared` is the depth that the request names; it counts only if it is larger.
     """
-    return max(said, by.depth + 1 if by else 0)
+    return max(declared, by.depth + 1 if by else 0)
 
 
 def check_depth(depth: int, most: int) -> None:

@@ -157,5 +157,5 @@ class Event:
     @property
     def changes_folder(self) -> bool:
         """Whether the task's folder shows it: its state in `task.json`, its questions in `Q&A.md`."""
-        shown = self.type.startswith(TASK) or self.type in FOLDER_MESSAGES
-        return shown and bool(self.task)
+        in_folder = self.type.startswith(TASK) or self.type in FOLDER_MESSAGES
+        return in_folder and bool(self.task)

@@ -98,8 +98,8 @@ def exposed_nodes(nodes: Iterable[Node]) -> Iterator[Finding]:
 
 def _reach(node: Node) -> str:
     """`machine`, `network` or `public`. A host name counts as `network`, though it may be public."""
-    found = HOST.match(node.endpoint)
-    host = found[1].strip("[]") if found else ""
+    match = HOST.match(node.endpoint)
+    host = match[1].strip("[]") if match else ""
     if host == "localhost":
         return "machine"
     try:
@@ -146,21 +146,23 @@ def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
     for model in dict.fromkeys(fleet.models.values()):
         for serving in model.servings:
             inventory = known.get(serving.node.name)
-            held = resident(inventory, serving.upstream) if inventory else None
-            if inventory is None or held is None or not held.context:
+            loaded = resident(inventory, serving.upstream) if inventory else None
+            if inventory is None or loaded is None or not loaded.context:
                 continue
             ollama = kind_of(inventory.kind).is_ollama
-            if held.context == serving.context or (not ollama and held.context > serving.context):
+            if loaded.context == serving.context or (
+                not ollama and loaded.context > serving.context
+            ):
                 right += 1
                 continue
             yield Finding(
                 "context",
                 BAD,
                 f"{serving.upstream} on {serving.node.name} is resident with a context of "
-                f"{held.context}; models.{model.name}.context is {serving.context}.",
+                f"{loaded.context}; models.{model.name}.context is {serving.context}.",
                 f"fleet warmup --model {model.name}"
                 if ollama
-                else f"fleet config set --project models.{model.name}.context={held.context}",
+                else f"fleet config set --project models.{model.name}.context={loaded.context}",
             )
     if right:
         yield Finding("context", OK, f"Resident models have the configured context ({right}).")

@@ -52,10 +52,10 @@ def plan(
     """`there`: the hash of every file that exists; `digest`: the hash of every wanted text."""
     write, same, edited, foreign = [], [], [], []
     for file in wanted:
-        found = there.get(file.path)
-        if found == digest[file.path]:
+        current = there.get(file.path)
+        if current == digest[file.path]:
             same.append(file.path)
-        elif found is None or force or is_ours(known.get(file.path), found):
+        elif current is None or force or is_ours(known.get(file.path), current):
             write.append(file)
         elif file.path in known:
             edited.append(file.path)

@@ -158,13 +158,13 @@ def _names_end(low: str) -> Iterator[int]:
 
 
 def _value_after(text: str, low: str, spot: int) -> tuple[int, int] | None:
-    if found := _compiled(VALUE, re.MULTILINE).match(text, spot):
-        return found.span(found.lastgroup or "")
+    if match := _compiled(VALUE, re.MULTILINE).match(text, spot):
+        return match.span(match.lastgroup or "")
     if text[spot] not in " \t":
         return None
     start = max(low.rfind(c, 0, spot) for c in " \t\n") + 1
-    if low.startswith("-", start) and (found := _compiled(AFTER_OPTION).match(text, spot)):
-        return found.span(1)
+    if low.startswith("-", start) and (match := _compiled(AFTER_OPTION).match(text, spot)):
+        return match.span(1)
     return None
 
 

@@ -146,24 +146,24 @@ def waits(
     """
     if task.state is not TaskState.OPEN:
         return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task)),)
-    found = [_needs(task, n) for n in needs if n.state is not TaskState.DONE]
-    found += [
+    reasons = [_needs(task, n) for n in needs if n.state is not TaskState.DONE]
+    reasons += [
         Wait(task.id, "asking", f"It asks ({m.id}): {m.text}", f"fleet answer {task.id} TEXT")
         for m in messages
         if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN
     ]
     if task.paused:
         why = f"It is paused. {task.tally.why}".strip()
-        found.append(Wait(task.id, "paused", why, f"fleet resume {task.id}"))
+        reasons.append(Wait(task.id, "paused", why, f"fleet resume {task.id}"))
     if task.spec.assignee:
         why = f"{task.spec.assignee} does it by hand."
-        found.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
+        reasons.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
     if task.tally.not_before > now:
         seconds = (task.tally.not_before - now + 999_999) // 1_000_000
-        found.append(Wait(task.id, "postponed", f"Not for {seconds} s: {task.tally.why}"))
+        reasons.append(Wait(task.id, "postponed", f"Not for {seconds} s: {task.tally.why}"))
     if task.join is not None:
-        found.append(Wait(task.id, "children", "It is done when its children are."))
-    return tuple(found)
+        reasons.append(Wait(task.id, "children", "It is done when its children are."))
+    return tuple(reasons)
 
 
 def _needs(task: Task, need: Task) -> Wait:

@@ -70,57 +70,57 @@ class Conversation:
         return 0 < self.ended_turns >= self.turns
 
 
-def hear(so_far: Conversation, said: Said) -> Conversation:
-    match said.kind:
+def hear(so_far: Conversation, item: Said) -> Conversation:
+    match item.kind:
         case SaidKind.SESSION:
-            return replace(so_far, session=said.text or so_far.session)
+            return replace(so_far, session=item.text or so_far.session)
         case SaidKind.TURN:
             return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False, wants="")
         case SaidKind.WANTS:
-            return replace(so_far, wants=said.text or said.name or "something")
+            return replace(so_far, wants=item.text or item.name or "something")
         case SaidKind.ANSWERED:
             return replace(so_far, wants="")
         case SaidKind.TEXT:
-            return replace(so_far, last=said.text)
+            return replace(so_far, last=item.text)
         case SaidKind.THINKING | SaidKind.REPLY:
             return so_far
         case SaidKind.HEARD:
             return replace(so_far, heard_words=so_far.heard_words + 1)
         case SaidKind.TOOL:
-            return replace(so_far, open_tools=so_far.open_tools + 1, last=said.name or said.text)
+            return replace(so_far, open_tools=so_far.open_tools + 1, last=item.name or item.text)
         case SaidKind.TOOL_RESULT:
             return replace(so_far, open_tools=max(0, so_far.open_tools - 1), wants="")
         case SaidKind.USAGE:
-            return _count(so_far, said)
+            return _count(so_far, item)
         case SaidKind.SPENT:
-            return replace(so_far, spent=said.text or "Its budget is spent.")
+            return replace(so_far, spent=item.text or "Its budget is spent.")
         case SaidKind.FULL:
-            return replace(so_far, full=True, error=said.text or so_far.error)
+            return replace(so_far, full=True, error=item.text or so_far.error)
         case SaidKind.LIMIT:
-            return replace(so_far, limited=True, resume_at=said.resume_at, error=said.text)
+            return replace(so_far, limited=True, resume_at=item.resume_at, error=item.text)
         case SaidKind.ERROR:
-            return replace(so_far, error=said.text)
+            return replace(so_far, error=item.text)
         case SaidKind.RESULT:
-            heard = _count(so_far, said)
+            heard = _count(so_far, item)
             return replace(
                 heard,
                 ended_turns=heard.ended_turns + 1,
                 open_tools=0,
                 wants="",
-                failed=said.failed,
-                last=said.text or heard.last,
-                error=said.text if said.failed and said.text else heard.error,
+                failed=item.failed,
+                last=item.text or heard.last,
+                error=item.text if item.failed and item.text else heard.error,
             )
 
 
-def _count(so_far: Conversation, said: Said) -> Conversation:
-    new = said.usage
+def _count(so_far: Conversation, item: Said) -> Conversation:
+    new = item.usage
     if new is None:
         return so_far
     old = so_far.usage
-    usage = replace(new, context=new.context or old.context) if said.total else old + new
+    usage = replace(new, context=new.context or old.context) if item.total else old + new
     peak = max(so_far.peak_context, usage.context)
-    return replace(so_far, usage=usage, peak_context=peak, window=said.window or so_far.window)
+    return replace(so_far, usage=usage, peak_context=peak, window=item.window or so_far.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def judge(
     heard: Conversation,
     ended: Exit,
     *,
-    asked: bool,
+    parked: bool,
     wanted: Wanted,
     cut: Cut | None,
     commit: str,
@@ -155,7 +155,7 @@ def judge(
     `closed` the reason that its agent gave when it closed the task.
     `in_turns`: its coder reports the end of every turn, so a run without one was cut short.
     """
-    ending, detail = _ending(heard, ended, asked=asked, wanted=wanted, cut=cut, closed=closed)
+    ending, detail = _ending(heard, ended, parked=parked, wanted=wanted, cut=cut, closed=closed)
     if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest and not closed:
         ending, detail = Ending.FAILED, "It ended in the middle of its turn."
     return Outcome(
@@ -169,7 +169,7 @@ def judge(
 
 
 def _ending(
-    heard: Conversation, ended: Exit, *, asked: bool, wanted: Wanted, cut: Cut | None, closed: str
+    heard: Conversation, ended: Exit, *, parked: bool, wanted: Wanted, cut: Cut | None, closed: str
 ) -> tuple[Ending, str]:
     words = heard.error or _tail(ended.stderr)
     if wanted is Wanted.CANCEL:
@@ -182,7 +182,7 @@ def _ending(
         return Ending.SUCCEEDED, closed
     if cut is not None:
         return cut.ending, cut.why or _CUT.get(cut.ending, words)
-    if asked:
+    if parked:
         return Ending.ASKED, heard.last
     if heard.spent:
         return Ending.OVER_BUDGET, heard.spent

@@ -165,8 +165,8 @@ def find(request: type) -> Operation:
 def _find(request: Any) -> Operation:
     for operation in getattr(import_module(request.__module__), "OPERATIONS", ()):
         if operation.request is request:
-            found: Operation = operation
-            return found
+            declared: Operation = operation
+            return declared
     raise NotFound(f"{request.__name__} is not an operation.")
 
 

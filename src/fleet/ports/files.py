@@ -31,7 +31,7 @@ class TaskFiles(Protocol):
     def begin(self, task: Task, run: Run) -> None:
         """Before its coder starts: `task.json`, and the artifacts that are not there yet."""
 
-    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
+    def add_to_transcript(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
         """What was said, each with the number of its line; known lines are passed over."""
 
     def note(self, event: Event) -> None:

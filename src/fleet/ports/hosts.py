@@ -16,7 +16,7 @@ class Hosts(Protocol):
     def __call__(self, task: str) -> Future[None]:
         """Done once the hosts of this task's runs have ended them."""
 
-    def do(self, actor: Actor, asked: Any, key: str) -> Future[Any]:
+    def do(self, actor: Actor, request: Any, key: str) -> Future[Any]:
         """Of an operation that waits for programs of this host."""
 
     def end(self) -> None: ...

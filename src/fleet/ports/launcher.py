@@ -57,7 +57,7 @@ class Launcher(Protocol):
         Raise `Unavailable` when it is in a terminal: there, people and `Terminal` speak to it.
         """
 
-    def told(self, run_id: str) -> list[str]:
+    def delivered(self, run_id: str) -> list[str]:
         """The keys of all that it was told, in order."""
 
     def close(self, run_id: str) -> None:

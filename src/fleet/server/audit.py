@@ -42,7 +42,7 @@ class Caller:
     """Who sent the request that is being answered. `noted`: the trail knows of it already."""
 
     address: str = ""
-    asked: str = ""  # the method and the path
+    called: str = ""  # the method and the path
     grant: Grant | None = None
     noted: bool = False
 
@@ -100,7 +100,7 @@ class Audit:
         """A tool that was refused before any of its operations."""
         by = caller()
         if not by.noted:
-            by.asked = f"tool {name}"[:MAX_TARGET]
+            by.called = f"tool {name}"[:MAX_TARGET]
             self.answered(403 if code in FORBIDDING else 422, code)
             by.noted = True
 
@@ -110,7 +110,7 @@ class Audit:
         if by.noted:
             return
         outcome = outcome_of(status, code)
-        record = self._record(outcome, by.grant.actor if by.grant else None, "", by.asked, code)
+        record = self._record(outcome, by.grant.actor if by.grant else None, "", by.called, code)
         if outcome is Outcome.REFUSED:
             self._refuse(record)
         elif by.grant and (self._reads or outcome is Outcome.FAILED):

@@ -41,12 +41,12 @@ OUTSIDE = 8  # programs that are being waited for, such as git
 
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
     """`names`: by which other machines call it, besides its address; those of a proxy before it."""
-    store, place = app.another_store(), str(app.loaded.project or app.cwd)
+    store, directory = app.another_store(), str(app.loaded.project or app.cwd)
     streams = Streams(store, _teams(store), CLAUDE_FLEET.frame)
     meters, folders = Meters(), Folders(lambda: _files(app), lambda: _is_supervised(app))
     hosts = frozenset({*LOOPBACK, host, *names})
     return Server(
-        context=app.context._replace(world=Glances(app.context.world), project=place),
+        context=app.context._replace(world=Glances(app.context.world), project=directory),
         store=store,
         writer=Writer(app.another_store, streams.tell),
         tokens=tokens_of(app),
@@ -60,7 +60,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         compat=CLAUDE_FLEET,
         folders=folders,
         relay=lambda: _relay(app),
-        place=place,
+        directory=directory,
         places=app.loaded.settings.server.places,
     )
 
@@ -86,14 +86,14 @@ class Glances:
 
     def __init__(self, world: Callable[[str], World[Chosen]]) -> None:
         self._world = world
-        self._held: dict[str, tuple[float, World[Chosen]]] = {}
+        self._worlds: dict[str, tuple[float, World[Chosen]]] = {}
 
     def __call__(self, project: str) -> World[Chosen]:
         now = time.monotonic()
-        at, world = self._held.get(project, (0.0, None))
+        at, world = self._worlds.get(project, (0.0, None))
         if world is None or now - at > WORLD_TRUST_SECONDS:
             world = self._world(project)
-            self._held[project] = (now, world)
+            self._worlds[project] = (now, world)
         return world
 
 
@@ -110,15 +110,15 @@ class HostThreads:
         """Done once the hosts of this task's runs have ended them."""
         return self._waiters.submit(self._wait, task)
 
-    def do(self, actor: Actor, asked: Request[Any], key: str) -> Future[Any]:
+    def do(self, actor: Actor, request: Request[Any], key: str) -> Future[Any]:
         """Of an operation that waits for programs of this host."""
-        return self._outside.submit(self._do, actor, asked, key)
+        return self._outside.submit(self._do, actor, request, key)
 
-    def _do(self, actor: Actor, asked: Request[Any], key: str) -> Any:
+    def _do(self, actor: Actor, request: Request[Any], key: str) -> Any:
         own = replace(self._app)
         try:
             context = own.context._replace(actor=actor)
-            return once(context, asked, key) if key else perform(context, asked)
+            return once(context, request, key) if key else perform(context, request)
         finally:
             own.store.close()
 
@@ -141,8 +141,8 @@ def tokens_of(app: App) -> Tokens:
 def _relay(app: App) -> dict[str, Any]:
     """What the relay says of each node; nothing when none runs."""
     relay = Compute(app).relay()
-    found: dict[str, Any] = relay[0].get("nodes", {}) if relay else {}
-    return found
+    nodes: dict[str, Any] = relay[0].get("nodes", {}) if relay else {}
+    return nodes
 
 
 def _teams(store: Store) -> Callable[[str], str]:

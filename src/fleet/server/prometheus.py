@@ -69,8 +69,8 @@ def as_rows(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
 
 def _line(name: str, sample: Sample) -> str:
     labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in sample.labels.items())
-    shown = f"{{{labels}}}" if labels else ""
-    return f"{name}{sample.suffix}{shown} {_number(sample.value)}"
+    braced = f"{{{labels}}}" if labels else ""
+    return f"{name}{sample.suffix}{braced} {_number(sample.value)}"
 
 
 def _escaped(text: str) -> str:

@@ -102,7 +102,7 @@ class Writer:
         self._stated.clear()
         self._batches.put(batch)
 
-    def _told(
+    def _finish(
         self, loop: asyncio.AbstractEventLoop, results: list[tuple[Job, Any, BaseException | None]]
     ) -> None:
         """In the loop."""
@@ -137,7 +137,7 @@ class Writer:
             self._stated.set()
         with suppress(RuntimeError):  # the loop is gone, and with it those who asked
             loop = batch[0].done.get_loop()
-            loop.call_soon_threadsafe(self._told, loop, results)
+            loop.call_soon_threadsafe(self._finish, loop, results)
         self._wrote()
 
     def _written(

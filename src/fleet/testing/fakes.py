@@ -99,7 +99,7 @@ class FakeMachine:
     def tell(self, run_id: str, text: str, *, key: str) -> None:
         self._piped(run_id).told.setdefault(key, text)
 
-    def told(self, run_id: str) -> list[str]:
+    def delivered(self, run_id: str) -> list[str]:
         process = self.processes.get(run_id)
         return list(process.told) if process else []
 
@@ -170,9 +170,9 @@ class FakeTerminal:
         process = self._machine.processes.get(run_id)
         if process is None or not process.launch.terminal:
             raise Unavailable(f"{run_id} has no terminal.")
-        shown = self.screens.get(run_id, Screen("> ", state=ScreenState.READY, rule="fake.box"))
+        screen = self.screens.get(run_id, Screen("> ", state=ScreenState.READY, rule="fake.box"))
         ended = process.ended
-        return shown._replace(alive=process.running, status=ended.code if ended else None)
+        return screen._replace(alive=process.running, status=ended.code if ended else None)
 
     def is_ready(self, run_id: str) -> bool:
         with suppress(Unavailable):
@@ -244,8 +244,8 @@ class FakeCoder:
         kind, _, text = line.partition(" ")
         if kind not in set(SaidKind):
             return (Said(SaidKind.TEXT, line),) if line.strip() else ()
-        said = Said(SaidKind(kind), text)
-        return (replace(said, failed=True),) if text == "failed" else (said,)
+        item = Said(SaidKind(kind), text)
+        return (replace(item, failed=True),) if text == "failed" else (item,)
 
     def words(self, text: str) -> str | None:
         return text
@@ -274,7 +274,7 @@ class NoFiles:
 
     def begin(self, task: Task, run: Run) -> None: ...
 
-    def said(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None: ...
+    def add_to_transcript(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None: ...
 
     def note(self, event: Event) -> None: ...
 

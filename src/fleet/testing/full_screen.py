@@ -134,14 +134,14 @@ class Program:
         self.box = ""
         self.waiting: list[str] = []
         self.work: Work | None = None
-        self.said = ["A scripted program. /exit ends it."]
+        self.screen_lines = ["A scripted program. /exit ends it."]
         self.hung = False
         self.drawn = ""
         self.keys = Keystrokes()
 
-    def hook(self, kind: str, **said: Any) -> None:
+    def hook(self, kind: str, **fields: Any) -> None:
         """In one write, so that lines never mix."""
-        self.transcript.write(dumps({"kind": kind, **said}) + "\n")
+        self.transcript.write(dumps({"kind": kind, **fields}) + "\n")
         self.transcript.flush()
 
     def note(self, what: str, text: str) -> None:
@@ -216,7 +216,7 @@ class Program:
         if self.work is None and self.waiting:
             prompt = self.waiting.pop(0)
             self.hook("turn", text=prompt)
-            self.said.append(f"> {_shown(prompt)}")
+            self.screen_lines.append(f"> {_printable(prompt)}")
             self.work = Work(self, prompt)
         return None
 
@@ -224,20 +224,20 @@ class Program:
         with suppress(OSError):
             columns, lines = os.get_terminal_size(0)
             bottom = self._bottom(columns)
-            above = self.said[-max(1, lines - len(bottom) - 1) :]
-            shown = "\r\n".join(line[:columns] for line in [*above, "", *bottom][-lines:])
-            if shown != self.drawn:
-                self.drawn = shown
-                row = next((n for n, line in enumerate(shown.split("\r\n"), 1) if BOX in line), 1)
-                column = 1 + len(BOX) + len(_shown(self.box))
-                _write(f"\x1b[H\x1b[2J{shown}\x1b[{row};{column}H")
+            above = self.screen_lines[-max(1, lines - len(bottom) - 1) :]
+            text = "\r\n".join(line[:columns] for line in [*above, "", *bottom][-lines:])
+            if text != self.drawn:
+                self.drawn = text
+                row = next((n for n, line in enumerate(text.split("\r\n"), 1) if BOX in line), 1)
+                column = 1 + len(BOX) + len(_printable(self.box))
+                _write(f"\x1b[H\x1b[2J{text}\x1b[{row};{column}H")
 
     def _bottom(self, columns: int) -> list[str]:
         wide = min(columns, 100) - 2
         if self.work is not None and self.work.wants:
             question = f"Do you want to run {self.work.wants}?"
             return _box(["Permission", question, f"{POINTER} 1. Yes", "  2. No"], wide)
-        box = _box([f"> {_shown(self.box)}"], wide)
+        box = _box([f"> {_printable(self.box)}"], wide)
         if self.work is None:
             return [*box, "  Type a prompt; /exit to leave"]
         turning = SPINNER[int(time.monotonic() / FRAME) % len(SPINNER)]
@@ -255,7 +255,7 @@ def _lateness(prompt: str) -> float:
     return float(rest) if verb == "late" and rest.isdecimal() else 0.0
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """The end of what is in the box; a long paste is only named."""
     if len(text) > 400 or text.count("\n") > 3:
         return f"[Pasted text, {len(text)} characters]"
@@ -270,13 +270,13 @@ def _write(text: str) -> None:
 
 def _options(words: list[str]) -> dict[str, str]:
     """Those without a value have an empty one."""
-    found = {}
+    options = {}
     while words:
         word = words.pop(0)
         if word not in OPTIONS:
             sys.exit(f"full_screen: there is no {word}")
-        found[word] = "" if word in FLAGS else words.pop(0)
-    return found
+        options[word] = "" if word in FLAGS else words.pop(0)
+    return options
 
 
 def main() -> int:

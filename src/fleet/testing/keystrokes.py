@@ -28,55 +28,55 @@ class Keystrokes:
     """A sequence that is torn between two reads is one; an Escape that nothing follows is a key."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._pending = b""
         self._paste: list[bytes] | None = None
 
     def take(self, data: bytes) -> list[tuple[str, str]]:
         """What is whole now. No data: time has passed, so that nothing more belongs to it."""
-        late, self._held = not data, self._held + data
-        found: list[tuple[str, str]] = []
-        while self._held and (got := self._next(late=late)) is not None:
-            found.append(got)
-        return found
+        late, self._pending = not data, self._pending + data
+        keys: list[tuple[str, str]] = []
+        while self._pending and (got := self._next(late=late)) is not None:
+            keys.append(got)
+        return keys
 
     def _next(self, *, late: bool) -> tuple[str, str] | None:
         """None: it is not whole."""
         if self._paste is not None:
             return self._pasted()
-        held = self._held
-        if held.startswith(PASTE):
-            self._held, self._paste = held[len(PASTE) :], []
+        pending = self._pending
+        if pending.startswith(PASTE):
+            self._pending, self._paste = pending[len(PASTE) :], []
             return self._pasted()
-        if held.startswith(b"\x1b"):
-            if not late and PASTE.startswith(held):
+        if pending.startswith(b"\x1b"):
+            if not late and PASTE.startswith(pending):
                 return None
-            self._held = held[1:]
+            self._pending = pending[1:]
             return Kind.ESCAPE, "\x1b"
-        if held[:1] in SINGLE:
-            self._held = held[1:]
-            return SINGLE[held[:1]], held[:1].decode()
+        if pending[:1] in SINGLE:
+            self._pending = pending[1:]
+            return SINGLE[pending[:1]], pending[:1].decode()
         return self._typed()
 
     def _pasted(self) -> tuple[str, str] | None:
         assert self._paste is not None
-        text, end, rest = self._held.partition(PASTE_END)
+        text, end, rest = self._pending.partition(PASTE_END)
         if not end:
             keep = next((n for n in range(5, 0, -1) if text.endswith(PASTE_END[:n])), 0)
             self._paste.append(text[: len(text) - keep])
-            self._held = text[len(text) - keep :]
+            self._pending = text[len(text) - keep :]
             return None
         whole = b"".join([*self._paste, text])
-        self._held, self._paste = rest, None
+        self._pending, self._paste = rest, None
         return Kind.PASTE, _text(whole)
 
     def _typed(self) -> tuple[str, str] | None:
         """Up to the next key. A character that is torn waits for its rest."""
-        cut = min((i for key in SINGLE if (i := self._held.find(key)) >= 0), default=-1)
-        text = self._held if cut < 0 else self._held[:cut]
+        cut = min((i for key in SINGLE if (i := self._pending.find(key)) >= 0), default=-1)
+        text = self._pending if cut < 0 else self._pending[:cut]
         whole = text if cut >= 0 else text[: len(text) - _torn(text)]
         if not whole:
             return None
-        self._held = self._held[len(whole) :]
+        self._pending = self._pending[len(whole) :]
         return Kind.TEXT, _text(whole)
 
 

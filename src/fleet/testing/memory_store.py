@@ -42,17 +42,17 @@ class MemoryStore:
             for change in changes:
                 record = change.record
                 key = (type(record), record.id)
-                held = staged.get(key)
+                current = staged.get(key)
                 taken = isinstance(change, Put) and _is_taken(record, staged.values())
-                if taken or (held.version if held else 0) != record.version:
+                if taken or (current.version if current else 0) != record.version:
                     name = f"{type(record).__name__.lower()} {record.id}"
                     raise Conflict(f"{name} changed since it was read.", fix="Try again.")
                 if isinstance(change, Put):
                     staged[key] = replace(record, version=record.version + 1)
                     now.append(staged[key])
-            told = [replace(e, data=json.loads(json.dumps(e.data))) for e in events]
+            copies = [replace(e, data=json.loads(json.dumps(e.data))) for e in events]
             self.records = staged
-            for event in told:
+            for event in copies:
                 self.log.append(replace(event, number=len(self.log) + 1))
             return now
 
@@ -71,7 +71,7 @@ class MemoryStore:
         return self._one(Task, task_id)
 
     def tasks(self, query: TaskQuery) -> list[Task]:
-        found = [
+        tasks = [
             t
             for t in self._all(Task)
             if (not query.states or t.state in query.states)
@@ -84,11 +84,11 @@ class MemoryStore:
             and (not query.at_work or _is_at_work(t))
         ]
         if not query.oldest_first:
-            found.reverse()
+            tasks.reverse()
         if query.before:
             edge, newer = _number(query.before), query.oldest_first
-            found = [t for t in found if _number(t.id) != edge and (_number(t.id) > edge) is newer]
-        return found[: query.limit]
+            tasks = [t for t in tasks if _number(t.id) != edge and (_number(t.id) > edge) is newer]
+        return tasks[: query.limit]
 
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
         return self._by_id(Task, ids)
@@ -101,7 +101,7 @@ class MemoryStore:
 
     def candidates(self, *, now: int, limit: int) -> list[Task]:
         asking = {m.task for m in self.open_messages(MessageKind.QUESTION, limit=1 << 30)}
-        found = [
+        tasks = [
             t
             for t in self._all(Task)
             if t.state is TaskState.OPEN
@@ -112,8 +112,8 @@ class MemoryStore:
             and t.id not in asking
             and all(self._state(need) is TaskState.DONE for need in t.after)
         ]
-        found.sort(key=lambda t: (t.spec.priority, t.created_at, _number(t.id)))
-        return found[:limit]
+        tasks.sort(key=lambda t: (t.spec.priority, t.created_at, _number(t.id)))
+        return tasks[:limit]
 
     def run(self, run_id: str) -> Run:
         return self._one(Run, run_id)
@@ -140,11 +140,13 @@ class MemoryStore:
         return [question for question in questions if question.task in wanted]
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
-        found = [m for m in self._all(Message) if m.kind == kind and m.state is MessageState.OPEN]
-        return found[:limit]
+        messages = [
+            m for m in self._all(Message) if m.kind == kind and m.state is MessageState.OPEN
+        ]
+        return messages[:limit]
 
     def find_messages(self, query: MessageQuery) -> list[Message]:
-        found = [
+        messages = [
             m
             for m in reversed(self._all(Message))
             if m.kind == query.kind
@@ -154,7 +156,7 @@ class MemoryStore:
             and query.team in {"", m.team}
             and (not query.topic or (m.team and m.topic == query.topic))
         ]
-        return _page(found, query.before, query.limit)
+        return _page(messages, query.before, query.limit)
 
     def entry(self, kind: str, team: str, key: str) -> Entry | None:
         wanted = (kind, team, key)
@@ -166,16 +168,16 @@ class MemoryStore:
     def prune(self, kind: str, team: str, *, now: int) -> None:
         with self._writing:
             self.records = {
-                name: held
-                for name, held in self.records.items()
-                if not isinstance(held, Entry)
-                or (held.kind, held.team) != (kind, team)
-                or held.counts(now)
+                name: record
+                for name, record in self.records.items()
+                if not isinstance(record, Entry)
+                or (record.kind, record.team) != (kind, team)
+                or record.counts(now)
             }
 
     def entries(self, query: EntryQuery) -> list[Entry]:
         words = words_of(query.text)
-        found = [
+        entries = [
             e
             for e in reversed(self._all(Entry))
             if e.kind == query.kind
@@ -184,7 +186,7 @@ class MemoryStore:
             and has_words(e.text, words)
             and (not query.counting_at or e.counts(query.counting_at))
         ]
-        return _page(found, query.before, query.limit)
+        return _page(entries, query.before, query.limit)
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
         return self._by_id(Progress, run_ids)
@@ -198,8 +200,8 @@ class MemoryStore:
     def events(
         self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
     ) -> list[Event]:
-        found = [e for e in self.log if e.number > after and task in {"", e.task}]
-        return found[-limit:] if newest else found[:limit]
+        events = [e for e in self.log if e.number > after and task in {"", e.task}]
+        return events[-limit:] if newest else events[:limit]
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         return {e.task: e.at for e in self.log if e.task in task_ids}
@@ -210,23 +212,23 @@ class MemoryStore:
     def close(self) -> None: ...
 
     def _state(self, task_id: str) -> TaskState | None:
-        found = self.tasks_by_id([task_id])
-        return found[task_id].state if found else None
+        tasks = self.tasks_by_id([task_id])
+        return tasks[task_id].state if tasks else None
 
     def _all(self, kind: type[R]) -> list[R]:
         """By number: the order in which their ids were given."""
-        found = [r for r in self.records.values() if isinstance(r, kind)]
-        return sorted(found, key=lambda r: _number(r.id))
+        records = [r for r in self.records.values() if isinstance(r, kind)]
+        return sorted(records, key=lambda r: _number(r.id))
 
     def _by_id(self, kind: type[R], ids: Sequence[str]) -> dict[str, R]:
         wanted = set(ids)
         return {r.id: r for r in self._all(kind) if r.id in wanted}
 
     def _one(self, kind: type[R], record_id: str) -> R:
-        found = self._by_id(kind, [record_id])
-        if not found:
+        records = self._by_id(kind, [record_id])
+        if not records:
             raise NotFound(f"There is no {kind.__name__.lower()} {record_id}.")
-        return found[record_id]
+        return records[record_id]
 
 
 def _has_end(branch: str, end: str) -> bool:
@@ -238,19 +240,19 @@ def _is_at_work(task: Task) -> bool:
     return task.state is TaskState.RUNNING or (attended and task.state not in SETTLED)
 
 
-def _is_taken(record: Record, held: Iterable[Record]) -> bool:
+def _is_taken(record: Record, records: Iterable[Record]) -> bool:
     """Whether another entry has its kind, team and key, or it had others itself."""
     if not isinstance(record, Entry):
         return False
     name = (record.kind, record.team, record.key)
-    others = (e for e in held if isinstance(e, Entry))
+    others = (e for e in records if isinstance(e, Entry))
     return any(((e.kind, e.team, e.key) == name) is not (e.id == record.id) for e in others)
 
 
-def _page(found: list[R], before: str, limit: int) -> list[R]:
+def _page(records: list[R], before: str, limit: int) -> list[R]:
     if before:
-        found = [r for r in found if _number(r.id) < _number(before)]
-    return found[:limit]
+        records = [r for r in records if _number(r.id) < _number(before)]
+    return records[:limit]
 
 
 def _number(record_id: str) -> tuple[int, ...]:

@@ -93,18 +93,18 @@ class ModelServer:
     @property
     def turns(self) -> list[Asked]:
         """The requests that the script has answered."""
-        return [asked for asked in self.requests if asked.dialect and not asked.aside]
+        return [request for request in self.requests if request.dialect and not request.aside]
 
-    def until(self, found: Callable[[Asked], bool], *, timeout: float = 60.0) -> Asked:
+    def until(self, condition: Callable[[Asked], bool], *, timeout: float = 60.0) -> Asked:
         """The first request, past or to come, that is so."""
         with self._news:
-            self._news.wait_for(lambda: any(map(found, self.requests)), timeout)
-            asked = next(filter(found, self.requests), None)
-        if asked is None:
+            self._news.wait_for(lambda: any(map(condition, self.requests)), timeout)
+            request = next(filter(condition, self.requests), None)
+        if request is None:
             raise AssertionError(
                 f"Not asked within {timeout} s; there were {self.requests!r:.2000}"
             )
-        return asked
+        return request
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -121,16 +121,16 @@ class ModelServer:
 
     def hear(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Asked:
         dialect = next((d for end, d in DIALECTS.items() if path.endswith(end)), None)
-        asked = Asked(path, headers, body)
+        request = Asked(path, headers, body)
         with self._news:
             if dialect is not None:
-                asked = self._read(asked, dialect)
-            self.requests.append(asked)
+                request = self._read(request, dialect)
+            self.requests.append(request)
             self._news.notify_all()
-        return asked
+        return request
 
-    def _read(self, asked: Asked, dialect: Dialect) -> Asked:
-        fields = dialect.read(asked.body, asked.headers)
+    def _read(self, request: Asked, dialect: Dialect) -> Asked:
+        fields = dialect.read(request.body, request.headers)
         aside = not fields["tools"] and self.aside is not None
         first = fields["said"][:1]
         conversation = fields.pop("conversation") or f"{dialect.name}:{first}"
@@ -138,22 +138,22 @@ class ModelServer:
         if not aside:
             self._counts[conversation] = number + 1
         return Asked(
-            asked.path,
-            asked.headers,
-            asked.body,
+            request.path,
+            request.headers,
+            request.body,
             dialect=dialect.name,
             conversation=conversation,
             number=number,
             id=secrets.token_hex(6),
-            model=str(asked.body.get("model", "")) or _in_path(asked.path),
+            model=str(request.body.get("model", "")) or _in_path(request.path),
             aside=aside,
             **fields,
         )
 
-    def reply(self, asked: Asked) -> Reply:
-        if asked.aside and self.aside is not None:
+    def reply(self, request: Asked) -> Reply:
+        if request.aside and self.aside is not None:
             return self.aside
-        return reply_to(self._script, asked)
+        return reply_to(self._script, request)
 
     def pause(self, wait: Wait) -> bool:
         """False when the server is over, and with it all that hangs."""
@@ -212,20 +212,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: dict[str, Any]) -> None:
         path = urlsplit(self.path).path
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = self.server_model.hear(path, headers, body)
-        if not asked.dialect:
+        request = self.server_model.hear(path, headers, body)
+        if not request.dialect:
             known = self.server_model.known(path)
             self._send(404 if known is None else 200, known or {})
             return
-        reply = self.server_model.reply(asked)
-        dialect = next(d for d in DIALECTS.values() if d.name == asked.dialect)
+        reply = self.server_model.reply(request)
+        dialect = next(d for d in DIALECTS.values() if d.name == request.dialect)
         if reply.fail is not None:
             shape = reply.fail.body or dialect.failure(reply.fail)
             self._send(reply.fail.status, shape, reply)
         elif body.get("stream") or path.endswith(STREAMED):
-            self._stream(dialect, reply, asked)
+            self._stream(dialect, reply, request)
         elif all(self.server_model.pause(p) for p in reply.parts if isinstance(p, Wait)):
-            self._send(200, dialect.whole(reply, asked), reply)
+            self._send(200, dialect.whole(reply, request), reply)
 
     def _send(self, status: int, shape: Any, reply: Reply | None = None) -> None:
         data = json.dumps(shape).encode()
@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _stream(self, dialect: Dialect, reply: Reply, asked: Asked) -> None:
+    def _stream(self, dialect: Dialect, reply: Reply, request: Asked) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("cache-control", "no-cache")
@@ -246,7 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in reply.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        for event in dialect.stream(reply, asked):
+        for event in dialect.stream(reply, request):
             if isinstance(event, Wait):
                 if not self.server_model.pause(event):
                     self.close_connection = True

@@ -42,11 +42,11 @@ class Agent:
             with suppress(FileNotFoundError, ValueError):
                 self._recall(json.loads(memory.read_text()))
 
-    def _recall(self, held: dict[str, Any]) -> None:
+    def _recall(self, saved: dict[str, Any]) -> None:
         """What it hears is the answer when it has asked; else it still knows the one it had."""
-        self.script, self.next = held["script"], held["next"]
-        if not held["asking"]:
-            self.answer = held["answer"]
+        self.script, self.next = saved["script"], saved["next"]
+        if not saved["asking"]:
+            self.answer = saved["answer"]
 
     def work(self) -> int:
         emit("session", text=self._memory.parent.name)
@@ -93,9 +93,9 @@ class Agent:
         self.asking = True
         self._remember()
         argv = [sys.executable, "-m", "fleet", "ask", "--park", question]
-        asked = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if asked.returncode:
-            emit("error", text=asked.stderr.strip())
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            emit("error", text=done.stderr.strip())
             return 1
         emit("result", text=question)
         return 0
@@ -110,13 +110,13 @@ class Agent:
 
     def _remember(self) -> None:
         mine = self._memory.with_suffix(".tmp")
-        held = {"script": self.script, "next": self.next}
-        mine.write_text(json.dumps({**held, "answer": self.answer, "asking": self.asking}))
+        saved = {"script": self.script, "next": self.next}
+        mine.write_text(json.dumps({**saved, "answer": self.answer, "asking": self.asking}))
         mine.replace(self._memory)
 
 
-def emit(kind: str, **said: Any) -> None:
-    sys.stdout.write(json.dumps({"kind": kind, **said}) + "\n")
+def emit(kind: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"kind": kind, **fields}) + "\n")
     sys.stdout.flush()
 
 
@@ -159,13 +159,13 @@ def _spawn(seconds: str) -> None:
 
 def _speak(rest: str) -> None:
     pace, seconds = map(float, rest.split())
-    begun, said = time.monotonic(), 0
+    begun, count = time.monotonic(), 0
     while (now := time.monotonic() - begun) < seconds:
-        for number in range(said, int(now * pace)):
+        for number in range(count, int(now * pace)):
             emit("text", text=f"line {number + 1}")
-        said = max(said, int(now * pace))
+        count = max(count, int(now * pace))
         time.sleep(0.1)
-    emit("text", text=f"said {said}")
+    emit("text", text=f"said {count}")
 
 
 def _lines(count: str) -> None:

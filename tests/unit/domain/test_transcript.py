@@ -16,7 +16,7 @@ def heard(*said: Said) -> Conversation:
 
 def judged(conversation: Conversation, code: int | None = 0, **given):
     given = {
-        "asked": False,
+        "parked": False,
         "wanted": Wanted.NOTHING,
         "cut": None,
         "commit": "abc",
@@ -78,11 +78,11 @@ def test_a_limit_that_a_later_turn_overcame_is_none():
 @pytest.mark.parametrize(
     ("given", "ending"),
     [
-        ({"asked": True}, Ending.ASKED),
+        ({"parked": True}, Ending.ASKED),
         ({"cut": Cut(Ending.TIMED_OUT)}, Ending.TIMED_OUT),
         ({"cut": Cut(Ending.LOST)}, Ending.LOST),
         ({"wanted": Wanted.STOP, "cut": Cut(Ending.TIMED_OUT)}, Ending.STOPPED),
-        ({"wanted": Wanted.CANCEL, "asked": True}, Ending.CANCELLED),
+        ({"wanted": Wanted.CANCEL, "parked": True}, Ending.CANCELLED),
         ({"wanted": Wanted.CANCEL, "closed": "Done."}, Ending.CANCELLED),
         ({"closed": "Done.", "cut": Cut(Ending.STALLED)}, Ending.SUCCEEDED),
         ({"closed": "Done.", "in_turns": True}, Ending.SUCCEEDED),

@@ -44,7 +44,7 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
         if key not in members:
             break
         if depth == len(path) - 1:
-            written = _said(value, INDENT * len(path))
+            written = _rendered(value, INDENT * len(path))
             return text[: members[key].value] + written + text[members[key].end :]
         start = members[key].value
     for key in reversed(path[depth + 1 :]):
@@ -69,13 +69,13 @@ def without_member(text: str, path: Sequence[str]) -> str:
     return text
 
 
-def _said(value: Any, indent: int) -> str:
+def _rendered(value: Any, indent: int) -> str:
     return json.dumps(value, indent=INDENT, ensure_ascii=False).replace("\n", "\n" + " " * indent)
 
 
 def _inserted(text: str, start: int, key: str, value: Any, indent: int) -> str:
     members = _members(text, start)
-    written = f"\n{' ' * indent}{json.dumps(key)}: {_said(value, indent)}"
+    written = f"\n{' ' * indent}{json.dumps(key)}: {_rendered(value, indent)}"
     if not members:
         end = _blank(text, start + 1)
         return f"{text[: start + 1]}{written}\n{' ' * (indent - INDENT)}{text[end:]}"

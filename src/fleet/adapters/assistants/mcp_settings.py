@@ -35,7 +35,7 @@ class Format(Protocol):
 
     def drop(self, text: str) -> str: ...
 
-    def said(self, entry: dict[str, Any]) -> str: ...
+    def rendered(self, entry: dict[str, Any]) -> str: ...
 
 
 class McpSettings(NamedTuple):
@@ -60,7 +60,7 @@ class Json:
     def drop(self, text: str) -> str:
         return json_text.without_member(text, (self._section, NAME))
 
-    def said(self, entry: dict[str, Any]) -> str:
+    def rendered(self, entry: dict[str, Any]) -> str:
         return json.dumps({self._section: {NAME: entry}}, indent=2)
 
 
@@ -81,7 +81,7 @@ def file_of(coder: str, scope: str, top: Path, env: Mapping[str, str]) -> Path:
 def text_of(coder: str, command: str) -> str:
     """The entry that `register` would write."""
     how = settings_of(coder)
-    return how.format.said(how.entry(command))
+    return how.format.rendered(how.entry(command))
 
 
 def register(coder: str, file: Path, command: str) -> Registered:
@@ -92,14 +92,14 @@ def register(coder: str, file: Path, command: str) -> Registered:
     before = _read(how, file, text)
     existing = _servers(before, settings).get(NAME)
     if existing == entry:
-        return Registered(coder, str(file), "nothing", how.said(entry))
+        return Registered(coder, str(file), "nothing", how.rendered(entry))
     if existing is not None and not is_ours(existing):
         raise Refused(
             f"{file} has another server that is called {NAME}.", fix="Give that one another name."
         )
     after = _checked(file, lambda: how.put(text, entry), before, settings, entry)
     _write(file, after)
-    return Registered(coder, str(file), "changed" if existing else "added", how.said(entry))
+    return Registered(coder, str(file), "changed" if existing else "added", how.rendered(entry))
 
 
 def unregister(coder: str, file: Path) -> Registered:

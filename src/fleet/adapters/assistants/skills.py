@@ -21,7 +21,7 @@ ASSISTANTS = {row.assistant or name: row for name, row in BUILT_IN.items() if ro
 FOLDERS = {name: row.skills for name, row in ASSISTANTS.items()}
 BUNDLES = tuple(name for name, row in ASSISTANTS.items() if row.plugin)
 NAME = "subagent-fleet"  # of the plugin, and of the marketplace
-PLACE = f"plugins/{NAME}"
+PLUGIN_FOLDER = f"plugins/{NAME}"
 ORDER = ("bootstrap", "setup", "operations")
 ABOUT = "Teaches the assistant to install, set up and operate Fleet."
 AUTHORS = {"name": "The Fleet authors"}
@@ -71,7 +71,7 @@ def plugin_files(skills: Sequence[Skill], targets: Sequence[str]) -> list[File]:
         for path, body in plugin_of(target).files().items()
     ]
     both = [
-        File("plugins/skills", f"{PLACE}/skills/{skill.name}/SKILL.md", skill.text)
+        File("plugins/skills", f"{PLUGIN_FOLDER}/skills/{skill.name}/SKILL.md", skill.text)
         for skill in skills
     ]
     return [*files, *both]

@@ -21,7 +21,7 @@ from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 if TYPE_CHECKING:
     from fleet.domain.run import Workspace
 
-PLACE = "refs/fleet/kept/"
+KEPT_REFS = "refs/fleet/kept/"
 TRIES = 100  # at a number that another process may take first
 NOBODY = "0" * 40
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*/[0-9]{1,9}")
@@ -38,7 +38,7 @@ class Kept:
 
     @property
     def ref(self) -> str:
-        return PLACE + self.id
+        return KEPT_REFS + self.id
 
     @property
     def task(self) -> str:
@@ -73,7 +73,7 @@ def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | 
     commit = taking.write(taken, f"Kept of {snapshot.branch or label}")
     for _ in range(TRIES):
         number = 1 + max([_number(k) for k in _ids(repo, task)], default=0)
-        words = ("update-ref", f"{PLACE}{task}/{number}", commit, NOBODY)
+        words = ("update-ref", f"{KEPT_REFS}{task}/{number}", commit, NOBODY)
         if tree.git(*words, check=False).status == 0:
             return find_kept(repo, f"{task}/{number}")
     raise Refused(f"git could not keep {commit} for {label}.", fix=f"git branch kept {commit}")
@@ -82,7 +82,7 @@ def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | 
 def list_kept(repo: Repo, task: str = "") -> list[Kept]:
     """Oldest first within each task."""
     form = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00%00"
-    done = run_git(repo.top, "for-each-ref", f"--format={form}", f"{PLACE}{task}")
+    done = run_git(repo.top, "for-each-ref", f"--format={form}", f"{KEPT_REFS}{task}")
     rows = []
     for record in done.raw.split(b"\0\0\n"):
         name, _, rest = text_of(record).partition("\0")
@@ -91,13 +91,13 @@ def list_kept(repo: Repo, task: str = "") -> list[Kept]:
         commit, at, message = rest.split("\0", 2)
         snapshot = Snapshot.of(message)
         if snapshot is not None:
-            rows.append(Kept(name.removeprefix(PLACE), commit, int(at or 0), snapshot))
+            rows.append(Kept(name.removeprefix(KEPT_REFS), commit, int(at or 0), snapshot))
     return sorted(rows, key=lambda k: (k.task, _number(k.id)))
 
 
 def find_kept(repo: Repo, name: str) -> Kept:
     """By id (`t-31/1`), or the only one of a task."""
-    wanted = name.strip().removeprefix(PLACE)
+    wanted = name.strip().removeprefix(KEPT_REFS)
     rows = list_kept(repo)
     matches = [k for k in rows if k.id == wanted] or [k for k in rows if k.task == wanted]
     if len(matches) == 1:
@@ -120,7 +120,7 @@ def drop(repo: Repo, kept: Kept) -> None:
 
 def is_kept(repo: Repo, commit: str) -> bool:
     """Whether kept work contains this commit."""
-    words = ("for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit, PLACE)
+    words = ("for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit, KEPT_REFS)
     return bool(repo.git(*words, check=False).out.strip())
 
 
@@ -130,7 +130,7 @@ def _facts(tree: Tree, commit: str) -> tuple[str, list[str]]:
 
 
 def _ids(repo: Repo, task: str) -> list[str]:
-    words = ("for-each-ref", "--format=%(refname)", f"{PLACE}{task}/")
+    words = ("for-each-ref", "--format=%(refname)", f"{KEPT_REFS}{task}/")
     return text_of(run_git(repo.top, *words).raw).split()
 
 

@@ -83,7 +83,7 @@ class AuditFiles:
         return sorted(path for path in self._folder.glob("*.jsonl") if path.stem.isdigit())
 
     def read(self, query: AuditQuery) -> list[AuditRecord]:
-        found: list[AuditRecord] = []
+        records: list[AuditRecord] = []
         for line in self._lines(query):
             record = _record(line)
             if record is None:
@@ -91,10 +91,10 @@ class AuditFiles:
             if not query.after and record.at < query.since - HOUR:
                 break
             if query.wants(record):
-                found.append(record)
-            if len(found) >= query.limit:
+                records.append(record)
+            if len(records) >= query.limit:
                 break
-        return found
+        return records
 
     def _lines(self, query: AuditQuery) -> Iterator[bytes]:
         """Newest first, from before a record on; or oldest first, from after one on."""

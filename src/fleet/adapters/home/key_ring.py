@@ -95,8 +95,8 @@ class KeyRing:
 
     def _stat(self) -> object:
         with suppress(FileNotFoundError):
-            found = self._file.stat()
-            return found.st_ino, found.st_mtime_ns, found.st_size
+            stat = self._file.stat()
+            return stat.st_ino, stat.st_mtime_ns, stat.st_size
         return None
 
 

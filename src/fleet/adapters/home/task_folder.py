@@ -71,7 +71,7 @@ class FolderFiles:
         return f"{first} (and {more} more)" if more else first
 
     @cached_property
-    def _said(self) -> SaidLog:
+    def _transcript(self) -> SaidLog:
         from fleet.adapters.home.transcript_log import SaidLog  # noqa: PLC0415  # `fleet add` needs none
 
         return SaidLog(self.folder, self._redactor, self._moment, self._limits)
@@ -142,10 +142,10 @@ class FolderFiles:
         with self._noting(f"tasks/{task.id}/artifacts"):
             self._artifacts.begin(task.id)
 
-    def said(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
+    def add_to_transcript(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
         name = f"tasks/{run.task}/events.jsonl"
         try:
-            self._said.said(run, events)
+            self._transcript.add_to_transcript(run, events)
         except OSError as error:
             self._trouble[name] = f"{name} could not be written: {error}"
         else:
@@ -173,7 +173,7 @@ class FolderFiles:
 
     def ended(self, run: Run) -> None:
         with self._noting(f"tasks/{run.task}/events.jsonl"):
-            self._said.ended(run)
+            self._transcript.ended(run)
         with self._noting(f"tasks/{run.task}/log.stderr"):
             self._stderr.ended(run)
 

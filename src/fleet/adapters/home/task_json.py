@@ -116,8 +116,8 @@ class TaskJson:
                 raise BadInput(f"{path}: {name} must be one line of text.", fix=UNDO)
         wanted = {name: (value or "").strip() for name, value in edits.items()}
         if "cwd" in wanted and not _is_folder(wanted["cwd"]):
-            shown = wanted["cwd"] or "nothing"
-            raise BadInput(f"{path}: cwd is {shown}, which is not an absolute path.", fix=UNDO)
+            cwd = wanted["cwd"] or "nothing"
+            raise BadInput(f"{path}: cwd is {cwd}, which is not an absolute path.", fix=UNDO)
         if wanted.get("coder"):
             try:
                 self._coder(wanted["coder"])
@@ -143,8 +143,8 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 def _recorded(task: Task) -> dict[str, Any]:
     """The fields that a person may edit: what the task asks for, or what was chosen for it."""
-    asked = {name: getattr(task.spec, name) for name in EDITABLE}
-    return {name: asked[name] or getattr(task.choice, name, "") or None for name in EDITABLE}
+    wanted = {name: getattr(task.spec, name) for name in EDITABLE}
+    return {name: wanted[name] or getattr(task.choice, name, "") or None for name in EDITABLE}
 
 
 def _edits(fields: dict[str, Any], task: Task) -> dict[str, Any]:

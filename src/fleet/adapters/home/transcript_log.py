@@ -56,7 +56,7 @@ class SaidLog:
         self._stamp = stamp
         self._runs: dict[str, _Known] = {}
 
-    def said(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
+    def add_to_transcript(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
         if not events:
             return
         known = self._runs.get(run.id)
@@ -120,36 +120,36 @@ class SaidLog:
         head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":'
         line, index, usage = -1, 0, known.usage
         last = (known.line, known.index)
-        for number, said in events:
+        for number, item in events:
             index = index + 1 if number == line else 0
             line = number
-            same_usage = said.usage is None or said.usage == usage
-            usage = said.usage or usage
+            same_usage = item.usage is None or item.usage == usage
+            usage = item.usage or usage
             if number < last[0] or (number == last[0] and index <= last[1]):
                 continue
-            if said.kind is SaidKind.REPLY or (said.kind is SaidKind.USAGE and same_usage):
+            if item.kind is SaidKind.REPLY or (item.kind is SaidKind.USAGE and same_usage):
                 continue
-            rest = "" if same_usage else _usage(said.usage)
-            lines.append(f"{head}{number}{self._entry(said, index)}{rest}}}\n")
+            rest = "" if same_usage else _usage(item.usage)
+            lines.append(f"{head}{number}{self._entry(item, index)}{rest}}}\n")
             known.line, known.index = number, index
         known.usage = usage
         return "".join(lines)
 
-    def _entry(self, said: Said, index: int) -> str:
+    def _entry(self, item: Said, index: int) -> str:
         parts = f',"index":{index}' if index else ""
-        parts += f',"kind":"{said.kind.value}"'
-        if said.name:
-            parts += f',"name":{encode_basestring(self._redact(said.name[:LONGEST]))}'
-        if said.text:
-            text = said.text if len(said.text) <= LONGEST else said.text[: LONGEST + MARGIN]
+        parts += f',"kind":"{item.kind.value}"'
+        if item.name:
+            parts += f',"name":{encode_basestring(self._redact(item.name[:LONGEST]))}'
+        if item.text:
+            text = item.text if len(item.text) <= LONGEST else item.text[: LONGEST + MARGIN]
             clean = self._redact(text)
-            if len(said.text) > LONGEST:
+            if len(item.text) > LONGEST:
                 clean = clean[:LONGEST] + "…"
             parts += f',"text":{encode_basestring(clean)}'
-        if said.failed:
+        if item.failed:
             parts += ',"failed":true'
-        if said.resume_at:
-            parts += f',"resume_at":{said.resume_at}'
+        if item.resume_at:
+            parts += f',"resume_at":{item.resume_at}'
         return parts
 
 

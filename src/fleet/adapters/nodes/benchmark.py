@@ -152,7 +152,8 @@ class Measuring:
         self._steps = [Step(_row(model, serving)) for model, serving in wanted]
         places = dict.fromkeys(serving.node.endpoint for _, serving in wanted)
         self._threads = [
-            threading.Thread(target=self._place, args=(place,), daemon=True) for place in places
+            threading.Thread(target=self._measure_endpoint, args=(endpoint,), daemon=True)
+            for endpoint in places
         ]
         for thread in self._threads:
             thread.start()
@@ -168,7 +169,7 @@ class Measuring:
             thread.join(max(0.0, until - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _place(self, endpoint: str) -> None:
+    def _measure_endpoint(self, endpoint: str) -> None:
         for number, (_, serving) in enumerate(self._wanted):
             if serving.node.endpoint == endpoint:
                 self._serving(number, serving)

@@ -28,7 +28,7 @@ class Ollama:
             version = string(mapping(asking.json("/api/version")).get("version"))
             if not version:
                 raise OtherAnswer("it answers, but not as Ollama does")
-            models = tuple(_held(each) for each in _models(asking.json("/api/tags")))
+            models = tuple(_model_of(each) for each in _models(asking.json("/api/tags")))
             return Inventory(
                 self._kind, models, self._resident(asking), version, latency=asking.latency
             )
@@ -77,7 +77,7 @@ class Ollama:
             return None  # an old server has no such page
 
 
-def _held(model: Mapping[str, Any]) -> Held:
+def _model_of(model: Mapping[str, Any]) -> Held:
     family = string(mapping(model.get("details")).get("family"))
     return Held(_name(model), integer(model.get("size")), family=family)
 

@@ -72,7 +72,7 @@ class OpenAIShaped:
         rows = mapping(asking.json(MODELS)).get("data")
         if not isinstance(rows, list):
             raise OtherAnswer("its answer has no list of models")
-        models = tuple(_held(each) for each in mappings(rows))
+        models = tuple(_model_of(each) for each in mappings(rows))
         return Inventory(self._name, models, latency=asking.latency)
 
     def _more(self, asking: Asking, inventory: Inventory) -> Inventory:
@@ -117,7 +117,7 @@ class OpenAIShaped:
         )
 
 
-def _held(model: Mapping[str, Any]) -> Held:
+def _model_of(model: Mapping[str, Any]) -> Held:
     more = mapping(model.get("meta"))
     context = model.get("max_model_len") or model.get("context_length") or more.get("n_ctx_train")
     return Held(string(model.get("id")), integer(more.get("size")), integer(context))
@@ -131,7 +131,7 @@ def _props(inventory: Inventory, props: Mapping[str, Any]) -> tuple[Inventory, i
 
 def _states(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
     models = mappings(answer.get("data"))
-    held = tuple(
+    on_disk = tuple(
         Held(string(m.get("id")), context=integer(m.get("max_context_length"))) for m in models
     )
     loaded = tuple(
@@ -139,4 +139,4 @@ def _states(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
         for m in models
         if m.get("state") == "loaded"
     )
-    return inventory._replace(held=held or inventory.held, resident=loaded)
+    return inventory._replace(held=on_disk or inventory.held, resident=loaded)

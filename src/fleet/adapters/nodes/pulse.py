@@ -28,14 +28,14 @@ class NodePulses:
         self._tell = tell
         self._lock = threading.Lock()
         self._known: dict[str, Pulse] = {}
-        self._asked: dict[str, float] = {}
+        self._asked_at: dict[str, float] = {}
 
     def pulse(self, node: Node) -> Pulse:
         if not node.endpoint:
             return Pulse(up=True)  # a hosted API: the gateway knows its address
         with self._lock:
-            watched = node.endpoint in self._asked
-            self._asked[node.endpoint] = time.monotonic()
+            watched = node.endpoint in self._asked_at
+            self._asked_at[node.endpoint] = time.monotonic()
             known = self._known.get(node.endpoint, UNSEEN)
         if not watched:
             threading.Thread(target=self._watch, args=(node,), daemon=True).start()
@@ -47,8 +47,8 @@ class NodePulses:
             with self._lock:
                 changed = self._known.get(node.endpoint) != pulse
                 self._known[node.endpoint] = pulse
-                if time.monotonic() - self._asked[node.endpoint] > FORGOTTEN:
-                    del self._asked[node.endpoint], self._known[node.endpoint]
+                if time.monotonic() - self._asked_at[node.endpoint] > FORGOTTEN:
+                    del self._asked_at[node.endpoint], self._known[node.endpoint]
                     return
             if changed:
                 self._tell()

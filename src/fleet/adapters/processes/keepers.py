@@ -184,7 +184,7 @@ class Keepers:
             raise Unavailable(NO_INPUT.format(run_id), fix=f"Send it: fleet prompt {run_id} TEXT")
         self._append(run_id, {"text": text}, key=key)
 
-    def told(self, run_id: str) -> list[str]:
+    def delivered(self, run_id: str) -> list[str]:
         try:
             data = (self.folder(run_id) / "input").read_bytes()
         except FileNotFoundError:

@@ -239,8 +239,8 @@ class Rooms:
             node = state.node
             if id(node) not in self._nodes:
                 self._nodes[id(node)] = node.room(self.now)
-            place = Place(state.room(slots, self.now), self._nodes[id(node)])
-            self._servings[id(state)] = place
+            queue = Place(state.room(slots, self.now), self._nodes[id(node)])
+            self._servings[id(state)] = queue
         return self._servings[id(state)]
 
 

@@ -281,13 +281,13 @@ class SqlStore:
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         """Each is one step into the index of `event`, however many events there are."""
         newest = "SELECT at FROM event WHERE task = ids.task ORDER BY number DESC LIMIT 1"
-        found: dict[str, int] = {}
+        times: dict[str, int] = {}
         for start in range(0, len(task_ids), 500):  # SQLite binds at most 999 in older builds
             values = {f"i{n}": i for n, i in enumerate(task_ids[start : start + 500])}
             marks = ", ".join(f"(:{name})" for name in values)
             sql = f"WITH ids(task) AS (VALUES {marks}) SELECT task, ({newest}) FROM ids"  # noqa: S608  # names we made
-            found |= {task: at for task, at in self._db.rows(sql, values) if at is not None}
-        return found
+            times |= {task: at for task, at in self._db.rows(sql, values) if at is not None}
+        return times
 
     def wait(self, timeout: float) -> None:
         self._db.wait(timeout)

@@ -86,13 +86,13 @@ def rules_of(program: str) -> Program | None:
 @cache
 def sheet_of(program: str) -> Sheet | None:
     """Compiled when it is needed: the patterns of one program are enough for most commands."""
-    told = rules_of(program)
-    if told is None:
+    rules = rules_of(program)
+    if rules is None:
         return None
     return Sheet(
-        tuple(_rule(program, seen) for seen in told.rules),
-        re.compile(told.pasted) if told.pasted else None,
-        Editor(told.editor[0], re.compile(told.editor[1])) if told.editor else None,
+        tuple(_rule(program, seen) for seen in rules.rules),
+        re.compile(rules.pasted) if rules.pasted else None,
+        Editor(rules.editor[0], re.compile(rules.editor[1])) if rules.editor else None,
     )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LIMIT = 1_000_000  # bytes of one prompt
 END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
-SHOWN = 0.5  # seconds until pasted text shows; some programs wait before they draw
+DRAWING_SECONDS = 0.5  # seconds until pasted text shows; some programs wait before they draw
 JUST = 0.05  # seconds
 LOOK_SECONDS = 0.01
 ERASING = 2.0  # seconds to empty a prompt box, line by line
@@ -222,7 +222,7 @@ class Terminals:
             if not screen.watchers and passed > ERASE_EVERY * (presses + 1):
                 self._press(run_id, self._terminal(run_id).pane, "C-u")
                 presses += 1
-            if passed > (SHOWN if screen.watchers else ERASING):
+            if passed > (DRAWING_SECONDS if screen.watchers else ERASING):
                 raise Refused(
                     f"The prompt box of {run_id} contains text that was not sent.",
                     fix=f"Send or erase it: fleet attach {run_id}",
@@ -241,7 +241,7 @@ class Terminals:
 
         A dialog that came up meanwhile gets no Enter either: the text stays in the prompt box.
         """
-        until = time.monotonic() + SHOWN
+        until = time.monotonic() + DRAWING_SECONDS
         _fit_to_type(run_id, now)
         while now.text == before.text and now.cursor == before.cursor:
             if time.monotonic() > until:

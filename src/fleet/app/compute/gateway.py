@@ -56,12 +56,12 @@ class Services:
         self.fleet, self.home, self.base = fleet, home, base
         gateway = fleet.gateway
         self.port, self.relay_port = gateway.port, relay_port(gateway)
-        self.place = home / "gateway" / str(gateway.port)
-        self.litellm_config = self.place / "litellm_config.yaml"
-        self.relay_config = self.place / "relay.config.json"
+        self.directory = home / "gateway" / str(gateway.port)
+        self.litellm_config = self.directory / "litellm_config.yaml"
+        self.relay_config = self.directory / "relay.config.json"
         logs = home / "logs"
-        self.gateway = Service("gateway", self.place, logs / f"gateway-{self.port}.log")
-        self.relay = Service("relay", self.place, logs / f"relay-{self.port}.log")
+        self.gateway = Service("gateway", self.directory, logs / f"gateway-{self.port}.log")
+        self.relay = Service("relay", self.directory, logs / f"relay-{self.port}.log")
         self.environment = environment(home)
 
     def start(self, say: Callable[[str], None]) -> list[Answer]:
@@ -72,7 +72,7 @@ class Services:
         with self.gateway.alone():
             self._check_free()
             self._check_whose()
-            self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             started = self._start_relay(say)
             try:
                 self._start_gateway(version, say)
@@ -84,7 +84,7 @@ class Services:
 
     def stop(self) -> list[str]:
         """Those that ran, and have ended."""
-        if not self.place.exists():
+        if not self.directory.exists():
             return []
         with self.gateway.alone():
             both = (self.gateway, self.relay)
@@ -93,7 +93,9 @@ class Services:
     def taken(self) -> list[int]:
         """The ports that another program has, where ours should be."""
         places = ((self.gateway, self._host, self.port), (self.relay, HERE, self.relay_port))
-        return [port for held, host, port in places if not held.running() and is_taken(port, host)]
+        return [
+            port for process, host, port in places if not process.running() and is_taken(port, host)
+        ]
 
     def look(self) -> list[Answer]:
         gateway, relay = self.gateway, self.relay
@@ -130,26 +132,26 @@ class Services:
         """Whether one runs that was told of another fleet than the one that is declared now."""
         if not (self.gateway.running() or self.relay.running()):
             return False
-        told = self._told()
-        if not _holds(self.litellm_config, told[self.litellm_config]):
+        wanted = self._configs()
+        if not _holds(self.litellm_config, wanted[self.litellm_config]):
             return True
-        return _without_speeds(self._relay_told()) != _without_speeds(
-            json.loads(told[self.relay_config])
+        return _without_speeds(self._running_config()) != _without_speeds(
+            json.loads(wanted[self.relay_config])
         )
 
-    def _relay_told(self) -> dict[str, Any]:
+    def _running_config(self) -> dict[str, Any]:
         """What the relay was told when it was last told anything."""
         try:
-            held = json.loads(self.relay_config.read_text("utf-8"))
+            config = json.loads(self.relay_config.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-        return held if isinstance(held, dict) else {}
+        return config if isinstance(config, dict) else {}
 
     def _check_whose(self) -> None:
         """Two projects of one home may have one port by chance, and one would undo the other."""
         if not (self.gateway.running() or self.relay.running()):
             return
-        other = Path(self._relay_told().get("settings", {}).get("base") or self.base)
+        other = Path(self._running_config().get("settings", {}).get("base") or self.base)
         if other != self.base and other.is_dir():
             raise Refused(
                 f"The gateway on port {self.port} serves the fleet of {other}.",
@@ -157,8 +159,8 @@ class Services:
                 f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
             )
 
-    def _told(self) -> dict[Path, str]:
-        told = relay_config(
+    def _configs(self) -> dict[Path, str]:
+        config = relay_config(
             self.fleet,
             port=self.relay_port,
             traces=str(self.traces),
@@ -169,7 +171,7 @@ class Services:
         )
         return {
             self.litellm_config: litellm_text(self.fleet, "fleet.yaml"),
-            self.relay_config: json.dumps(told, indent=1) + "\n",
+            self.relay_config: json.dumps(config, indent=1) + "\n",
         }
 
     def _speeds(self) -> dict[str, dict[str, float]]:
@@ -179,7 +181,7 @@ class Services:
 
     def _start_relay(self, say: Callable[[str], None]) -> bool:
         """False when it ran already; then it reads anew what is written."""
-        write_atomically(self.relay_config, self._told()[self.relay_config])
+        write_atomically(self.relay_config, self._configs()[self.relay_config])
         if self.relay.running() and self.relay_ready():
             return False
         self.relay.stop(GRACE)
@@ -195,7 +197,7 @@ class Services:
 
     def _start_gateway(self, version: str, say: Callable[[str], None]) -> None:
         """LiteLLM reads once: what it was told is what is in the file while it runs."""
-        text = self._told()[self.litellm_config]
+        text = self._configs()[self.litellm_config]
         if self.gateway.running() and self.ready() and _holds(self.litellm_config, text):
             return
         self.gateway.stop(GRACE)
@@ -232,9 +234,9 @@ class Services:
 
     def _check_exposure(self) -> None:
         gateway = self.fleet.gateway
-        found = exposed_gateway(gateway, os.environ.get(gateway.master_key_env, ""))
-        if found.state == BAD:
-            raise Refused(found.said, fix=f"{found.fix}: a key is made for you.")
+        exposure = exposed_gateway(gateway, os.environ.get(gateway.master_key_env, ""))
+        if exposure.state == BAD:
+            raise Refused(exposure.said, fix=f"{exposure.fix}: a key is made for you.")
 
 
 @contextmanager
@@ -259,9 +261,9 @@ def answers(port: int, path: str, host: str = HERE) -> bool:
         connection.close()
 
 
-def _without_speeds(told: dict[str, Any]) -> dict[str, Any]:
+def _without_speeds(config: dict[str, Any]) -> dict[str, Any]:
     """A benchmark that was run meanwhile changes no fleet."""
-    return told | {"settings": told.get("settings", {}) | {"speeds": {}}}
+    return config | {"settings": config.get("settings", {}) | {"speeds": {}}}
 
 
 def _holds(path: Path, text: str) -> bool:

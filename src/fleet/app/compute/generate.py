@@ -44,13 +44,13 @@ def files_of(fleet: Fleet, targets: Collection[str], source: str, top: str) -> l
         "mcp": lambda: [mcp_file(fleet)],
     }
     ours = dict(_coders(targets))
-    found: list[File] = []
+    files: list[File] = []
     for target in generate_targets():
         if target in ours:
-            found += ours[target].files(fleet, source)
+            files += ours[target].files(fleet, source)
         elif target in targets:
-            found += makers[target]()
-    return found
+            files += makers[target]()
+    return files
 
 
 def _coders(targets: Collection[str] | None = None) -> Iterator[tuple[str, Generates]]:

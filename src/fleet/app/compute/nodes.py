@@ -29,13 +29,13 @@ class Compute:
     @property
     def fleet(self) -> Fleet:
         """Raise `NotFound` when it has no nodes."""
-        found = self._app.loaded.fleet
-        if not found.nodes:
+        fleet = self._app.loaded.fleet
+        if not fleet.nodes:
             raise NotFound(
                 "No nodes are declared here.",
                 fix="Add them under `nodes:` in fleet.yaml; `fleet init` writes one to start from.",
             )
-        return found
+        return fleet
 
     @cached_property
     def unsaid(self) -> frozenset[str]:
@@ -61,12 +61,12 @@ class Compute:
 
     def look_around(self, *, within: float) -> tuple[list[Seen], dict[str, Any] | None]:
         """The survey, and meanwhile what the relay says, if it runs."""
-        found: list[dict[str, Any]] = []
-        asking = threading.Thread(target=lambda: found.extend(self.relay()), daemon=True)
+        replies: list[dict[str, Any]] = []
+        asking = threading.Thread(target=lambda: replies.extend(self.relay()), daemon=True)
         asking.start()
         seen = self.survey(within=within)
         asking.join(RELAY)
-        return seen, found[0] if found else None
+        return seen, replies[0] if replies else None
 
     def relay(self) -> list[dict[str, Any]]:
         """What the relay says of itself; nothing when none runs."""
@@ -74,8 +74,8 @@ class Compute:
 
         port = self.fleet.gateway.port + 1
         with suppress(Unavailable), Asking(f"http://127.0.0.1:{port}", {}, within=RELAY) as asking:
-            said = asking.json("/relay/status")
-            return [said] if isinstance(said, dict) else []
+            status = asking.json("/relay/status")
+            return [status] if isinstance(status, dict) else []
         return []
 
     def warm(self, wanted: Sequence[tuple[str, Serving]]) -> Warming:

@@ -98,12 +98,12 @@ class Advising:
 
     def _builds(self, seen: Iterable[Seen]) -> dict[tuple[str, str], Build]:
         """By node and upstream name, all asked at once."""
-        found: dict[tuple[str, str], Build] = {}
+        builds: dict[tuple[str, str], Build] = {}
         upstreams = dict.fromkeys(
             s.upstream for m in self.fleet.models.values() for s in m.servings
         )
         threads = [
-            threading.Thread(target=self._ask, args=(each.node, upstream, found), daemon=True)
+            threading.Thread(target=self._ask, args=(each.node, upstream, builds), daemon=True)
             for each in seen
             for upstream in upstreams
             if each.inventory is not None
@@ -114,19 +114,19 @@ class Advising:
             thread.start()
         for thread in threads:
             thread.join(LOOK + 0.5)
-        return dict(found)
+        return dict(builds)
 
-    def _ask(self, node: str, upstream: str, found: dict[tuple[str, str], Build]) -> None:
+    def _ask(self, node: str, upstream: str, builds: dict[tuple[str, str], Build]) -> None:
         """What it does not tell is not known."""
         try:
             meter = self._made.meter(self.fleet.nodes[node])
             with Asking(meter.endpoint, meter.headers, within=LOOK) as asking:
-                said = mapping(asking.json("/api/show", {"model": upstream}))
+                reply = mapping(asking.json("/api/show", {"model": upstream}))
         except Unavailable:
             return
-        can = said.get("capabilities")
+        can = reply.get("capabilities")
         tools = "tools" in can if isinstance(can, list) else None
-        found[node, upstream] = Build(shape_of(mapping(said.get("model_info"))), tools)
+        builds[node, upstream] = Build(shape_of(mapping(reply.get("model_info"))), tools)
 
 
 class Facts:
@@ -143,11 +143,11 @@ class Facts:
         }
 
     def machine(self, node: Node) -> Machine:
-        found = self._seen.get(node.name)
-        kind = found.kind if found else node.kind
+        inventory = self._seen.get(node.name)
+        kind = inventory.kind if inventory else node.kind
         loads = kind_of(kind).is_ollama
         wire = OLLAMA if loads else wire_of(node)
-        return Machine(node.name, node.memory, found is not None, loads, wire)
+        return Machine(node.name, node.memory, inventory is not None, loads, wire)
 
     def stock(self, model: Model) -> Stock:
         first = model.servings[0]
@@ -171,10 +171,10 @@ class Facts:
 
     def _weights(self, upstream: str) -> int:
         sizes = (
-            held.size
-            for found in self._seen.values()
-            for held in found.held
-            if same_name(held.name, upstream)
+            model.size
+            for inventory in self._seen.values()
+            for model in inventory.held
+            if same_name(model.name, upstream)
         )
         return max(sizes, default=0)
 
@@ -197,22 +197,22 @@ class Facts:
         return lambda context: memory(weights, shape, context, parallel=serving.slots).total
 
     def _learned(self, upstream: str) -> float | None:
-        for found in self._seen.values():
-            loaded = resident(found, upstream)
-            held = next((h for h in found.held if same_name(h.name, upstream)), None)
-            if loaded is not None and held is not None and (each := learned(held, loaded)):
+        for inventory in self._seen.values():
+            loaded = resident(inventory, upstream)
+            model = next((h for h in inventory.held if same_name(h.name, upstream)), None)
+            if loaded is not None and model is not None and (each := learned(model, loaded)):
                 return each
         return None
 
     def _spot(self, node: Node, model: Model) -> Spot:
         own = next((s.upstream for s in model.servings if s.node == node), None)
         upstream = own or model.servings[0].upstream
-        found = self._seen.get(node.name)
-        held = found is not None and holds(found, upstream)
+        inventory = self._seen.get(node.name)
+        on_disk = inventory is not None and holds(inventory, upstream)
         row = self._measured.get((node.endpoint, upstream))
         if row is not None:
-            return Spot(row.pace, held)
-        return Spot(self._guess(node, upstream), held, guessed=True)
+            return Spot(row.pace, on_disk)
+        return Spot(self._guess(node, upstream), on_disk, guessed=True)
 
     def _guess(self, node: Node, upstream: str) -> Pace:
         """A node is as much slower as a model is larger: reading it from memory takes the time."""
@@ -236,9 +236,9 @@ def changes_of(advice: Advice) -> list[Any]:
     from fleet.config.commands.set import Change
     from fleet.config.keys.lookup import by_path
 
-    found = []
+    changes = []
     for line in advice.lines:
         section, _, *rest = line.path
         path = ".".join([section, "*", *(["servings", "*"] if len(rest) > 1 else rest)])
-        found.append(Change(by_path()[path], line.path, line.value))
-    return found
+        changes.append(Change(by_path()[path], line.path, line.value))
+    return changes

@@ -35,14 +35,14 @@ class Traces:
         file = home.runs / run_id / "launch.json"
         try:
             order = order_of(home, run_id)
-            told = dict(json.loads((home.path / "tasks" / task_id / "task.json").read_bytes()))
+            written = dict(json.loads((home.path / "tasks" / task_id / "task.json").read_bytes()))
             at = file.stat().st_mtime_ns // 1000
         except (OSError, ValueError, TypeError):
             return None
         env = order.get("env", {})
-        if env.get("FLEET_RUN_ID") != run_id or told.get("id") != task_id:
+        if env.get("FLEET_RUN_ID") != run_id or written.get("id") != task_id:
             return None
-        return Traces(run_id, task_id, at, order, told)
+        return Traces(run_id, task_id, at, order, written)
 
     @property
     def env(self) -> dict[str, str]:
@@ -69,28 +69,28 @@ def order_of(home: Home, run_id: str) -> dict[str, Any]:
     return dict(json.loads((home.runs / run_id / "launch.json").read_bytes()))
 
 
-def task_of(traces: Traces, held: Task | None) -> Task:
-    """At work on this run again; `held` is what the store has under its id."""
+def task_of(traces: Traces, row: Task | None) -> Task:
+    """At work on this run again; `row` is what the store has under its id."""
     number = int(traces.run.rpartition(".")[2])
-    if held is None:
+    if row is None:
         return _told_task(traces, number)
-    if held.created_at > traces.at:
+    if row.created_at > traces.at:
         raise Refused(
-            f"The id {held.id} belongs to a newer task now.",
+            f"The id {row.id} belongs to a newer task now.",
             fix=f"What it did is in {traces.root or traces.order.get('cwd')}.",
         )
-    return replace(held, state=TaskState.RUNNING, tally=replace(held.tally, runs=number))
+    return replace(row, state=TaskState.RUNNING, tally=replace(row.tally, runs=number))
 
 
 def _told_task(traces: Traces, number: int) -> Task:
-    told = traces.told
+    written = traces.told
     spec = Spec(
-        agent=str(told.get("agent") or ""),
-        coder=str(told.get("coder") or ""),
-        model=str(told.get("model") or ""),
-        priority=int(told.get("priority") or 0),
-        labels=tuple(map(str, told.get("labels") or ())),
-        cwd=str(told.get("cwd") or ""),
+        agent=str(written.get("agent") or ""),
+        coder=str(written.get("coder") or ""),
+        model=str(written.get("model") or ""),
+        priority=int(written.get("priority") or 0),
+        labels=tuple(map(str, written.get("labels") or ())),
+        cwd=str(written.get("cwd") or ""),
         branch=traces.branch,
         review=traces.terminal,
         limits=Limits(attempts=1) if traces.terminal else Limits(),
@@ -101,12 +101,12 @@ def _told_task(traces: Traces, number: int) -> Task:
         id=traces.task,
         version=0,
         state=TaskState.RUNNING,
-        title=str(told.get("title") or traces.task),
-        prompt=str(told.get("description") or ""),
+        title=str(written.get("title") or traces.task),
+        prompt=str(written.get("description") or ""),
         project=traces.project,
-        author=str(told.get("author") or ""),
-        created_at=_moment(told.get("created_at")) or traces.at,
-        team=str(told.get("team") or "local"),
+        author=str(written.get("author") or ""),
+        created_at=_moment(written.get("created_at")) or traces.at,
+        team=str(written.get("team") or "local"),
         spec=spec,
         tally=Tally(runs=number),
     )
@@ -116,9 +116,9 @@ def run_of(traces: Traces, task: Task, world: Loaded, *, host: str, base: str) -
     """Nobody holds it, so whoever supervises here takes it up, and settles it if it has ended."""
     choice = choose_for(world, task)
     path = str(traces.order.get("cwd", ""))
-    place = Workspace(path)
+    workspace = Workspace(path)
     if traces.root:
-        place = Workspace(path, traces.root, traces.branch, base, made=True)
+        workspace = Workspace(path, traces.root, traces.branch, base, made=True)
     return Run(
         id=traces.run,
         version=0,
@@ -128,7 +128,7 @@ def run_of(traces: Traces, task: Task, world: Loaded, *, host: str, base: str) -
         host=host,
         holder="",
         claimed_at=traces.at,
-        workspace=place,
+        workspace=workspace,
         started_at=traces.at,
     )
 

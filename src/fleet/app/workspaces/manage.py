@@ -86,29 +86,29 @@ class Workspaces:
 
     def of(self, task: Task) -> Workspace:
         """The newest of this task on this host."""
-        found = next((r.workspace for r in reversed(self._runs(task)) if r.workspace), None)
-        if found is None:
+        workspace = next((r.workspace for r in reversed(self._runs(task)) if r.workspace), None)
+        if workspace is None:
             raise Refused(
                 f"{task.id} has no workspace here.",
                 fix=f"`fleet show {task.id}` says where it ran.",
                 code="no_workspace",
             )
-        return found
+        return workspace
 
     def diff(self, task: Task, *, stat: bool) -> str:
         from fleet.adapters.git.land import diff
 
-        return diff(self.of(task), _place(task), stat=stat)
+        return diff(self.of(task), _project(task), stat=stat)
 
     def merge(self, task: Task, onto: str) -> Merged:
         from fleet.adapters.git.land import merge
 
-        return merge(self.of(task), _place(task), onto)
+        return merge(self.of(task), _project(task), onto)
 
     def push(self, task: Task) -> Pushed:
         from fleet.adapters.git.land import push
 
-        return push(self.of(task), _place(task))
+        return push(self.of(task), _project(task))
 
     def not_merged(self, limit: int) -> list[tuple[str, str]]:
         """Done tasks of this project, newest first, whose branch has what HEAD has not."""
@@ -117,12 +117,12 @@ class Workspaces:
 
         project = self._app.loaded.project or checkout_top(self._app.cwd)
         try:
-            asked = self.repo().git(
+            reply = self.repo().git(
                 "for-each-ref", "--no-merged=HEAD", "--format=%(refname:lstrip=2)", "refs/heads"
             )
         except (FleetError, OSError):  # no repository, or one without a commit
             return []
-        left = set(text_of(asked.raw).split())
+        left = set(text_of(reply.raw).split())
         query = TaskQuery(("done",), str(project or ""), limit=limit)
         done = self._app.store.tasks(query) if left else []
         branches = {task.id: {w.branch for w in self._made(task)} & left for task in done}
@@ -175,8 +175,8 @@ class Workspaces:
         before = self._app.store.now() - int(days * DAY)
         cleared = []
         for task in tasks:
-            if found := self._left(task, before):
-                done = Cleared(task.id, found) if dry_run else self._clear(task)
+            if workspaces := self._left(task, before):
+                done = Cleared(task.id, workspaces) if dry_run else self._clear(task)
                 cleared.append(done)
         orphans = dict.fromkeys(self._orphans(tasks))  # projects may share a place
         return Tidied(tuple(cleared), tuple(orphans), dry_run)
@@ -191,15 +191,15 @@ class Workspaces:
 
     def _clear(self, task: Task) -> Cleared:
         (done,) = self.remove_all([task.id], delete_branch=self._is_merged(task))
-        said = (*done.said, str(done.error)) if done.error is not None else done.said
-        return replace(done, said=said, error=None)
+        notes = (*done.said, str(done.error)) if done.error is not None else done.said
+        return replace(done, said=notes, error=None)
 
     def _is_merged(self, task: Task) -> bool:
         from fleet.adapters.git.remove import is_saved
         from fleet.adapters.git.repo import Repo
 
         with suppress(FleetError, OSError):
-            repo = Repo.of(Path(_place(task)))
+            repo = Repo.of(Path(_project(task)))
             made = [w.branch for w in self._made(task) if repo.has_branch(w.branch)]
             return all(is_saved(repo, repo.commit(f"refs/heads/{b}"), b) for b in made)
         return False
@@ -212,13 +212,13 @@ class Workspaces:
         here = str(self._app.loaded.project or checkout_top(self._app.cwd) or "")
         for project in sorted({t.project for t in tasks} | {"", here}):
             with suppress(FleetError, OSError):
-                place = self._app.worlds(project).settings.workspace
-                yield from _directories(Path(place.root), roots)
-                yield from _branches(project, place.branch_prefix, {w.branch for w in made})
+                settings = self._app.worlds(project).settings.workspace
+                yield from _directories(Path(settings.root), roots)
+                yield from _branches(project, settings.branch_prefix, {w.branch for w in made})
 
     def _made(self, task: Task) -> list[Workspace]:
-        found = {r.workspace.root: r.workspace for r in self._runs(task) if r.workspace}
-        return [w for w in found.values() if w.made]
+        workspaces = {r.workspace.root: r.workspace for r in self._runs(task) if r.workspace}
+        return [w for w in workspaces.values() if w.made]
 
     def _runs(self, task: Task) -> list[Run]:
         here = self._app.home.host_id()
@@ -228,11 +228,11 @@ class Workspaces:
 def _remove(
     checkout: GitCheckout, task: Task, made: Sequence[Workspace], *, delete_branch: bool
 ) -> Cleared:
-    place, cleared = _place(task), Cleared(task.id)
+    project, cleared = _project(task), Cleared(task.id)
     for workspace in made:
         try:
             done = checkout.remove(
-                workspace, task=task.id, project=place, delete_branch=delete_branch
+                workspace, task=task.id, project=project, delete_branch=delete_branch
             )
         except (FleetError, OSError) as error:
             if not isinstance(error, Refused) or error.code != "not_ours":
@@ -259,7 +259,7 @@ def _row(kept: Kept) -> KeptWork:
     )  # fmt: skip
 
 
-def _place(task: Task) -> str:
+def _project(task: Task) -> str:
     return task.spec.cwd or task.project
 
 
@@ -281,8 +281,8 @@ def _branches(project: str, prefix: str, owned: set[str]) -> Iterator[Orphan]:
 
     if not project or not prefix:
         return
-    asked = Repo.of(Path(project)).git("for-each-ref", "--format=%(refname)", "refs/heads")
-    for ref in text_of(asked.raw).split():
+    reply = Repo.of(Path(project)).git("for-each-ref", "--format=%(refname)", "refs/heads")
+    for ref in text_of(reply.raw).split():
         name = ref.removeprefix("refs/heads/")
         if name.startswith(prefix) and name not in owned:
             yield Orphan("branch", name, project)

@@ -19,14 +19,14 @@ class HostTrees:
     def status(self, task: Task) -> WorktreeRow:
         from fleet.adapters.git.commit import status
 
-        return status(task.id, self._app.workspaces.of(task), _place(task))
+        return status(task.id, self._app.workspaces.of(task), _project(task))
 
     def commit(self, task: Task, message: str) -> CommitRow:
         from fleet.adapters.git.commit import commit
 
         private = self._app.worlds(task.project).settings.workspace.credential_files
         workspace = self._app.workspaces.of(task)
-        return commit(task.id, workspace, _place(task), message, private=private)
+        return commit(task.id, workspace, _project(task), message, private=private)
 
     def push(self, task: Task) -> PushRow:
         return _pushed(task, self._app.workspaces.push(task))
@@ -41,13 +41,13 @@ class HostTrees:
     def propose(self, task: Task, title: str, body: str, base: str) -> PushRow:
         from fleet.adapters.git.land import open_pull_request
 
-        place = self._app.workspaces.of(task)
-        return _pushed(task, open_pull_request(place, _place(task), title, body, base))
+        workspace = self._app.workspaces.of(task)
+        return _pushed(task, open_pull_request(workspace, _project(task), title, body, base))
 
 
 def _pushed(task: Task, done: Pushed) -> PushRow:
     return PushRow(task.id, done.branch, done.remote, done.nothing, done.url)
 
 
-def _place(task: Task) -> str:
+def _project(task: Task) -> str:
     return task.spec.cwd or task.project

@@ -36,7 +36,7 @@ class Repairs:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._said: list[str] = []
+        self._notes: list[str] = []
         self._live: dict[str, Run] = {}
 
     def adopt(self) -> None:
@@ -48,9 +48,9 @@ class Repairs:
             try:
                 self._insert(traces)
             except (FleetError, OSError) as error:
-                self._said.append(f"{run_id} is in no row, and cannot be adopted: {error}")
+                self._notes.append(f"{run_id} is in no row, and cannot be adopted: {error}")
                 continue
-            self._said.append(f"{run_id} had lost its row; it is adopted again as {traces.task}.")
+            self._notes.append(f"{run_id} had lost its row; it is adopted again as {traces.task}.")
         here = self._app.home.host_id()
         self._live = {run.id: run for run in self._app.store.live_runs(host=here)}
 
@@ -63,36 +63,36 @@ class Repairs:
 
     def _has_begun(self, run: Run) -> bool:
         """Its program is there, and was told what to do."""
-        told = not self._in_terminal(run) or not self._app.keepers.first(run.id)
+        is_prompted = not self._in_terminal(run) or not self._app.keepers.first(run.id)
         started = run.state is RunState.RUNNING
-        return started and (told or is_recorded(self._app.store, run, Kind.RUN_PROMPTED))
+        return started and (is_prompted or is_recorded(self._app.store, run, Kind.RUN_PROMPTED))
 
     def await_hung_up(self) -> None:
         """Until those whose terminals are gone have ended: their keepers see to it."""
-        shown = {pane.run for pane in self._app.terminals.tmux.panes()}
+        open_panes = {pane.run for pane in self._app.terminals.tmux.panes()}
         until = time.monotonic() + HANGUP
         for run in self._live.values():
-            if run.id in shown or not self._in_terminal(run):
+            if run.id in open_panes or not self._in_terminal(run):
                 continue
             while self._looks(run.id, Presence.ALIVE) and time.monotonic() < until:
                 time.sleep(0.05)
 
     def notes(self) -> tuple[str, ...]:
-        self._said += self._ended()
+        self._notes += self._ended()
         tasks = self._app.store.tasks(TaskQuery(GOING, limit=MAX_TASKS))
         for task in tasks:
-            if said := self._placed(task):
-                self._said.append(said)
-        self._said += self._unowned()
-        return tuple(self._said)
+            if note := self._placed(task):
+                self._notes.append(note)
+        self._notes += self._unowned()
+        return tuple(self._notes)
 
     def _without_row(self) -> list[str]:
         """The newest run of each task, by their folders, that the store does not know."""
         newest: dict[str, int] = {}
         folders = self._app.home.runs
         for folder in folders.iterdir() if folders.is_dir() else ():
-            if found := re.fullmatch(r"(t-[0-9]+)\.([0-9]+)", folder.name):
-                newest[found[1]] = max(newest.get(found[1], 0), int(found[2]))
+            if match := re.fullmatch(r"(t-[0-9]+)\.([0-9]+)", folder.name):
+                newest[match[1]] = max(newest.get(match[1], 0), int(match[2]))
         known = self._app.store.tasks_by_id(sorted(newest))
         lost = []
         for task_id, number in sorted(newest.items()):
@@ -116,9 +116,9 @@ class Repairs:
 
     def _insert(self, traces: Traces) -> None:
         store = self._app.store
-        held = store.tasks_by_id([traces.task]).get(traces.task)
+        row = store.tasks_by_id([traces.task]).get(traces.task)
         world = self._app.worlds(traces.project)
-        task = task_of(traces, held)
+        task = task_of(traces, row)
         run = run_of(traces, task, world, host=self._app.home.host_id(), base=self._base(traces))
         fact = Event(Kind.RUN_ADOPTED, task.id, SUPERVISOR, store.now(), run.id, {"why": "no row"})
         store.commit([Put(task), Put(run)], [fact])
@@ -130,8 +130,8 @@ class Repairs:
         with suppress(FleetError, OSError):
             repo = Repo.of(Path(traces.project))
             words = ("log", "--walk-reflogs", "--format=%H", f"refs/heads/{traces.branch}")
-            told = repo.git(*words, check=False).out.split()
-            return told[-1] if told else repo.commit(f"refs/heads/{traces.branch}")
+            commits = repo.git(*words, check=False).out.split()
+            return commits[-1] if commits else repo.commit(f"refs/heads/{traces.branch}")
         return ""
 
     def _in_terminal(self, run: Run) -> bool:
@@ -145,31 +145,31 @@ class Repairs:
             now = self._app.store.run(run.id)
             if now.live or now.outcome is None:
                 continue
-            place = f" Its work is in {now.workspace.path}." if now.workspace else ""
+            where = f" Its work is in {now.workspace.path}." if now.workspace else ""
             yield (
-                f"{run.task} has ended: {now.outcome.detail or now.outcome.ending}{place}"
+                f"{run.task} has ended: {now.outcome.detail or now.outcome.ending}{where}"
                 f" Again: fleet retry {run.task}, then fleet list --repair."
             )
 
     def _placed(self, task: Task) -> str:
         """What to say of its worktree; empty: it is where it was made."""
         run = self._newest(task)
-        place = run.workspace if run else None
-        if run is None or place is None or not place.made or Path(place.root).is_dir():
+        workspace = run.workspace if run else None
+        if run is None or workspace is None or not workspace.made or Path(workspace.root).is_dir():
             return ""
-        name = f"{task.id} ({place.branch})"
-        if Path(f"{place.root}.removing").exists():
+        name = f"{task.id} ({workspace.branch})"
+        if Path(f"{workspace.root}.removing").exists():
             return f"The removal of the worktree of {name} was cut off. Finish it: fleet gc"
-        if Path(f"{place.root}.making").exists():
+        if Path(f"{workspace.root}.making").exists():
             return f"The worktree of {name} is being made."
         from fleet.adapters.git.find import find_worktree
 
-        found = find_worktree(place, _where(task), self._mark(run.id))
-        if found is not None and self._move(run.id, found):
-            return f"The worktree of {name} was moved; it is known at {found} now."
+        moved = find_worktree(workspace, _where(task), self._mark(run.id))
+        if moved is not None and self._move(run.id, moved):
+            return f"The worktree of {name} was moved; it is known at {moved} now."
         return (
-            f"The worktree of {name} is gone: {place.root}. What was committed is on its branch; "
-            f"get it back: git -C {_where(task)} worktree add --force {place.root} {place.branch}. "
+            f"The worktree of {name} is gone: {workspace.root}. What was committed is on its branch; "
+            f"get it back: git -C {_where(task)} worktree add --force {workspace.root} {workspace.branch}. "
             f"If it was moved: git -C {_where(task)} worktree repair ITS-NEW-PLACE, then "
             "fleet list --repair."
         )

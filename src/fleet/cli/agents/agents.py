@@ -88,8 +88,8 @@ def multi(
     """Start several agents, each with a branch and a prompt of its own."""
     from fleet.cli.agents.create import add_batch, paired, wanted
 
-    found = [wanted(branch, prompt, given) for branch, prompt in paired(pairs, file)]
-    return start(config, found, wait, add_batch)
+    agents = [wanted(branch, prompt, given) for branch, prompt in paired(pairs, file)]
+    return start(config, agents, wait, add_batch)
 
 
 def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
@@ -207,13 +207,13 @@ def attach(name: str, config: Path | None) -> int:
     from fleet.operations.tasks.show import ShowTask
 
     client = connect_here(config=config)
-    found = client.call(ShowTask(name))
-    live = next((r for r in found.runs if not r.ending), None)
-    if live is None or found.spec.mode != "terminal":
+    task = client.call(ShowTask(name))
+    live = next((r for r in task.runs if not r.ending), None)
+    if live is None or task.spec.mode != "terminal":
         how = "is not running" if live is None else "has no terminal"
         raise Refused(
-            f"{found.task.id} {how}.",
-            fix=f"`fleet logs {found.task.id}` shows its output, and where its last screen is saved.",
+            f"{task.task.id} {how}.",
+            fix=f"`fleet logs {task.task.id}` shows its output, and where its last screen is saved.",
         )
     argv = client.attach_argv(live.id)
     sys.stdout.flush()
@@ -239,15 +239,15 @@ def kill(
     PATTERN is an agent's name, or a pattern with `*`; `fleet kept` lists what was kept.
     """
     from fleet.cli.agents.calls import kill as end
-    from fleet.cli.agents.kill import confirm, matches, shown
+    from fleet.cli.agents.kill import confirm, kill_summary, matches
     from fleet.cli.terminal.connect import connect
     from fleet.cli.terminal.render import say
 
     client = connect(config=config).this_machine("Removing a worktree")
-    found = matches(client, pattern, batch)
-    confirm(found, force=force)
+    agents = matches(client, pattern, batch)
+    confirm(agents, force=force)
     try:
-        ended = end(client, found, delete_branch=delete_branch)
+        ended = end(client, agents, delete_branch=delete_branch)
     except KeyboardInterrupt:
         say(
             "Interrupted: `fleet kill` again ends the agents that are left; "
@@ -256,7 +256,7 @@ def kill(
         raise
     failed = any(one.error for one in ended)
     data = [one._asdict() for one in ended]
-    return Result("killed", data, Text(shown(ended)), exit_status=1 if failed else 0)
+    return Result("killed", data, Text(kill_summary(ended)), exit_status=1 if failed else 0)
 
 
 @command(config=True)
@@ -269,6 +269,6 @@ def explain(name: str, config: Path | None) -> Result:
     from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config)
-    found = client.call(ShowTask(name))
-    seen = sight(client, found)
-    return Result("activity", seen, explanation(found, seen))
+    task = client.call(ShowTask(name))
+    seen = sight(client, task)
+    return Result("activity", seen, explanation(task, seen))

@@ -45,30 +45,30 @@ class Killed(NamedTuple):
     error: str = ""
 
 
-def sight(client: Client, found: TaskDetail) -> dict[str, Any]:
+def sight(client: Client, task: TaskDetail) -> dict[str, Any]:
     """What an agent's newest run is doing, by which evidence."""
-    run = found.runs[-1] if found.runs else None
+    run = task.runs[-1] if task.runs else None
     if run is None or run.ending:
         how = f"its run ended: {run.ending}" if run else "it has no run yet"
         kept = client.last_screen(run.id) if run else None
         last = f"as it was at the end: {kept}" if kept else ""
         name = run.id if run else ""
-        return {"run": name, "doing": found.task.status, "by": how, "screen": last}
-    rows = client.call(ListAgents(found.task.project, all=True, limit=MAX_ROWS))
-    mine = [r for r in rows if r.task == found.task.id]
+        return {"run": name, "doing": task.task.status, "by": how, "screen": last}
+    rows = client.call(ListAgents(task.task.project, all=True, limit=MAX_ROWS))
+    mine = [r for r in rows if r.task == task.task.id]
     seen = client.observed(mine)
     return {"run": run.id, **{key: seen[0][key] for key in SEEN}} if seen else {}
 
 
 def check_ease(client: Client, name: str, *, queue: bool) -> None:
     """Raise `Refused` with the reason when an agent in a terminal cannot be told something now."""
-    found = client.call(ShowTask(name))
-    if found.spec.mode != "terminal":
+    task = client.call(ShowTask(name))
+    if task.spec.mode != "terminal":
         return
-    if found.task.state != "running":
-        _check_that_it_starts(found)
+    if task.task.state != "running":
+        _check_that_it_starts(task)
         return
-    seen = sight(client, found)
+    seen = sight(client, task)
     doing = seen.get("doing", "")
     why = BUSY.get(doing)
     if why is None or (queue and doing in {"working", "starting"}):
@@ -78,16 +78,16 @@ def check_ease(client: Client, name: str, *, queue: bool) -> None:
         "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
         "permission": f"Answer it there: fleet attach {name}",
     }.get(doing, f"`fleet explain {name}` shows more.")
-    raise Refused(f"{found.task.id} {why}{how}.", fix=fix, code=doing)
+    raise Refused(f"{task.task.id} {why}{how}.", fix=fix, code=doing)
 
 
-def check_heard(client: Client, told: Result) -> None:
+def check_heard(client: Client, result: Result) -> None:
     """Raise `Unavailable` when words that were to be taken at once were not."""
-    sent = told.data
-    found = client.call(ShowTask(sent.task))
-    if sent.status == "delivered" or found.spec.mode != "terminal":
+    sent = result.data
+    task = client.call(ShowTask(sent.task))
+    if sent.status == "delivered" or task.spec.mode != "terminal":
         return
-    if found.task.state == "running":
+    if task.task.state == "running":
         raise Unavailable(
             f"{sent.task} has not started on the message ({sent.id}) yet.",
             fix=f"It stays queued. `fleet explain {sent.task}` shows what it is doing.",
@@ -95,13 +95,13 @@ def check_heard(client: Client, told: Result) -> None:
         )
 
 
-def _check_that_it_starts(found: TaskDetail) -> None:
+def _check_that_it_starts(task: TaskDetail) -> None:
     """What has ended and waits for nobody to start it again hears nothing more."""
-    ended = bool(found.runs) and bool(found.runs[-1].ending)
-    if ended and found.task.state != "open":
+    ended = bool(task.runs) and bool(task.runs[-1].ending)
+    if ended and task.task.state != "open":
         raise Refused(
-            f"{found.task.id} has exited: its run ended ({found.runs[-1].ending}).",
-            fix=f"`fleet send {found.task.id} …` gives it to the next run, which the supervisor starts.",
+            f"{task.task.id} has exited: its run ended ({task.runs[-1].ending}).",
+            fix=f"`fleet send {task.task.id} …` gives it to the next run, which the supervisor starts.",
             code="exited",
         )
 

@@ -82,20 +82,20 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
     lines = [*pairs]
     if file is not None:
         lines += [line for line in read_text(file, "list").splitlines() if line.strip()]
-    found: list[tuple[str, str]] = []
+    agents: list[tuple[str, str]] = []
     for line in lines:
         branch, colon, prompt = line.partition(":")
         if not colon or not prompt.strip():
             raise BadInput(f"'{line[:60]}' has no prompt.", fix="Write BRANCH:PROMPT.")
-        found.append((branch.strip(), prompt.strip()))
-    if not found:
+        agents.append((branch.strip(), prompt.strip()))
+    if not agents:
         raise BadInput("No agents to start were given.", fix='fleet multi fix-auth:"Fix the login"')
-    twice = {b for b, _ in found if [x for x, _ in found].count(b) > 1}
+    twice = {b for b, _ in agents if [x for x, _ in agents].count(b) > 1}
     if twice:
         raise BadInput(
             f"{', '.join(sorted(twice))} is given twice.", fix="Give each its own branch."
         )
-    return found
+    return agents
 
 
 def check(client: LocalClient, agents: Sequence[Wanted]) -> None:
@@ -142,9 +142,9 @@ def _added(client: LocalClient, agents: Sequence[Wanted], parent: str) -> list[s
 
 def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Result:
     """Raise `Refused` when none of them could start."""
-    found = [client.call(ShowTask(task)) for task in tasks]
+    details = [client.call(ShowTask(task)) for task in tasks]
     lines, failed = [], 0
-    for detail in found:
+    for detail in details:
         run = detail.runs[-1] if detail.runs else None
         branch = run.branch if run and run.branch else detail.spec.branch
         if run is not None and run.ending and detail.task.state == "failed":
@@ -156,14 +156,16 @@ def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Re
             lines.append(
                 f"Created {branch} ({detail.task.id}): {detail.task.coder}  [{run.path if run else ''}]"
             )
-    if failed == len(found):
-        raise Refused("\n".join(lines), fix=f"`fleet show {found[0].task.id}` shows what happened.")
-    first = next(d for d in found if d.task.state != "failed")
+    if failed == len(details):
+        raise Refused(
+            "\n".join(lines), fix=f"`fleet show {details[0].task.id}` shows what happened."
+        )
+    first = next(d for d in details if d.task.state != "failed")
     if first.spec.mode == "terminal":
         branch = first.runs[-1].branch if first.runs else first.spec.branch
         name = first.task.id if is_task_name(branch) else branch
         lines.append(f"Attach to it: fleet attach {name}")
-    return Result("tasks", [d.task for d in found], Text("\n".join(lines)))
+    return Result("tasks", [d.task for d in details], Text("\n".join(lines)))
 
 
 def _where(task: str) -> str:

@@ -29,21 +29,21 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
     rows = client.call(ListAgents(project, all=True, limit=MAX_ROWS))
     there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:
-        found = [r for r in there if r.batch in {batch, f"t-{batch}"}]
+        agents = [r for r in there if r.batch in {batch, f"t-{batch}"}]
     else:
-        found = _named(client, there, str(pattern))
-    if not found:
+        agents = _named(client, there, str(pattern))
+    if not agents:
         raise NotFound(
             f"There is no agent '{batch if pattern is None else pattern}' here.",
             fix="`fleet list --all` shows them.",
         )
-    return found
+    return agents
 
 
 def _named(client: Client, there: list[AgentRow], pattern: str) -> list[AgentRow]:
     """All that are like it; else the one that every other command would take it for."""
-    if found := [r for r in there if pattern == r.task or _is_like(r, pattern)]:
-        return found
+    if agents := [r for r in there if pattern == r.task or _is_like(r, pattern)]:
+        return agents
     with suppress(NotFound):
         meant = client.call(ShowTask(pattern)).task.id
         return [r for r in there if r.task == meant]
@@ -55,16 +55,16 @@ def _is_like(row: AgentRow, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in names if name)
 
 
-def confirm(found: Sequence[AgentRow], *, force: bool) -> None:
+def confirm(agents: Sequence[AgentRow], *, force: bool) -> None:
     """Several are listed before anything is done; nobody at a terminal means that it was meant."""
-    if force or len(found) == 1 or not sys.stdin.isatty():
+    if force or len(agents) == 1 or not sys.stdin.isatty():
         return
-    names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in found)
-    if not render.confirm(f"End {len(found)} agents: {names}?", otherwise="--force"):
+    names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in agents)
+    if not render.confirm(f"End {len(agents)} agents: {names}?", otherwise="--force"):
         raise Refused("No agent was ended.", fix="Use --force to skip the question.")
 
 
-def shown(ended: Sequence[Killed]) -> str:
+def kill_summary(ended: Sequence[Killed]) -> str:
     lines = []
     for one in ended:
         name = one.branch or one.task

@@ -87,7 +87,7 @@ def _spawn_there(
 def dismiss(handle: str, config: Path | None) -> Result:
     """End the agent HANDLE and remove its worktree, as `fleet kill` does; its work is kept."""
     from fleet.cli.agents.calls import kill
-    from fleet.cli.agents.kill import matches, shown
+    from fleet.cli.agents.kill import kill_summary, matches
     from fleet.cli.terminal.connect import connect
     from fleet.domain.errors import BadInput
 
@@ -95,12 +95,12 @@ def dismiss(handle: str, config: Path | None) -> Result:
     if there.is_remote:
         return _dismiss_there(there, handle)
     client = there.this_machine("Removing a worktree")
-    found = matches(client, handle, None)
-    if len(found) > 1:
-        names = ", ".join(agent.task for agent in found)
-        raise BadInput(f"'{handle}' is {len(found)} agents: {names}.", fix="Name one of them.")
-    ended = kill(client, found, delete_branch=False)
-    return Result("killed", [one._asdict() for one in ended], Text(shown(ended)))
+    agents = matches(client, handle, None)
+    if len(agents) > 1:
+        names = ", ".join(agent.task for agent in agents)
+        raise BadInput(f"'{handle}' is {len(agents)} agents: {names}.", fix="Name one of them.")
+    ended = kill(client, agents, delete_branch=False)
+    return Result("killed", [one._asdict() for one in ended], Text(kill_summary(ended)))
 
 
 def _dismiss_there(client: Client, handle: str) -> Result:

@@ -92,9 +92,9 @@ def size(count: int) -> str:
     return f"{count / (1 << 30):.1f}G" if count >= 1 << 30 else f"{count / (1 << 20):.0f}M"
 
 
-def explanation(found: TaskDetail, seen: Mapping[str, Any]) -> View:
+def explanation(task: TaskDetail, seen: Mapping[str, Any]) -> View:
     facts: list[tuple[str, Value]] = [
-        ("agent", f"{found.task.id}  {found.task.title}"),
+        ("agent", f"{task.task.id}  {task.task.title}"),
         ("state", Cell(with_exit(seen), STYLES.get(str(seen["doing"]), ""))),
         ("evidence", str(seen["by"])),
         *([("screen", str(seen["screen"]))] if seen.get("screen") else []),

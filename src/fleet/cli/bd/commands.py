@@ -23,9 +23,9 @@ STATUSES = "open, in_progress, blocked, deferred, closed."
 
 
 def _statuses() -> Iterable[str]:
-    from fleet.operations.compat.states import ASKED
+    from fleet.operations.compat.states import BD_STATUSES
 
-    return ASKED
+    return BD_STATUSES
 
 
 complete_statuses = complete_names(_statuses)
@@ -97,11 +97,11 @@ def create(title: str | None, named: str | None, dry_run: bool, **given: Any) ->
     made = create_issue(client, typed, dry_run=dry_run)
     chosen = [(n, getattr(typed, n)) for n in ("coder", "model") if getattr(typed, n)]
     cwd = made.cwd
-    shown = ", ".join(f"{name}: {value}" for name, value in [("cwd", cwd), *chosen])
+    defaults = ", ".join(f"{name}: {value}" for name, value in [("cwd", cwd), *chosen])
     if not isinstance(made, Issue):
         wanted = {"title": typed.title, "status": "open", "priority": typed.priority, "cwd": cwd}
-        return answer(wanted, Text(f"Would create: {typed.title}  [{shown}]"))
-    text = f"Created {made.id}: {made.title}  [{shown}]"
+        return answer(wanted, Text(f"Would create: {typed.title}  [{defaults}]"))
+    text = f"Created {made.id}: {made.title}  [{defaults}]"
     return answer(issue_of(made), Text(text), notes=_off(client))
 
 
@@ -124,8 +124,8 @@ def list_(status: str, assignee: str, everything: bool, limit: int) -> Result:  
     from fleet.cli.bd.shapes import issue_of, issue_table
     from fleet.operations.compat.issues import ListIssues
 
-    found = bd_client().call(ListIssues((), status, assignee, everything, limit))
-    return answer([issue_of(i) for i in found], issue_table(found))
+    rows = bd_client().call(ListIssues((), status, assignee, everything, limit))
+    return answer([issue_of(i) for i in rows], issue_table(rows))
 
 
 @bd.command("show")
@@ -137,11 +137,11 @@ def show(issues: tuple[str, ...]) -> Result:
     from fleet.operations.compat.issues import ListIssues
 
     client = bd_client()
-    found = client.call(ListIssues(tasks=issues))
-    near = tuple(sorted({n for i in found for n in (*i.after, *i.needed_by)}))
+    rows = client.call(ListIssues(tasks=issues))
+    near = tuple(sorted({n for i in rows for n in (*i.after, *i.needed_by)}))
     others = {i.id: i for i in client.call(ListIssues(tasks=near))} if near else {}
-    view = issue_view(found[0]) if len(found) == 1 else Stack([("", issue_view(i)) for i in found])
-    return answer([full_of(i, others) for i in found], view)
+    view = issue_view(rows[0]) if len(rows) == 1 else Stack([("", issue_view(i)) for i in rows])
+    return answer([full_of(i, others) for i in rows], view)
 
 
 @bd.command("ready")
@@ -169,8 +169,8 @@ def ready(limit: int, claim: bool, unassigned: bool) -> Result:  # noqa: FBT001
         taken = _take_first(client, ids)
         words = f"Claimed {taken[0].id}: {taken[0].title}" if taken else "No ready work."
         return answer([issue_of(i) for i in taken], Text(words))
-    found = client.call(ListIssues(tasks=ids)) if ids else ()
-    return answer([issue_of(i) for i in found], issue_table(found, empty="No ready work."))
+    rows = client.call(ListIssues(tasks=ids)) if ids else ()
+    return answer([issue_of(i) for i in rows], issue_table(rows, empty="No ready work."))
 
 
 def _take_first(client: Client, ids: tuple[str, ...]) -> tuple[Issue, ...]:
@@ -197,14 +197,14 @@ def blocked() -> Result:
     from fleet.operations.compat.issues import ListIssues
 
     client = bd_client()
-    found = [i for i in client.call(ListIssues(limit=0)) if i.status == "waiting"]
-    near = tuple(sorted({n for i in found for n in i.after}))
+    rows = [i for i in client.call(ListIssues(limit=0)) if i.status == "waiting"]
+    near = tuple(sorted({n for i in rows for n in i.after}))
     done = {i.id for i in client.call(ListIssues(tasks=near)) if i.bd == "closed"} if near else ()
     data = []
-    for issue in found:
+    for issue in rows:
         needs = [n for n in issue.after if n not in done]
         data.append(issue_of(issue) | {"blocked_by_count": len(needs), "blocked_by": needs})
-    return answer(data, issue_table(found, empty="No issue waits for another."))
+    return answer(data, issue_table(rows, empty="No issue waits for another."))
 
 
 @bd.command("update")
@@ -234,9 +234,9 @@ def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result
     wish = Wish(**given, priority=priority(urgency) if urgency is not None else None)
     client = bd_client()
     lines = [line for name in issues for line in update_issue(client, name, wish)]
-    found = client.call(ListIssues(tasks=issues))
-    notes = _off(client) if any(i.status == "ready" for i in found) else ()
-    return answer([issue_of(i) for i in found], Text("\n".join(lines)), notes=notes)
+    rows = client.call(ListIssues(tasks=issues))
+    notes = _off(client) if any(i.status == "ready" for i in rows) else ()
+    return answer([issue_of(i) for i in rows], Text("\n".join(lines)), notes=notes)
 
 
 @bd.command("close")
@@ -263,9 +263,9 @@ def close(issues: tuple[str, ...], reason: str) -> Result:
                 raise
             failed = error
             say(f"{name}: {error.message}", "red")
-    found = client.call(ListIssues(tasks=tuple(closed))) if closed else ()
+    rows = client.call(ListIssues(tasks=tuple(closed))) if closed else ()
     status = 1 if failed else 0
-    return answer([issue_of(i) for i in found], Text("\n".join(lines)), exit_status=status)
+    return answer([issue_of(i) for i in rows], Text("\n".join(lines)), exit_status=status)
 
 
 @bd.command("reopen")
@@ -280,8 +280,8 @@ def reopen(issues: tuple[str, ...], reason: str | None) -> Result:
     client = bd_client()
     wish = Wish(status="open", notes=reason)
     lines = [line for name in issues for line in update_issue(client, name, wish)]
-    found = client.call(ListIssues(tasks=issues))
-    return answer([issue_of(i) for i in found], Text("\n".join(lines)), notes=_off(client))
+    rows = client.call(ListIssues(tasks=issues))
+    return answer([issue_of(i) for i in rows], Text("\n".join(lines)), notes=_off(client))
 
 
 @bd.command("delete")
@@ -295,8 +295,8 @@ def delete(issues: tuple[str, ...], force: bool) -> Result:  # noqa: FBT001
     from fleet.operations.tasks.change import CancelTask
 
     client, lines = bd_client(), []
-    found = client.call(ListIssues(tasks=issues))
-    for issue in found:
+    rows = client.call(ListIssues(tasks=issues))
+    for issue in rows:
         if issue.bd == "closed":
             lines.append(f"{issue.id} is {issue.status} already; its history is kept.")
         elif not force:
@@ -304,7 +304,7 @@ def delete(issues: tuple[str, ...], force: bool) -> Result:  # noqa: FBT001
         else:
             client.call(CancelTask(issue.id, "Deleted by bd."))
             lines.append(f"Cancelled {issue.id}: {issue.title}; its history is kept.")
-    done = [i.id for i in found] if force else []
+    done = [i.id for i in rows] if force else []
     return answer({"deleted": done, "deleted_count": len(done)}, Text("\n".join(lines)))
 
 

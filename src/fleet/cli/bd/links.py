@@ -45,9 +45,9 @@ def comments_list(issue: str) -> Result:
     from fleet.cli.bd.shapes import comment_of, time
     from fleet.operations.compat.issues import ListIssues
 
-    (found,) = bd_client().call(ListIssues(tasks=(issue,)))
-    lines = [f"{c.author}, {time(c.at)}: {c.text}" for c in found.comments]
-    data = [comment_of(found.id, c) for c in found.comments]
+    (row,) = bd_client().call(ListIssues(tasks=(issue,)))
+    lines = [f"{c.author}, {time(c.at)}: {c.text}" for c in row.comments]
+    data = [comment_of(row.id, c) for c in row.comments]
     return answer(data, Text("\n".join(lines) or "No comments."))
 
 

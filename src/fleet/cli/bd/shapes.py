@@ -37,50 +37,50 @@ def notes_of(issue: Issue) -> str:
     return issue.comments[-1].text if issue.comments else ""
 
 
-def issue_of(found: Issue) -> dict[str, Any]:
+def issue_of(issue: Issue) -> dict[str, Any]:
     """As in a list; what bd leaves out when it is empty is left out."""
     data: dict[str, Any] = {
-        "id": found.id,
-        "title": found.title,
-        "description": found.description,
-        "notes": notes_of(found),
-        "status": found.bd,
-        "priority": found.priority,
-        "issue_type": type_of(found.labels),
-        "assignee": found.assignee,
-        "created_at": time(found.created_at),
-        "created_by": found.author,
-        "updated_at": time(found.updated_at),
-        "closed_at": time(found.closed_at) if found.closed_at else "",
-        "close_reason": found.why if found.bd == "closed" else "",
-        "labels": plain_labels(found.labels),
-        "parent": found.parent,
+        "id": issue.id,
+        "title": issue.title,
+        "description": issue.description,
+        "notes": notes_of(issue),
+        "status": issue.bd,
+        "priority": issue.priority,
+        "issue_type": type_of(issue.labels),
+        "assignee": issue.assignee,
+        "created_at": time(issue.created_at),
+        "created_by": issue.author,
+        "updated_at": time(issue.updated_at),
+        "closed_at": time(issue.closed_at) if issue.closed_at else "",
+        "close_reason": issue.why if issue.bd == "closed" else "",
+        "labels": plain_labels(issue.labels),
+        "parent": issue.parent,
     }
     optional = {"notes", "assignee", "closed_at", "close_reason", "labels", "parent"}
     data = {name: value for name, value in data.items() if value or name not in optional}
     return data | {
-        "dependency_count": len(found.after),
-        "dependent_count": len(found.needed_by),
-        "comment_count": len(found.comments),
-        "fleet": _ours(found),
+        "dependency_count": len(issue.after),
+        "dependent_count": len(issue.needed_by),
+        "comment_count": len(issue.comments),
+        "fleet": _ours(issue),
     }
 
 
-def _ours(found: Issue) -> dict[str, str]:
+def _ours(issue: Issue) -> dict[str, str]:
     """What bd has no field for."""
     names = ("status", "cwd", "coder", "model", "run")
-    return {name: str(getattr(found, name)) for name in names}
+    return {name: str(getattr(issue, name)) for name in names}
 
 
-def full_of(found: Issue, others: dict[str, Issue]) -> dict[str, Any]:
+def full_of(issue: Issue, others: dict[str, Issue]) -> dict[str, Any]:
     """As `bd show` has it, with what it waits for, what waits for it, and its comments."""
-    data = issue_of(found)
-    for name, ids in (("dependencies", found.after), ("dependents", found.needed_by)):
+    data = issue_of(issue)
+    for name, ids in (("dependencies", issue.after), ("dependents", issue.needed_by)):
         known = [others[i] for i in ids if i in others]
         if known:
             data[name] = [issue_of(o) | {"dependency_type": "blocks"} for o in known]
-    if found.comments:
-        data["comments"] = [comment_of(found.id, c) for c in found.comments]
+    if issue.comments:
+        data["comments"] = [comment_of(issue.id, c) for c in issue.comments]
     return data
 
 
@@ -95,7 +95,7 @@ def comment_of(task: str, comment: CommentRow) -> dict[str, Any]:
     }
 
 
-def issue_table(found: Sequence[Issue], *, empty: str = "No issues found.") -> View:
+def issue_table(issues: Sequence[Issue], *, empty: str = "No issues found.") -> View:
     columns = (
         "issue",
         "status",
@@ -115,7 +115,7 @@ def issue_table(found: Sequence[Issue], *, empty: str = "No issues found.") -> V
             i.title,
             Cell(i.cwd, "dim"),
         )
-        for i in found
+        for i in issues
     ]
     return Table(columns, rows, empty=empty)
 
@@ -125,32 +125,32 @@ def _status(issue: Issue) -> Cell:
     return Cell(issue.bd, status(issue.status).style)
 
 
-def issue_view(found: Issue) -> View:
+def issue_view(issue: Issue) -> View:
     facts = [
-        ("issue", found.id),
-        ("title", found.title),
-        ("status", f"{found.bd} ({found.status})"),
-        ("priority", f"P{found.priority}"),
-        ("type", type_of(found.labels)),
-        ("assignee", found.assignee),
-        ("labels", ", ".join(plain_labels(found.labels))),
-        ("cwd", found.cwd),
-        ("coder", found.coder),
-        ("model", found.model),
-        ("parent", found.parent),
-        ("depends on", ", ".join(found.after)),
-        ("blocks", ", ".join(found.needed_by)),
-        ("created", f"{time(found.created_at)} by {found.author}"),
-        ("updated", time(found.updated_at)),
-        ("closed", time(found.closed_at) if found.closed_at else ""),
-        ("reason", found.why),
+        ("issue", issue.id),
+        ("title", issue.title),
+        ("status", f"{issue.bd} ({issue.status})"),
+        ("priority", f"P{issue.priority}"),
+        ("type", type_of(issue.labels)),
+        ("assignee", issue.assignee),
+        ("labels", ", ".join(plain_labels(issue.labels))),
+        ("cwd", issue.cwd),
+        ("coder", issue.coder),
+        ("model", issue.model),
+        ("parent", issue.parent),
+        ("depends on", ", ".join(issue.after)),
+        ("blocks", ", ".join(issue.needed_by)),
+        ("created", f"{time(issue.created_at)} by {issue.author}"),
+        ("updated", time(issue.updated_at)),
+        ("closed", time(issue.closed_at) if issue.closed_at else ""),
+        ("reason", issue.why),
     ]
     parts: list[tuple[str, View]] = [("", Pairs([(n, v) for n, v in facts if v]))]
-    if found.question:
-        parts.append(("Question", Text(found.question)))
-    if found.description:
-        parts.append(("Description", Text(found.description)))
-    if found.comments:
-        comments = [f"{c.author}, {time(c.at)}: {c.text}" for c in found.comments]
+    if issue.question:
+        parts.append(("Question", Text(issue.question)))
+    if issue.description:
+        parts.append(("Description", Text(issue.description)))
+    if issue.comments:
+        comments = [f"{c.author}, {time(c.at)}: {c.text}" for c in issue.comments]
         parts.append(("Comments", Text("\n".join(comments))))
     return Stack(parts)

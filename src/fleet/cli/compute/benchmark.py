@@ -83,18 +83,20 @@ def _wanted(
         fix = nearest(node, fleet.nodes) or f"Nodes: {', '.join(fleet.nodes)}."
         raise NotFound(f"There is no node '{node}'.", fix=fix)
     models = [named_model(fleet, model)] if model else list(dict.fromkeys(fleet.models.values()))
-    found = [
+    chosen = [
         (each.name, serving)
         for each in models
         for serving in each.servings
         if node in {None, serving.node.name}
     ]
-    if not found:
+    if not chosen:
         what = f"No model{f' {model}' * bool(model)} is served{f' by {node}' * bool(node)}."
         raise NotFound(what, fix="`models:` in fleet.yaml says which node serves which model.")
-    dear = [s.node.name for _, s in found if costs_money(s.node) and not (node and s.node.endpoint)]
-    found = [(name, serving) for name, serving in found if serving.node.name not in dear]
-    return found, list(dict.fromkeys(dear))
+    dear = [
+        s.node.name for _, s in chosen if costs_money(s.node) and not (node and s.node.endpoint)
+    ]
+    chosen = [(name, serving) for name, serving in chosen if serving.node.name not in dear]
+    return chosen, list(dict.fromkeys(dear))
 
 
 def _measure(made: Benchmarks, wanted: Sequence[tuple[str, Serving]], size: Size) -> list[Measured]:
@@ -137,7 +139,7 @@ def _progress(steps: Sequence[Step]) -> View:
 def _data(rows: Sequence[Measured], size: Size) -> dict[str, Any]:
     from fleet.domain.nodes.benchmark import data_of, ranked, seconds
 
-    found = [
+    measured = [
         data_of(row)
         | {
             "rank": rank or None,
@@ -147,7 +149,7 @@ def _data(rows: Sequence[Measured], size: Size) -> dict[str, Any]:
         for rank, row in ranked(rows, size.prompt, size.output)
     ]
     options = {"prompt_tokens": size.prompt, "output_tokens": size.output, "repeat": size.repeat}
-    return {"asked": options, "measured": found}
+    return {"asked": options, "measured": measured}
 
 
 def _view(rows: Sequence[Measured], size: Size) -> View:
@@ -176,12 +178,12 @@ def _cells(rank: int, row: Measured, size: Size) -> list[Value]:
 
     if row.why:
         return [row.model, None, row.node, *[None] * 6, Cell(row.why, "red")]
-    place = Cell(str(rank), "green" if rank == 1 else "")
+    rank_cell = Cell(str(rank), "green" if rank == 1 else "")
     speeds = [f"{speed:.1f}/s" if speed else None for speed in (row.prefill, row.decode)]
     times = (row.ttft, row.ttft_cached, seconds(row.pace, size.prompt, size.output))
-    shown = [_seconds(each) for each in times]
+    durations = [_seconds(each) for each in times]
     detail = f"{row.upstream}, {row.prompt} + {row.output} tokens"
-    return [row.model, place, row.node, _seconds(row.load), *speeds, *shown, detail]
+    return [row.model, rank_cell, row.node, _seconds(row.load), *speeds, *durations, detail]
 
 
 def _seconds(count: float) -> str | None:

@@ -41,18 +41,18 @@ def doctor(timeout: float, config: Path | None) -> Result:
 
     if not wants_json():
         say(f"Checking (at most {timeout:g} s) …", "dim")
-    found = Checkup(connect_here(config=config).app, within=timeout).run()
-    bad = sum(each.state == BAD for each in found)
-    data = {"ok": not bad, "findings": [each._asdict() for each in found]}
-    return Result("doctor", data, _view(found, bad), exit_status=1 if bad else 0)
+    findings = Checkup(connect_here(config=config).app, within=timeout).run()
+    bad = sum(each.state == BAD for each in findings)
+    data = {"ok": not bad, "findings": [each._asdict() for each in findings]}
+    return Result("doctor", data, _view(findings, bad), exit_status=1 if bad else 0)
 
 
-def _view(found: list[Finding], bad: int) -> View:
+def _view(findings: list[Finding], bad: int) -> View:
     rows: list[list[Value]] = [
-        [each.check, Cell(each.state, STYLES[each.state]), each.said] for each in found
+        [each.check, Cell(each.state, STYLES[each.state]), each.said] for each in findings
     ]
     table = Table(("check", "state", Column("what", flexible=True, least=40)), rows)
-    todo = [each for each in found if each.fix and each.state in {"bad", "warning", "skipped"}]
+    todo = [each for each in findings if each.fix and each.state in {"bad", "warning", "skipped"}]
     fixes = "\n".join(f"{each.check}: {each.said}\n    {each.fix}" for each in todo)
     worst = f"{bad} thing{'s are' if bad > 1 else ' is'} wrong." if bad else "Nothing is wrong."
     return Stack([("", table), ("What to do:", Text(fixes)), ("", Text(worst))])

@@ -30,10 +30,10 @@ def install() -> Result:
     from fleet.cli.terminal.render import say
     from fleet.config.places import home
 
-    place = environment(home(os.environ))
-    version = place.install(say)
-    data = {"version": version, "path": str(place.where)}
-    text = f"LiteLLM {version} is installed in {place.where}.\nNext: fleet gateway start"
+    directory = environment(home(os.environ))
+    version = directory.install(say)
+    data = {"version": version, "path": str(directory.where)}
+    text = f"LiteLLM {version} is installed in {directory.where}.\nNext: fleet gateway start"
     return Result("gateway", data, Text(text))
 
 
@@ -43,8 +43,8 @@ def start(*, config: Path | None) -> Result:
     from fleet.cli.terminal.render import say
 
     services = _services(config)
-    found = services.start(say)
-    return _shown(services, found)
+    answers = services.start(say)
+    return _status(services, answers)
 
 
 @gateway.command(config=True)
@@ -59,7 +59,7 @@ def stop(*, config: Path | None) -> Result:
 def status(*, config: Path | None) -> Result:
     """Show whether LiteLLM and the relay run and answer."""
     services = _services(config)
-    return _shown(services, services.look())
+    return _status(services, services.look())
 
 
 @gateway.command(config=True)
@@ -94,13 +94,13 @@ def _services(config: Path | None) -> Services:
     return Services(loaded.fleet, home(os.environ), loaded.project_file.parent)
 
 
-def _shown(services: Services, found: list[Answer]) -> Result:
-    rows = [[each.name, _state(each), each.port, _who(each), str(each.log)] for each in found]
+def _status(services: Services, answers: list[Answer]) -> Result:
+    rows = [[each.name, _state(each), each.port, _who(each), str(each.log)] for each in answers]
     columns = ("what", "state", Column("port", right=True), "process", Column("log", flexible=True))
     data = {
         "url": services.url(),
         "version": services.environment.version() or None,
-        "services": [_data(each) for each in found],
+        "services": [_data(each) for each in answers],
         "stale": services.stale(),
     }
     notes = [STALE] if data["stale"] else []

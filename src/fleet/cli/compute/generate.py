@@ -128,8 +128,8 @@ def _ensure_key(targets: Sequence[str]) -> None:
 
 
 def _data(planned: Plan) -> dict[str, Any]:
-    found = {name: list(paths) for name, paths in planned._asdict().items() if name != "write"}
-    return {"written": [file.path for file in planned.write], **found}
+    others = {name: list(paths) for name, paths in planned._asdict().items() if name != "write"}
+    return {"written": [file.path for file in planned.write], **others}
 
 
 def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa: FBT001  # a flag as it came
@@ -177,11 +177,11 @@ def _diff(made: Generated, planned: Plan, files: Sequence[File]) -> str:
     parts: list[str] = []
     for path, text in texts.items():
         there = made.top / path
-        held = there.read_text("utf-8", "replace") if there.exists() else ""
+        before = there.read_text("utf-8", "replace") if there.exists() else ""
         parts += unified_diff(
-            held.splitlines(keepends=True),
+            before.splitlines(keepends=True),
             text.splitlines(keepends=True),
-            f"a/{path}" if held else "/dev/null",
+            f"a/{path}" if before else "/dev/null",
             f"b/{path}" if text else "/dev/null",
         )
     return "".join(parts)

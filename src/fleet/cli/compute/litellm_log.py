@@ -16,7 +16,7 @@ MARKUP = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|
 GRAVE = {"DEBUG": "quiet", "INFO": "plain", "WARNING": "warning", "ERROR": "error"}
 
 
-class Said(NamedTuple):
+class LogEntry(NamedTuple):
     """`grave`: quiet, plain, good, warning or error."""
 
     grave: str
@@ -26,26 +26,26 @@ class Said(NamedTuple):
     detail: str = ""  # a traceback
 
 
-def read(line: str) -> Said:
+def read(line: str) -> LogEntry:
     try:
         record = json.loads(line)
     except ValueError:
         record = None
     if not isinstance(record, dict) or "message" not in record:
         text = MARKUP.sub("", line)
-        found = LEVEL.search(text)
-        return Said(_grave(found[1] if found else "", text), text)
+        match = LEVEL.search(text)
+        return LogEntry(_grave(match[1] if match else "", text), text)
     level = str(record.get("level") or "").upper()
     text = MARKUP.sub("", str(record["message"]))
     detail = MARKUP.sub("", str(record.get("stacktrace") or ""))
     at = str(record.get("timestamp") or "")[11:19]
-    return Said(_grave(level, text), text, at, level, detail)
+    return LogEntry(_grave(level, text), text, at, level, detail)
 
 
-def shown(said: Said) -> str:
+def display_text(entry: LogEntry) -> str:
     """As one line, and its traceback below."""
-    head = " ".join(part for part in (said.at, said.level, said.text) if part)
-    return "\n    ".join([head, *said.detail.splitlines()])
+    head = " ".join(part for part in (entry.at, entry.level, entry.text) if part)
+    return "\n    ".join([head, *entry.detail.splitlines()])
 
 
 def _grave(level: str, text: str) -> str:

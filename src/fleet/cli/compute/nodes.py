@@ -157,13 +157,13 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
     if model:
         models = [named_model(fleet, model)]
     elif agent:
-        found = fleet.agent(agent).model
-        if found is None:
+        own = fleet.agent(agent).model
+        if own is None:
             message = (
                 f"The agent '{agent}' has no model of this fleet, so there is nothing to warm."
             )
             raise NotFound(message, fix="Give it `model:` with a name under `models`.")
-        models = [found]
+        models = [own]
     if not models:
         raise NotFound("fleet.yaml declares no models.", fix="`models:` in fleet.yaml names them.")
     return [(each.name, serving) for each in models for serving in each.servings]
@@ -172,12 +172,12 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
 def named_model(fleet: Fleet, name: str) -> Model:
     from fleet.domain.errors import NotFound, nearest
 
-    found = fleet.model(name)
-    if found is None:
+    declared = fleet.model(name)
+    if declared is None:
         known = list(dict.fromkeys(n for model in fleet.models.values() for n in model.names))
         fix = nearest(name, known) or f"Models: {', '.join(known) or 'none'}."
         raise NotFound(f"There is no model '{name}'.", fix=fix)
-    return found
+    return declared
 
 
 def _write(
@@ -187,7 +187,7 @@ def _write(
     from fleet.config.commands.set import Context, apply, parsed
     from fleet.config.files.write import write_whole
     from fleet.config.keys import table
-    from fleet.config.loader import shown
+    from fleet.config.loader import display_path
     from fleet.domain.record_json import dumps
 
     app = client.app
@@ -204,7 +204,7 @@ def _write(
     if kinds and file is not None:
         context = Context(app.cwd, app.home.path, app.env)
         apply([parsed(k) for k in kinds], file=file, layer=table.PROJECT, context=context)
-        notes.append(f"Written to {shown(file, app.cwd)}: {', '.join(kinds)}.")
-    place = (file.parent if file is not None else app.cwd) / ".subagent-fleet" / "discovery.json"
-    write_whole(place, f"{dumps(data)}\n".encode())
-    return [*notes, f"Written to {shown(place, app.cwd)}: all results."]
+        notes.append(f"Written to {display_path(file, app.cwd)}: {', '.join(kinds)}.")
+    path = (file.parent if file is not None else app.cwd) / ".subagent-fleet" / "discovery.json"
+    write_whole(path, f"{dumps(data)}\n".encode())
+    return [*notes, f"Written to {display_path(path, app.cwd)}: all results."]

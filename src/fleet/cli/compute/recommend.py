@@ -30,12 +30,12 @@ def recommend(*, write: bool, config: Path | None) -> Result:
     from fleet.app.compute.benchmark import Benchmarks
     from fleet.app.compute.recommend import Advising
     from fleet.cli.terminal.connect import connect_here
-    from fleet.config.loader import shown
+    from fleet.config.loader import display_path
 
     app = connect_here(config=config).app
     advising = Advising(app, Benchmarks(app))
     advice = advising.advise()
-    name = shown(advising.file, app.cwd)
+    name = display_path(advising.file, app.cwd)
     diff = _change(app, advising, advice, name, write=write) if advice.lines else ""
     data = {
         "file": str(advising.file),

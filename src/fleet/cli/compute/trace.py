@@ -73,12 +73,12 @@ def trace(
     if follow:
         coming = map(trace_data, coming_traces(path, which, lines))
         return Result("trace", coming, Feed(lambda each: line(each, explain=explain, room=room())))
-    found = [trace_data(each) for each in last_traces(path, which, lines)]
-    if explain and found:
-        texts = [line(each, explain=True, room=room()).text for each in found]
-        return Result("traces", found, Text("\n".join(texts)))
+    traces = [trace_data(each) for each in last_traces(path, which, lines)]
+    if explain and traces:
+        texts = [line(each, explain=True, room=room()).text for each in traces]
+        return Result("traces", traces, Text("\n".join(texts)))
     empty = "No request matches." if agent or node or since else NOTHING
-    return Result("traces", found, Table(COLUMNS, [cells(each) for each in found], empty=empty))
+    return Result("traces", traces, Table(COLUMNS, [cells(each) for each in traces], empty=empty))
 
 
 def _log(path: Path, lines: int, *, follow: bool) -> Result:
@@ -88,18 +88,18 @@ def _log(path: Path, lines: int, *, follow: bool) -> Result:
     if not path.is_file():
         raise NotFound(f"There is no file {path}.", fix="`fleet gateway logs` shows our own.")
     if follow:
-        return Result("log", map(_said, coming_lines(path, lines)), Feed(_log_line))
-    found = [_said(line) for line in last_lines(path, lines)]
-    return Result("log", found, None if wants_json() else Feed(_log_line))
+        return Result("log", map(_entry, coming_lines(path, lines)), Feed(_log_line))
+    entries = [_entry(line) for line in last_lines(path, lines)]
+    return Result("log", entries, None if wants_json() else Feed(_log_line))
 
 
-def _said(written: str) -> dict[str, Any]:
+def _entry(written: str) -> dict[str, Any]:
     from fleet.cli.compute.litellm_log import read
 
     return read(written)._asdict()
 
 
-def _log_line(said: dict[str, Any]) -> Cell:
-    from fleet.cli.compute.litellm_log import Said, shown
+def _log_line(entry: dict[str, Any]) -> Cell:
+    from fleet.cli.compute.litellm_log import LogEntry, display_text
 
-    return Cell(shown(Said(**said)), GRAVE.get(said["grave"], ""))
+    return Cell(display_text(LogEntry(**entry)), GRAVE.get(entry["grave"], ""))

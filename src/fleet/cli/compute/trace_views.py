@@ -90,18 +90,18 @@ def line(data: dict[str, Any], *, explain: bool, room: int | None = None) -> Cel
         text = harmless("-" if cell is None else str(cell))
         text = fit(text, wide) if column.title not in {"when", "node", "in/out/cached"} else text
         parts.append(pad(text, wide, right=column.right))
-    told = "  ".join([*parts, outcome.text])
+    joined = "  ".join([*parts, outcome.text])
     more = explained(data) if explain else []
-    return Cell("\n".join([told, *(f"    {each}" for each in more)]), outcome.style)
+    return Cell("\n".join([joined, *(f"    {each}" for each in more)]), outcome.style)
 
 
 def explained(data: dict[str, Any]) -> list[str]:
     """Why that node, and what went wrong."""
-    found = [_terms(each, chosen=each["node"] == data["node"]) for each in data["estimates"]]
-    if not found and data["node"]:
-        found = [f"{data['node']}: no estimates were recorded"]
-    found += [f"failed before: {each}" for each in data["tried"]]
-    return found + ([f"error: {data['error']}"] if data["error"] else [])
+    terms = [_terms(each, chosen=each["node"] == data["node"]) for each in data["estimates"]]
+    if not terms and data["node"]:
+        terms = [f"{data['node']}: no estimates were recorded"]
+    terms += [f"failed before: {each}" for each in data["tried"]]
+    return terms + ([f"error: {data['error']}"] if data["error"] else [])
 
 
 def _terms(each: dict[str, Any], *, chosen: bool) -> str:

@@ -127,11 +127,11 @@ def _warmed(nodes: Compute) -> list[Warmth]:
         for number, row in enumerate(warming.rows()):
             if row.state in {"ok", "failed"} and number not in printed:
                 printed.add(number)
-                say(_told(row), "" if row.state == "ok" else "yellow")
+                say(_line(row), "" if row.state == "ok" else "yellow")
     return warming.rows()
 
 
-def _told(row: Warmth) -> str:
+def _line(row: Warmth) -> str:
     if row.state == "ok":
         return f"{row.model} is resident on {row.node} ({row.seconds:.1f} s)."
     return f"{row.model} could not be loaded on {row.node}: {row.why}"
@@ -145,23 +145,23 @@ def _routes(fleet: Fleet, rows: list[Warmth]) -> list[dict[str, Any]]:
     agents = fleet.agents.values()
     memory = {row.model: row.resident.memory for row in rows if row.resident}
     words = spoken_of([agent.model for agent in agents if agent.model], memory)
-    found: list[dict[str, Any]] = []
+    routes: list[dict[str, Any]] = []
     for agent in agents:
         route: dict[str, Any] = {"agent": agent.name, "coder": agent.coder}
         if agent.model is None:
             own = agent.model_name or "the model"
-            found.append(route | {"node": None, "to": f"{own} of {agent.coder} itself"})
+            routes.append(route | {"node": None, "to": f"{own} of {agent.coder} itself"})
             continue
         first = agent.model.servings[0]
         route |= {"model": agent.model.name, "alias": alias_of(agent), "node": first.node.name}
-        found.append(route | {"upstream": first.upstream, "to": words[agent.model.name]})
-    return found
+        routes.append(route | {"upstream": first.upstream, "to": words[agent.model.name]})
+    return routes
 
 
 def _screen(data: dict[str, Any], failed: list[Warmth]) -> Stack:
     lines = ["Your fleet is ready." if not failed else "Your fleet is up, but not all of it."]
     lines += [f"{route['agent'].capitalize()} goes to {route['to']}." for route in data["agents"]]
-    lines += [_told(row) for row in failed]
+    lines += [_line(row) for row in failed]
     lines.append(f"Claude Code can now connect to LiteLLM at {data['url']}.")
     served = [route for route in data["agents"] if route["node"]]
     keys = ("agent", "node", "upstream", "alias")

@@ -29,23 +29,23 @@ FOREVER = 2200  # Ollama says of a model that it keeps for ever that it goes in 
 
 
 def seen_data(fleet: Fleet, seen: Seen) -> dict[str, Any]:
-    found = seen.inventory
-    loaded = list(found.resident or ()) if found else []
+    inventory = seen.inventory
+    loaded = list(inventory.resident or ()) if inventory else []
     return {
         "name": seen.node,
         "endpoint": fleet.nodes[seen.node].endpoint,
-        "kind": found.kind if found else fleet.nodes[seen.node].kind,
+        "kind": inventory.kind if inventory else fleet.nodes[seen.node].kind,
         "status": seen.state.replace(" ", "_"),
         "error": seen.why or None,
-        "version": (found.version or None) if found else None,
-        "latency_ms": round(found.latency * 1000, 1) if found else None,
-        "models": [model.name for model in found.held] if found else [],
+        "version": (inventory.version or None) if inventory else None,
+        "latency_ms": round(inventory.latency * 1000, 1) if inventory else None,
+        "models": [model.name for model in inventory.held] if inventory else [],
         "loaded_models": [each.name for each in loaded],
         "resident": [each._asdict() for each in loaded],
-        "held": [model._asdict() for model in found.held] if found else [],
-        "busy": found.busy if found else None,
-        "waiting": found.waiting if found else None,
-        "slots": found.slots if found else None,
+        "held": [model._asdict() for model in inventory.held] if inventory else [],
+        "busy": inventory.busy if inventory else None,
+        "waiting": inventory.waiting if inventory else None,
+        "slots": inventory.slots if inventory else None,
     }
 
 
@@ -96,12 +96,12 @@ def advice(
 ) -> list[str]:
     """What the settings say that the nodes do not bear out."""
     kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
-    found = [
+    rows = [
         f"{node} answers like {kind}, but fleet.yaml does not give its kind: `fleet discover --write` writes it."
         for node, kind in kinds.items()
         if kind != fleet.nodes[node].kind and node in unsaid and not wrote
     ]
-    return found + [
+    return rows + [
         f"The model {name} is not on its node {serving.node.name}, which has no {serving.upstream}"
         + (
             f": `ollama pull {serving.upstream}` there."
@@ -185,16 +185,16 @@ def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
     )
 
 
-def _busy(fleet: Fleet, seen: Seen, said: dict[str, Any]) -> str | None:
+def _busy(fleet: Fleet, seen: Seen, relay: dict[str, Any]) -> str | None:
     """Requests at work, of the slots there are; the relay knows its own, some nodes theirs."""
-    found = seen.inventory
-    busy = found.busy if found and found.busy is not None else said.get("busy")
+    inventory = seen.inventory
+    busy = inventory.busy if inventory and inventory.busy is not None else relay.get("busy")
     if not isinstance(busy, int):
         return None
     servings = {s for m in fleet.models.values() for s in m.servings if s.node.name == seen.node}
     declared = fleet.nodes[seen.node].max_parallel or sum(s.slots for s in servings)
-    slots = (found.slots if found else None) or declared
-    waiting = said.get("waiting") or (found.waiting if found else 0)
+    slots = (inventory.slots if inventory else None) or declared
+    waiting = relay.get("waiting") or (inventory.waiting if inventory else 0)
     more = f" +{waiting}" if isinstance(waiting, int) and waiting else ""
     return f"{busy}/{slots}{more}" if slots else f"{busy}{more}"
 
@@ -214,11 +214,11 @@ def _size(count: int) -> str | None:
     return f"{count / 1e9:.1f} GB" if count else None
 
 
-def _until(said: str) -> str | None:
-    year = said[:4]
+def _until(until: str) -> str | None:
+    year = until[:4]
     if not year.isdecimal():
         return None
-    return "for ever" if int(year) >= FOREVER else said[:16].replace("T", " ")
+    return "for ever" if int(year) >= FOREVER else until[:16].replace("T", " ")
 
 
 def _arrows(fleet: Fleet, seen: Sequence[Seen]) -> list[str]:
@@ -234,9 +234,9 @@ def _arrows(fleet: Fleet, seen: Sequence[Seen]) -> list[str]:
 
 
 def warm_data(row: Warmth) -> dict[str, Any]:
-    found = row._asdict()
-    found["resident"] = row.resident._asdict() if row.resident else None
-    return found | {"seconds": round(row.seconds, 2), "why": row.why or None}
+    data = row._asdict()
+    data["resident"] = row.resident._asdict() if row.resident else None
+    return data | {"seconds": round(row.seconds, 2), "why": row.why or None}
 
 
 def warm_view(rows: Sequence[Warmth], *, seconds: bool = True, ended: bool = False) -> View:

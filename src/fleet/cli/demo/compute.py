@@ -57,9 +57,9 @@ def demo_compute(*, keep: bool) -> Result:
     from fleet.app.compute.gateway import environment
     from fleet.config.places import home
 
-    place = environment(home(os.environ))
-    version = place.checked()
-    shop = Shop(Scratch.make().root, str(place.python))
+    directory = environment(home(os.environ))
+    version = directory.checked()
+    shop = Shop(Scratch.make().root, str(directory.python))
     try:
         with nullcontext() if wants_json() else Live() as live:
             stage = Stage(shop, live)
@@ -78,7 +78,7 @@ class Stage:
     def __init__(self, shop: Shop, live: Live | None) -> None:
         self._shop, self._live = shop, live
         self._nodes = StandIns()
-        self._told: set[Heard] = set()
+        self._printed: set[Heard] = set()
 
     def tell(self, text: str) -> None:
         if self._live is not None:
@@ -149,9 +149,9 @@ class Stage:
 
     def _look(self) -> None:
         for heard in self._nodes.heard():
-            if heard not in self._told and heard.agent != LEAD.agent:
+            if heard not in self._printed and heard.agent != LEAD.agent:
                 self.tell(_route(heard))
-            self._told.add(heard)
+            self._printed.add(heard)
 
 
 def _ask(port: int, key: str, agent: str, prompt: str) -> None:

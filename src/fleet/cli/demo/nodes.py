@@ -30,9 +30,9 @@ class Role(NamedTuple):
     script: Callable[[Asked], Reply]
 
 
-def _lead(asked: Asked) -> Reply:
+def _lead(request: Asked) -> Reply:
     """One agent after the other."""
-    done = len(asked.results)
+    done = len(request.results)
     if done == len(ROLES):
         return say("The bill is planned, built and reviewed.")
     agent = ROLES[done].agent
@@ -40,20 +40,20 @@ def _lead(asked: Asked) -> Reply:
     return call("Agent", description=f"The {agent}", prompt=words, subagent_type=agent)
 
 
-def _planner(asked: Asked) -> Reply:
-    if not asked.results:
+def _planner(request: Asked) -> Reply:
+    if not request.results:
         return call("Glob", pattern="*")
     return say(f"1. Write {FILE}. 2. Have it reviewed.")
 
 
-def _implementer(asked: Asked) -> Reply:
-    if not asked.results:
+def _implementer(request: Asked) -> Reply:
+    if not request.results:
         return call("Bash", command=BUILD, description="Write and commit it")
     return say(f"I wrote {FILE}.")
 
 
-def _reviewer(asked: Asked) -> Reply:
-    if not asked.results:
+def _reviewer(request: Asked) -> Reply:
+    if not request.results:
         return call("Grep", pattern="def total")
     return say("No findings.")
 
@@ -122,11 +122,11 @@ class StandIns:
         return "\n".join(lines) + "\n"
 
 
-def _role(asked: Asked) -> Role | None:
+def _role(request: Asked) -> Role | None:
     """Who asks: an agent's prompt is in what the model is told."""
-    return next((role for role in (*ROLES, LEAD) if role.prompt in asked.system), None)
+    return next((role for role in (*ROLES, LEAD) if role.prompt in request.system), None)
 
 
-def _reply(asked: Asked) -> Reply:
-    role = _role(asked)
-    return role.script(asked) if role else say("Yes.")
+def _reply(request: Asked) -> Reply:
+    role = _role(request)
+    return role.script(request) if role else say("Yes.")

@@ -135,10 +135,10 @@ class Stage:
         """Until all is done; what is asked meanwhile is answered."""
         until = time.monotonic() + DEMO_SECONDS
         while True:
-            found = self.rows()
+            tasks = self.rows()
             self._tell_events()
-            self.draw(found)
-            if all(t.status in {"done", "failed"} for t in found):
+            self.draw(tasks)
+            if all(t.status in {"done", "failed"} for t in tasks):
                 break
             self._answer()
             self._mind(until)
@@ -147,13 +147,13 @@ class Stage:
             self._live.update(Text(""))  # what follows says it better
         self.tell("")
 
-    def draw(self, found: list[TaskRow]) -> None:
+    def draw(self, tasks: list[TaskRow]) -> None:
         if self._live is None:
             return
         if self._live.redraws:
-            self._live.update(_table(found, self._client.now()))
+            self._live.update(_table(tasks, self._client.now()))
         else:  # into a pipe: only what changes for good
-            rows = [(t.id, t.status, t.title) for t in found]
+            rows = [(t.id, t.status, t.title) for t in tasks]
             self._live.update(Table(("task", "status", "title"), rows))
 
     def _tell_events(self) -> None:
@@ -192,7 +192,7 @@ class Stage:
             )
 
 
-def _table(found: list[TaskRow], now: int) -> View:
+def _table(tasks: list[TaskRow], now: int) -> View:
     from fleet.cli.tasks.views import elapsed, peak_context, status
 
     columns = (
@@ -205,7 +205,7 @@ def _table(found: list[TaskRow], now: int) -> View:
     )
     rows = [
         (t.id, status(t.status), elapsed(t, now), peak_context(t, now), t.title, _now(t))
-        for t in found
+        for t in tasks
     ]
     return Table(columns, rows)
 

@@ -226,7 +226,7 @@ def stop(client: LocalClient, supervisor: subprocess.Popen[bytes]) -> None:
 def own_name() -> str:
     """What to type to get this program: `fleet` where the shell would find it."""
     beside = Path(sys.executable).parent / "fleet"
-    found = shutil.which("fleet")
-    if found and beside.exists() and Path(found).resolve() == beside.resolve():
+    path = shutil.which("fleet")
+    if path and beside.exists() and Path(path).resolve() == beside.resolve():
         return "fleet"
     return shlex.quote(str(beside)) if beside.exists() else shlex.join(FLEET)

@@ -41,10 +41,10 @@ def audit(
     from fleet.operations.team.audit import ListAudit
 
     client = connect(config=config)
-    asked = ListAudit(actor, team, refused, _time(since, client.now()), limit=limit)
+    request = ListAudit(actor, team, refused, _time(since, client.now()), limit=limit)
     if follow:
-        return Result("audit", _on(client, asked), Feed(_line))
-    records = client.call(asked)
+        return Result("audit", _on(client, request), Feed(_line))
+    records = client.call(request)
     columns = ["time", "outcome", "actor", "role", "team", "from"]
     return Result(
         "audit",
@@ -54,17 +54,17 @@ def audit(
     )  # fmt: skip
 
 
-def _on(client: Client, asked: ListAudit) -> Iterator[AuditRecord]:
+def _on(client: Client, request: ListAudit) -> Iterator[AuditRecord]:
     """The newest ones, oldest first; then each that comes."""
     from dataclasses import replace
 
-    records = client.call(asked)[::-1]
+    records = client.call(request)[::-1]
     while True:
         yield from records
-        last = records[-1].id if records else asked.after or _newest(client)
-        asked = replace(asked, after=last, limit=200)
+        last = records[-1].id if records else request.after or _newest(client)
+        request = replace(request, after=last, limit=200)
         client.wait(LOOK_SECONDS)
-        records = client.call(asked)
+        records = client.call(request)
 
 
 def _newest(client: Client) -> str:

@@ -21,7 +21,7 @@ def health(*, config: Path | None) -> Result:
     server = _server(config)
     reply = server.say("GET", "/health")
     data = {"url": server.url, **reply}
-    return Result("health", data, Pairs([(key, _shown(value)) for key, value in data.items()]))
+    return Result("health", data, Pairs([(key, _text(value)) for key, value in data.items()]))
 
 
 @command(config=True)
@@ -33,9 +33,9 @@ def metrics(*, prometheus: bool, config: Path | None) -> Result:
         text = server.text("GET", "/metrics")
         return Result("text", text, Raw(text))
     rows = server.say("GET", "/metrics/json")["data"]
-    shown = [(row["name"], _labels(row["labels"]), f"{row['value']:g}") for row in rows]
+    cells = [(row["name"], _labels(row["labels"]), f"{row['value']:g}") for row in rows]
     columns = [Column("metric"), Column("of", flexible=True), Column("value", right=True)]
-    return Result("metrics", rows, Table(columns, shown))
+    return Result("metrics", rows, Table(columns, cells))
 
 
 def _server(config: Path | None) -> Remote:
@@ -49,5 +49,5 @@ def _labels(labels: dict[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return str(value)

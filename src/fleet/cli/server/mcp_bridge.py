@@ -31,7 +31,7 @@ class Bridge:
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
         self._lock = threading.Lock()
-        self._found: Remote | None = None
+        self._remote: Remote | None = None
         self._version = ""
         self._here: Here | None = None
         self._alone: Executor | None = None
@@ -57,7 +57,7 @@ class Bridge:
         try:
             request = json.loads(line)
             number = request.get("id") if isinstance(request, dict) else None
-            reply = self._said(line, request)
+            reply = self._reply(line, request)
         except FleetError as error:
             if number is not None:
                 self._fail(number, INTERNAL, f"{error.message} {error.fix}".strip())
@@ -67,7 +67,7 @@ class Bridge:
             self._note(reply)
             self._write(reply.encode())
 
-    def _said(self, line: bytes, asked: Any) -> str:
+    def _reply(self, line: bytes, request: Any) -> str:
         """The token that we made may be over, and the server elsewhere or gone: all is found anew."""
         from fleet.domain.errors import FleetError
 
@@ -75,7 +75,7 @@ class Bridge:
             return self._server().post("/mcp", line, self._headers())
         except FleetError as error:
             with self._lock:
-                self._found = None
+                self._remote = None
             if error.code not in {"expired_token", *UNSERVED}:
                 raise
         try:
@@ -83,39 +83,39 @@ class Bridge:
         except FleetError as error:
             if error.code not in UNSERVED or is_named():
                 raise
-        return self._said_here(asked)
+        return self._reply_here(request)
 
-    def _said_here(self, asked: Any) -> str:
+    def _reply_here(self, request: Any) -> str:
         """One after the other, in one thread: the store is that thread's."""
         from concurrent.futures import ThreadPoolExecutor
 
-        if not isinstance(asked, dict):
+        if not isinstance(request, dict):
             raise ValueError("it is no object")  # noqa: TRY004  # as all that cannot be read
         with self._lock:
             if self._alone is None:
                 self._alone = ThreadPoolExecutor(1)
-        return self._alone.submit(self._answered_here, asked).result().decode()
+        return self._alone.submit(self._answered_here, request).result().decode()
 
-    def _answered_here(self, asked: dict[str, Any]) -> bytes:
+    def _answered_here(self, request: dict[str, Any]) -> bytes:
         if self._here is None:
             from fleet.server.mcp.stdio import Here
 
             self._here = Here()
-        return self._here.answer(asked)
+        return self._here.answer(request)
 
     def _server(self) -> Remote:
         with self._lock:
-            if self._found is None:
-                self._found = find()
-            return self._found
+            if self._remote is None:
+                self._remote = find()
+            return self._remote
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json, text/event-stream"}
         return headers | ({"MCP-Protocol-Version": self._version} if self._version else {})
 
-    def _note(self, said: str) -> None:
-        if '"protocolVersion"' in said:
-            self._version = str(json.loads(said).get("result", {}).get("protocolVersion", ""))
+    def _note(self, text: str) -> None:
+        if '"protocolVersion"' in text:
+            self._version = str(json.loads(text).get("result", {}).get("protocolVersion", ""))
 
     def _fail(self, number: Any, code: int, text: str) -> None:
         error = {"code": code, "message": text}

@@ -69,7 +69,7 @@ def install(*, coders: tuple[str, ...], scope: str, only_print: bool) -> Result:
     """
     from fleet.app import mcp_install as registering
 
-    done = _done(registering.shown if only_print else registering.install, coders, scope)
+    done = _done(registering.would_install if only_print else registering.install, coders, scope)
     if only_print:
         return Result("registered", _data(done), Stack([(r.file, Text(r.text)) for r in done]))
     return _result(done)

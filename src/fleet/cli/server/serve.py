@@ -102,12 +102,12 @@ def _stop(app: App, service: Service) -> Result:
 
 
 def _status(app: App) -> Result:
-    found = server_facts(app.home.path)
-    pairs: list[tuple[str, Any]] = [("server", "running" if found["running"] else "stopped")]
-    if found["running"]:
-        aside = "" if found["background"] else " (not in the background)"
-        pairs += [("pid", f"{found['pid']}{aside}"), ("port", found["port"])]
-    return Result("server", found, Pairs([*pairs, ("log", found["log"])]))
+    facts = server_facts(app.home.path)
+    pairs: list[tuple[str, Any]] = [("server", "running" if facts["running"] else "stopped")]
+    if facts["running"]:
+        aside = "" if facts["background"] else " (not in the background)"
+        pairs += [("pid", f"{facts['pid']}{aside}"), ("port", facts["port"])]
+    return Result("server", facts, Pairs([*pairs, ("log", facts["log"])]))
 
 
 def server_facts(home: Path) -> dict[str, Any]:
@@ -115,12 +115,12 @@ def server_facts(home: Path) -> dict[str, Any]:
     from fleet.app.server_process import service_of, serving_at, serving_pid
 
     service = service_of(home)
-    found, url = service.running(), serving_at(home)
-    running = found is not None or bool(url)
-    data: dict[str, Any] = {"running": running, "background": found is not None}
-    if found is not None:
-        url = url or f"http://127.0.0.1:{found.port}"  # it has begun, and says so in a moment
-        data |= {"pid": found.pid, "port": found.port, "since": found.started_at, "url": url}
+    record, url = service.running(), serving_at(home)
+    running = record is not None or bool(url)
+    data: dict[str, Any] = {"running": running, "background": record is not None}
+    if record is not None:
+        url = url or f"http://127.0.0.1:{record.port}"  # it has begun, and says so in a moment
+        data |= {"pid": record.pid, "port": record.port, "since": record.started_at, "url": url}
     elif url:
         pid, port = serving_pid(home), int(url.rpartition(":")[2])
         data |= {"pid": pid, "port": port, "url": url}
@@ -154,5 +154,5 @@ def _background(app: App, service: Service, words: list[str], port: int) -> Resu
 
 
 def _supervises(app: App) -> bool:
-    found = app.daemon.running()
-    return found is not None and found.supervising
+    record = app.daemon.running()
+    return record is not None and record.supervising

@@ -98,8 +98,8 @@ def _program(app: App, agent: Agent) -> tuple[str, str | None]:
         coder = make_coder(agent.coder, app.loaded.fleet)
     except Refused:  # one of another package that cannot be loaded
         return agent.coder, None
-    found = probe_programs([coder], os.environ, ask=False)[agent.coder]
-    return found["executable"] or "", found["path"]
+    program = probe_programs([coder], os.environ, ask=False)[agent.coder]
+    return program["executable"] or "", program["path"]
 
 
 def _declared(app: App, name: str) -> str | None:
@@ -116,14 +116,14 @@ def _row(known: Mapping[str, Any]) -> list[Value]:
     return [
         known["name"],
         known["coder"],
-        _found(known),
+        _path(known),
         known["model"],
         _nodes(known),
         known["declared"],
     ]
 
 
-def _found(known: Mapping[str, Any]) -> Value:
+def _path(known: Mapping[str, Any]) -> Value:
     if known["executable"] and not known["path"]:
         return Cell(f"{known['executable']}: not found", "red")
     return known["path"] or None  # ours, which needs no program
@@ -133,8 +133,8 @@ def _nodes(known: Mapping[str, Any]) -> Value:
     if not known["nodes"]:
         return None
     states = [node["status"] for node in known["nodes"]]
-    shown = ", ".join(" ".join(filter(None, (n["name"], n["status"]))) for n in known["nodes"])
-    return Cell(shown, "green" if "online" in states else "red" if any(states) else "")
+    text = ", ".join(" ".join(filter(None, (n["name"], n["status"]))) for n in known["nodes"])
+    return Cell(text, "green" if "online" in states else "red" if any(states) else "")
 
 
 def _one(known: Mapping[str, Any]) -> Pairs:
@@ -143,7 +143,7 @@ def _one(known: Mapping[str, Any]) -> Pairs:
             ("agent", known["name"]),
             ("description", known["description"] or None),
             ("coder", known["coder"]),
-            ("program", _found(known)),
+            ("program", _path(known)),
             ("model", known["model"]),
             ("nodes", _nodes(known)),
             ("permissions", known["permissions"]),

@@ -105,13 +105,13 @@ def _row(known: dict[str, Any]) -> list[Value]:
         return [known["name"], Cell(known["error"], "red"), None, None, None, None, None]
     record = known["abilities"]
     missing = known["executable"] and not known["path"]
-    found = Cell("not found", "dim") if missing else known["path"]
+    path = Cell("not found", "dim") if missing else known["path"]
     return [
         known["name"],
         record["program"] if record else None,
         known["version"],
         *(("no", "yes")[known[what]] for what in ("resumes", "words", "costs")),
-        found,
+        path,
     ]
 
 
@@ -119,11 +119,11 @@ def _one(known: dict[str, Any]) -> Pairs:
     if "error" in known:
         return Pairs([("coder", known["name"]), ("error", Cell(known["error"], "red"))])
     record = known["abilities"] or {}
-    found = " ".join(filter(None, (known["path"], known["version"], known["why"])))
+    facts = " ".join(filter(None, (known["path"], known["version"], known["why"])))
     pairs: list[tuple[str, Value]] = [
         ("coder", known["name"]),
         ("program", record.get("program")),
-        ("found", found or ("not found" if known["executable"] else None)),
+        ("found", facts or ("not found" if known["executable"] else None)),
         ("from", known["from"]),
         ("context window", known["window"] or None),
     ]

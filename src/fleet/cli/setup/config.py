@@ -54,16 +54,16 @@ def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: 
 
 
 def _project_lines(begun: Begun, context: Context) -> list[str]:
-    from fleet.config.loader import shown
+    from fleet.config.loader import display_path
 
     if begun.file is None:
         return ["There is no project here. Run `fleet init` again inside one."]
-    name = shown(begun.file, context.cwd)
+    name = display_path(begun.file, context.cwd)
     if begun.kept:
         return [f"{name} already exists; it was not changed."]
     lines = [f"Created {name} for a {begun.kind} project."]
     if begun.backup is not None:
-        lines.append(f"The old file is now {shown(begun.backup, context.cwd)}.")
+        lines.append(f"The old file is now {display_path(begun.backup, context.cwd)}.")
     if begun.ollama is not None:
         models = ", ".join(begun.ollama.models) or "no models yet"
         lines.append(f"Found an Ollama at {begun.ollama.endpoint}: {models}.")
@@ -108,10 +108,10 @@ def validate(*, online: bool, config: Path | None) -> Result:
     loaded = load(config)
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
-    return _validated(loaded, asked=_asked(config) if online else [])
+    return _validated(loaded, more=_node_warnings(config) if online else [])
 
 
-def _asked(config: Path | None) -> list[str]:
+def _node_warnings(config: Path | None) -> list[str]:
     """What the nodes say that the files do not."""
     from fleet.cli.compute.nodes import WITHIN
     from fleet.cli.compute.views import advice
@@ -123,16 +123,16 @@ def _asked(config: Path | None) -> list[str]:
     return down + advice(nodes.fleet, seen, nodes.unsaid)
 
 
-def _validated(loaded: Loaded, asked: Sequence[str] = ()) -> Result:
+def _validated(loaded: Loaded, more: Sequence[str] = ()) -> Result:
     from fleet.app.advice import advice
-    from fleet.config.loader import shown
+    from fleet.config.loader import display_path
 
     files = [file for file in (loaded.user_file, loaded.project_file) if file and file.exists()]
-    names = [shown(file, Path.cwd()) for file in files]
+    names = [display_path(file, Path.cwd()) for file in files]
     if loaded.project_file is not None:
         names = names[-1:]
     lines = [f"{name} is valid." for name in names] or ["There is no file to check."]
-    warnings = [*loaded.warnings, *advice(loaded), *asked]
+    warnings = [*loaded.warnings, *advice(loaded), *more]
     data = {"files": [str(file) for file in files], "warnings": warnings}
     return Result("validation", data, Text("\n".join([*lines, *warnings])))
 
@@ -195,7 +195,7 @@ def config_set(
     from fleet.config.commands.set import apply, parsed
     from fleet.config.commands.show import one_line
     from fleet.config.keys import table
-    from fleet.config.keys.values import shown
+    from fleet.config.keys.values import display_value
 
     context = _context()
     file = config or above
@@ -205,7 +205,7 @@ def config_set(
         _only_people("set a person's own settings")
     target = _existing(context.cwd / file) if file else context.file(layer)
     loaded = apply(changes, file=target, layer=layer, context=context)
-    values = {".".join(c.path): shown(c.key, c.value) for c in changes}
+    values = {".".join(c.path): display_value(c.key, c.value) for c in changes}
     lines = [f"{path} = {one_line(value)}" for path, value in values.items()]
     text = Text("\n".join([*lines, f"Written to {target}."]))
     notes = _overridden(loaded, layer, list(values)) if loaded is not None else []
@@ -215,10 +215,10 @@ def config_set(
 def _overridden(loaded: Loaded, layer: str, paths: list[str]) -> list[str]:
     from fleet.config.commands.show import one_of
 
-    found = [one_of(loaded, path) for path in paths if path in loaded.origins]
+    settings = [one_of(loaded, path) for path in paths if path in loaded.origins]
     return [
         f"{each.setting} is still {each.text}: {each.origin} wins."
-        for each in found
+        for each in settings
         if each.origin.layer != layer
     ]
 
@@ -268,15 +268,15 @@ def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
 def _trust_result(loaded: Loaded, file: Path, *, trusted: bool) -> Result:
     from fleet.config.commands.show import one_line
     from fleet.config.keys.table import SENDS
-    from fleet.config.keys.values import shown
+    from fleet.config.keys.values import display_value
 
-    found = [
-        (".".join(path), shown(leaf.key, leaf.value), leaf.key.trust or SENDS)
+    reasons = [
+        (".".join(path), display_value(leaf.key, leaf.value), leaf.key.trust or SENDS)
         for path, leaf in loaded.asked.items()
     ]
-    settings = [{"setting": name, "value": value, "why": why} for name, value, why in found]
+    settings = [{"setting": name, "value": value, "why": why} for name, value, why in reasons]
     data = {"file": str(file), "trusted": trusted, "settings": settings}
-    rows = [(name, one_line(value), why) for name, value, why in found]
+    rows = [(name, one_line(value), why) for name, value, why in reasons]
     if not rows:
         return Result("trust", data, Text(f"{file} asks for nothing that needs trust."))
     columns = [Column("setting"), Column("value", flexible=True), Column("why it needs trust")]
@@ -320,8 +320,8 @@ def _show(config: Path | None, *, show_origin: bool) -> Result:
     data, rows = [], []
     for each in all_of(loaded):
         layer, (name, line), note = each.origin
-        place = {"layer": layer, "file": name, "line": line, "note": note}
-        data.append({"setting": each.setting, "value": each.value, **place})
+        origin = {"layer": layer, "file": name, "line": line, "note": note}
+        data.append({"setting": each.setting, "value": each.value, **origin})
         cells = [each.setting, each.text, *([str(each.origin)] if show_origin else [])]
         rows.append([Cell(cell, "dim" if layer == "default" else "") for cell in cells])
     columns = [Column("setting"), Column("value", flexible=True)]

@@ -31,7 +31,7 @@ def notify(*, config: Path | None) -> Result:
             fix="`fleet config set notify.desktop=true`, or notify.webhook=https://HOST/PATH.",
             code="no_notify",
         )
-    results = _told(app)
+    results = _channels(app)
     rows = [
         (
             each["by"],
@@ -45,18 +45,18 @@ def notify(*, config: Path | None) -> Result:
     return Result("notified", results, view, exit_status=status)
 
 
-def _told(app: App) -> list[dict[str, Any]]:
+def _channels(app: App) -> list[dict[str, Any]]:
     from fleet.domain.errors import Unavailable
     from fleet.supervisor.notices import Notice
 
     words = f"This is a test from {app.home.host_id()}."
     body = Notice("test", "", "Fleet", words, "", time.time_ns() // 1000).body()
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for notifier in app.notifiers():
         try:
             notifier.send(body)
         except Unavailable as error:
-            found.append({"by": notifier.name, "told": False, "why": error.message})
+            rows.append({"by": notifier.name, "told": False, "why": error.message})
         else:
-            found.append({"by": notifier.name, "told": True, "why": None})
-    return found
+            rows.append({"by": notifier.name, "told": True, "why": None})
+    return rows

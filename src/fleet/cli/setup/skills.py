@@ -43,19 +43,19 @@ def list_(*, out: Path | None) -> Result:
     from fleet.app.skills import FOLDERS, shipped, standing
 
     known = shipped()
-    found = standing(_top(out), known)
+    installed = standing(_top(out), known)
     data = {
         "skills": [
             {
                 "name": skill.name,
                 "description": skill.description,
-                "installed": {target: found.get((skill.name, target)) for target in FOLDERS},
+                "installed": {target: installed.get((skill.name, target)) for target in FOLDERS},
             }
             for skill in known
         ],
         "targets": [{"name": name, "folder": folder} for name, folder in FOLDERS.items()],
     }
-    rows = [[s.name, *(_cell(found.get((s.name, t))) for t in FOLDERS)] for s in known]
+    rows = [[s.name, *(_cell(installed.get((s.name, t))) for t in FOLDERS)] for s in known]
     parts: list[tuple[str, View]] = [
         ("", Table(("SKILL", *(name.upper() for name in FOLDERS)), rows)),
         ("", Table(("TARGET", Column("FOLDER", flexible=True)), list(FOLDERS.items()))),
@@ -116,9 +116,9 @@ def _steps(top: Path, targets: Sequence[str]) -> Iterable[str]:
 
     from fleet.app.skills import plugin_of
 
-    place = shlex.quote(str(top))
+    directory = shlex.quote(str(top))
     for target in targets:
-        yield f"  {plugin_of(target).install.format(place=place)}"
+        yield f"  {plugin_of(target).install.format(place=directory)}"
 
 
 def _chosen(given: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:

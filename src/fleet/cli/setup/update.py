@@ -55,8 +55,8 @@ def _newest(app: App, *, force: bool) -> str:
             cached = json.loads(file.read_text())
             if 0 <= time.time() - float(cached["at"]) < FRESH:
                 return str(cached["newest"])
-    found = app.newest_release()
+    newest = app.newest_release()
     with suppress(OSError):
         app.home.ensure()
-        file.write_text(json.dumps({"at": time.time(), "newest": found}))
-    return found
+        file.write_text(json.dumps({"at": time.time(), "newest": newest}))
+    return newest

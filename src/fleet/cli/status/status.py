@@ -57,7 +57,7 @@ def page(client: Client, timeout: float) -> tuple[dict[str, Any], Stack, list[st
     data = {"tasks": None, "not_merged": 0, "needs_you": [], "agents": [], **facts(client)}
     if data["error"] is None:
         data |= read_queue(client, data["supervisor"])
-    known, view, notes = nodes.found()
+    known, view, notes = nodes.result()
     data = {**known, **data}
     return data, status_page(data, view, time.time_ns() // 1000), notes
 
@@ -79,7 +79,7 @@ class _Nodes:
     def _ask(self) -> None:
         self._answers.append(self._compute.look_around(within=self._timeout))
 
-    def found(self) -> tuple[dict[str, Any], Stack, list[str]]:
+    def result(self) -> tuple[dict[str, Any], Stack, list[str]]:
         """The facts, the view of them, and what the settings say that the nodes do not bear out."""
         from fleet.cli.compute.views import advice, status_data, status_view
         from fleet.cli.terminal.view import Stack
@@ -96,13 +96,17 @@ class _Nodes:
 def facts(client: Client) -> dict[str, Any]:
     """The supervisor and the server; with FLEET_URL, the server alone."""
     from fleet.cli.server.serve import server_facts
-    from fleet.cli.supervisor.status import found
+    from fleet.cli.supervisor.status import supervisor_facts
     from fleet.client import RemoteClient
     from fleet.domain.errors import FleetError
 
     if not isinstance(client, RemoteClient):
         here = client.this_machine("The supervisor")
-        return {"supervisor": found(here), "server": server_facts(here.home), "error": None}
+        return {
+            "supervisor": supervisor_facts(here),
+            "server": server_facts(here.home),
+            "error": None,
+        }
     server: dict[str, Any] = {"url": client.url, "running": False}
     try:
         server |= {"running": True, **client.health()}
@@ -133,18 +137,18 @@ def needs_you(client: Client, agents: list[dict[str, Any]]) -> list[dict[str, st
     from fleet.operations.tasks.list import ListTasks
 
     questions = client.call(ListQuestions(MOST_NEEDS))
-    found = [_need(q.task, "asks", q.text, f"fleet answer {q.task} TEXT") for q in questions]
+    needs = [_need(q.task, "asks", q.text, f"fleet answer {q.task} TEXT") for q in questions]
     for agent in agents:
         if agent["doing"] == "permission":
             name = agent["branch"] or agent["task"]
             what = agent["screen"] or agent["title"]
-            found.append(_need(agent["task"], "permission", what, f"fleet attach {name}"))
+            needs.append(_need(agent["task"], "permission", what, f"fleet attach {name}"))
     ended = client.call(ListTasks(statuses=("failed", "review"), limit=MOST_NEEDS))
     for row in ended:
         goes_on = "retry" if row.state == "failed" else "close"
         about = (row.run.last if row.run and row.state == "failed" else "") or row.title
-        found.append(_need(row.id, row.state, about, f"fleet {goes_on} {row.id}"))
-    return found + _not_merged(client)
+        needs.append(_need(row.id, row.state, about, f"fleet {goes_on} {row.id}"))
+    return needs + _not_merged(client)
 
 
 def _not_merged(client: Client) -> list[dict[str, str]]:

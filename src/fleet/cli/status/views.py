@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from fleet.cli.terminal.view import Style, Value, View
 
-SHOWN = 5  # of each kind of what needs you; the last line counts the others
+MOST_OF_A_KIND = 5  # of each kind of what needs you; the last line counts the others
 STYLES: dict[str, Style] = {"failed": "red", "not merged": "dim"}
 LISTS = {  # where the others are
     "asks": "fleet questions",
@@ -42,29 +42,29 @@ def status_page(data: Mapping[str, Any], nodes: Stack, now: int) -> Stack:
     return Stack([*parts, *nodes.parts])
 
 
-def _supervisor(found: Mapping[str, Any] | None, now: int) -> list[tuple[str, Value]]:
+def _supervisor(facts: Mapping[str, Any] | None, now: int) -> list[tuple[str, Value]]:
     from fleet.cli.terminal.human import ago, moment
 
-    if found is None:  # it is the server's to know
+    if facts is None:  # it is the server's to know
         return []
-    if not found["running"]:
+    if not facts["running"]:
         return [("supervisor", Cell("not running: fleet run", "yellow"))]
-    where = ", inside the server" if found["in_server"] else ""
-    since = f"{moment(found['since'])} ({ago(found['since'], now)})"
-    line = Cell(f"running since {since}, pid {found['pid']}{where}", "green")
-    if found["outdated"]:
+    where = ", inside the server" if facts["in_server"] else ""
+    since = f"{moment(facts['since'])} ({ago(facts['since'], now)})"
+    line = Cell(f"running since {since}, pid {facts['pid']}{where}", "green")
+    if facts["outdated"]:
         words = "it runs older code than is installed: fleet run restart"
         return [("supervisor", line), ("", Cell(words, "yellow"))]
     return [("supervisor", line)]
 
 
-def _server(found: Mapping[str, Any]) -> tuple[str, Value]:
-    if not found["running"] and found.get("url"):
-        return "server", Cell(f"{found['url']} does not answer", "red")
-    if not found["running"]:
+def _server(facts: Mapping[str, Any]) -> tuple[str, Value]:
+    if not facts["running"] and facts.get("url"):
+        return "server", Cell(f"{facts['url']} does not answer", "red")
+    if not facts["running"]:
         return "server", Cell("not running: fleet serve --background", "dim")
-    pid = f", pid {found['pid']}" if found.get("pid") else ""
-    return "server", Cell(f"running at {found['url']}{pid}", "green")
+    pid = f", pid {facts['pid']}" if facts.get("pid") else ""
+    return "server", Cell(f"running at {facts['url']}{pid}", "green")
 
 
 def _work(data: Mapping[str, Any]) -> tuple[str, Value]:
@@ -82,10 +82,12 @@ def _needs(needs: Sequence[Mapping[str, str]]) -> list[list[Value]]:
     rows: list[list[Value]] = []
     for what in dict.fromkeys(need["what"] for need in needs):
         same = [need for need in needs if need["what"] == what]
-        for need in same[:SHOWN]:
+        for need in same[:MOST_OF_A_KIND]:
             about = " ".join(need["about"].split())
             state = Cell(what, STYLES.get(what, "yellow"))
             rows.append([need["task"], state, about, need["command"]])
-        if len(same) > SHOWN:
-            rows.append([None, Cell(what, "dim"), f"and {len(same) - SHOWN} more", LISTS[what]])
+        if len(same) > MOST_OF_A_KIND:
+            rows.append(
+                [None, Cell(what, "dim"), f"and {len(same) - MOST_OF_A_KIND} more", LISTS[what]]
+            )
     return rows

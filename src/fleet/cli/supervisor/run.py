@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.supervisor.status import found, going, or_none, shown
+from fleet.cli.supervisor.status import going, or_none, supervisor_facts, supervisor_pairs
 from fleet.cli.terminal.completion import complete_coders
 from fleet.cli.terminal.frame import group, wants_json
 from fleet.cli.terminal.view import Pairs, Result, Text
@@ -161,8 +161,10 @@ def restart(before: Path | None, *, config: Path | None) -> Result:
 @click.pass_obj
 def status(before: Path | None, *, config: Path | None) -> Result:
     """Show whether the supervisor runs (exit status 1 if not), and the work it has."""
-    now = found(_client(config or before))
-    return Result("supervisor", now, Pairs(shown(now)), exit_status=0 if now["running"] else 1)
+    now = supervisor_facts(_client(config or before))
+    return Result(
+        "supervisor", now, Pairs(supervisor_pairs(now)), exit_status=0 if now["running"] else 1
+    )
 
 
 def _client(config: Path | None) -> LocalClient:
@@ -260,9 +262,9 @@ def _words(options: Options) -> list[str]:
     return [*words, *(["--once"] if options.once else [])]
 
 
-def _there(app: App, pid: int, said: str) -> Result:
+def _there(app: App, pid: int, text: str) -> Result:
     data = {"pid": pid, "home": str(app.home.path), "log": str(app.daemon.log)}
-    return Result("started", data, Text(said))
+    return Result("started", data, Text(text))
 
 
 def _stopped(client: LocalClient) -> int:

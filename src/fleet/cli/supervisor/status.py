@@ -30,7 +30,7 @@ def going(client: LocalClient) -> list[str]:
     return [run.id for run in client.app.store.live_runs(host=host)]
 
 
-def found(client: LocalClient) -> dict[str, Any]:
+def supervisor_facts(client: LocalClient) -> dict[str, Any]:
     from fleet import __version__
     from fleet.app.server_process import service_of, serving_pid
 
@@ -63,11 +63,11 @@ def counts(client: Client) -> dict[str, int]:
 
     from fleet.operations.tasks.list import ListTasks
 
-    found = Counter(row.status for row in client.call(ListTasks(limit=10_000)))
-    return dict(sorted(found.items()))
+    by_status = Counter(row.status for row in client.call(ListTasks(limit=10_000)))
+    return dict(sorted(by_status.items()))
 
 
-def shown(now: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def supervisor_pairs(now: Mapping[str, Any]) -> list[tuple[str, Any]]:
     from fleet.cli.terminal.human import ago, moment
 
     at = time.time_ns() // 1000

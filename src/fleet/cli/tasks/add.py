@@ -63,8 +63,8 @@ def directory(named: str | None) -> Path:
         why = "is not a directory"
     except OSError as error:
         why = f"cannot be used: {error.strerror}"
-    shown = fit(str(path), 100)
-    raise BadInput(f"{shown} {why}.", fix="Give --cwd a directory that exists.")
+    name = fit(str(path), 100)
+    raise BadInput(f"{name} {why}.", fix="Give --cwd a directory that exists.")
 
 
 def settings_dir(named: str | None) -> Path | None:
@@ -134,9 +134,9 @@ def _budget(given: tuple[str, ...]) -> Budget:
     """`$5`, `200k tokens`, `90m`: each limit once."""
     limits: dict[str, int] = {}
     for text in given:
-        found = AMOUNT.fullmatch("".join(text.lower().split()))
-        unit = UNITS.get(found[1] + found[3]) if found else None
-        if found is None or unit is None or not float(found[2]):
+        match = AMOUNT.fullmatch("".join(text.lower().split()))
+        unit = UNITS.get(match[1] + match[3]) if match else None
+        if match is None or unit is None or not float(match[2]):
             raise BadInput(
                 f"'{fit(text, 40)}' is not a budget.",
                 fix="Write dollars ($5), tokens (200k tokens) or time (90m, 2h).",
@@ -144,7 +144,7 @@ def _budget(given: tuple[str, ...]) -> Budget:
         name, size = unit
         if name in limits:
             raise BadInput(f"The budget has two limits of {name}.", fix="Give one of them.")
-        limits[name] = max(1, round(float(found[2]) * size))
+        limits[name] = max(1, round(float(match[2]) * size))
     return Budget(**limits)
 
 

@@ -56,8 +56,8 @@ def _running() -> list[str]:
     with suppress(Exception):
         client = connect()
         if client.home.is_dir():  # help makes nothing
-            found = client.call(ListTasks(statuses=("running",), limit=MOST_SHOWN))
-            return [f"{t.id}  [{t.coder}/{t.model or 'its own'}]  {t.title}" for t in found]
+            rows = client.call(ListTasks(statuses=("running",), limit=MOST_SHOWN))
+            return [f"{t.id}  [{t.coder}/{t.model or 'its own'}]  {t.title}" for t in rows]
     return []
 
 
@@ -93,39 +93,39 @@ def task(
     if follow and what not in FOLLOWED:
         raise BadInput(f"'{what}' cannot be followed.", fix=f"These can: {', '.join(FOLLOWED)}.")
     client = connect(config=config)
-    found = client.call(ShowTask(name))
+    detail = client.call(ShowTask(name))
     if what == "result":
-        return _result(found, lines)
-    client.refresh(found.task.id)
-    path = _path(client, found, what)
+        return _result(detail, lines)
+    client.refresh(detail.task.id)
+    path = _path(client, detail, what)
     clean = _redacted() if path.name == "stderr" else None
     if follow:
-        goes_on = partial(_goes_on, client, found, live=clean is not None)
+        goes_on = partial(_goes_on, client, detail, live=clean is not None)
         return _followed(lambda: path, lines, goes_on, clean)
     if not path.is_file():
-        raise _nothing(found.task.id, what)
-    return _shown({"task": found.task.id, "what": what}, path, lines, clean)
+        raise _nothing(detail.task.id, what)
+    return _view({"task": detail.task.id, "what": what}, path, lines, clean)
 
 
-def _goes_on(client: Client, found: TaskDetail, *, live: bool) -> bool:
+def _goes_on(client: Client, detail: TaskDetail, *, live: bool) -> bool:
     """Whether more may come: from the run, if that is what is followed, else about the task."""
     from fleet.operations.tasks.show import ShowTask
 
     if live:
-        name = found.runs[-1].id
-        runs = client.call(ShowTask(found.task.id)).runs
+        name = detail.runs[-1].id
+        runs = client.call(ShowTask(detail.task.id)).runs
         return any(run.id == name and run.ended_at is None for run in runs)
-    return client.state(found.task.id) not in ENDED
+    return client.state(detail.task.id) not in ENDED
 
 
-def _path(client: Client, found: TaskDetail, what: str) -> Path:
+def _path(client: Client, detail: TaskDetail, what: str) -> Path:
     """The file; of a coder that runs, what it writes to stderr now."""
-    run = found.runs[-1] if found.runs else None
+    run = detail.runs[-1] if detail.runs else None
     if what == "stderr" and run is not None and run.ended_at is None:
         live = client.home / "runs" / run.id / "stderr"
         if live.exists():
             return live
-    return client.home / "tasks" / found.task.id / FILES[what]
+    return client.home / "tasks" / detail.task.id / FILES[what]
 
 
 def _nothing(task_id: str, what: str) -> Refused:
@@ -140,19 +140,19 @@ def _nothing(task_id: str, what: str) -> Refused:
     )
 
 
-def _result(found: TaskDetail, lines: int | None) -> Result:
-    if not found.runs:
+def _result(detail: TaskDetail, lines: int | None) -> Result:
+    if not detail.runs:
         raise Refused(
-            f"{found.task.id} has not run yet.",
-            fix=f"`fleet show {found.task.id}` says why.",
+            f"{detail.task.id} has not run yet.",
+            fix=f"`fleet show {detail.task.id}` says why.",
             code="no_run",
         )
-    run = found.runs[-1]
-    now = found.task.run
+    run = detail.runs[-1]
+    now = detail.task.run
     text = run.detail or (now.last if now else "")
     if lines is not None:
         text = "\n".join(text.splitlines()[-lines:])
-    data = {"task": found.task.id, "what": "result", "run": run.id, "ending": run.ending or None}
+    data = {"task": detail.task.id, "what": "result", "run": run.id, "ending": run.ending or None}
     return Result("task_file", {**data, "text": text}, Text(text) if text else Raw(""))
 
 
@@ -169,12 +169,12 @@ def log(lines: int | None, follow: bool) -> Result:  # noqa: FBT001  # click pas
 
     logs = connect().home / "logs"
     if follow:
-        return _followed(lambda: _newest(logs), lines, lambda: True, None, shown=_record)
+        return _followed(lambda: _newest(logs), lines, lambda: True, None, readable=_record)
     newest = _newest(logs)
     if newest is None:
         note = f"No supervisor has written a log in {logs} yet. Start one: fleet run"
         return Result("log", {"path": None, "text": ""}, Raw(""), notes=(note,))
-    return _shown({}, newest, lines, None, kind="log", shown=_record)
+    return _view({}, newest, lines, None, kind="log", readable=_record)
 
 
 def _record(line: str) -> str:
@@ -190,14 +190,14 @@ def _newest(logs: Path) -> Path | None:
     return max(logs.glob("fleet-????-??-??.jsonl"), default=None)
 
 
-def _shown(
+def _view(
     data: dict[str, Any],
     path: Path,
     lines: int | None,
     clean: Callable[[str], str] | None,
     *,
     kind: str = "task_file",
-    shown: Callable[[str], str] = str,
+    readable: Callable[[str], str] = str,
 ) -> Result:
     from fleet.cli.terminal.tail import last_lines
 
@@ -205,7 +205,7 @@ def _shown(
     text = clean(text) if clean else text
     view: View = Raw(text)
     if sys.stdout.isatty() and text:
-        view = Text("\n".join(shown(line) for line in text.removesuffix("\n").split("\n")))
+        view = Text("\n".join(readable(line) for line in text.removesuffix("\n").split("\n")))
     return Result(kind, {**data, "path": str(path), "text": text}, view)
 
 
@@ -215,12 +215,12 @@ def _followed(
     going: Callable[[], bool],
     clean: Callable[[str], str] | None,
     *,
-    shown: Callable[[str], str] = str,
+    readable: Callable[[str], str] = str,
 ) -> Result:
     from fleet.cli.terminal.tail import follow
 
     items = ({"line": clean(line) if clean else line} for line in follow(path, lines, going))
-    return Result("line", items, Feed(lambda item: shown(item["line"])))
+    return Result("line", items, Feed(lambda item: readable(item["line"])))
 
 
 def _redacted() -> Callable[[str], str]:

@@ -52,8 +52,8 @@ def kept_restore(name: str, branch: str, into: Path | None, config: Path | None)
     """Restore kept work to a new branch; it also stays kept."""
     where = into.expanduser().absolute() if into else None
     done = _workspaces(config).restore(name, branch=branch, into=where)
-    place = f" in {done.path}" if done.path else ""
-    return Result("restored", done, Text(f"{done.kept} is on the branch {done.branch}{place}."))
+    folder = f" in {done.path}" if done.path else ""
+    return Result("restored", done, Text(f"{done.kept} is on the branch {done.branch}{folder}."))
 
 
 @kept.command("drop", config=True)
@@ -81,18 +81,18 @@ def gc(dry_run: bool, days: float, config: Path | None) -> Result:  # noqa: FBT0
     without removing them.
     """
     done = _workspaces(config).tidy(days=days, dry_run=dry_run)
-    return Result("gc", done, Text("\n".join(_told(done)) or "There is nothing to remove."))
+    return Result("gc", done, Text("\n".join(_lines(done)) or "There is nothing to remove."))
 
 
-def _told(done: Tidied) -> list[str]:
+def _lines(done: Tidied) -> list[str]:
     verb = "Would remove" if done.dry_run else "Removed"
     lines = []
     for one in done.cleared:
         lines += [f"{verb} {path} ({one.task})." for path in one.paths]
         lines += _aside(one)
     for orphan in done.orphans:
-        place = f" in {orphan.project}" if orphan.project else ""
-        lines.append(f"The {orphan.what} {orphan.name}{place} belongs to no task; it stays.")
+        where = f" in {orphan.project}" if orphan.project else ""
+        lines.append(f"The {orphan.what} {orphan.name}{where} belongs to no task; it stays.")
     return lines
 
 
@@ -105,9 +105,9 @@ def _aside(one: Cleared) -> list[str]:
 def _kept(config: Path | None) -> Result:
     from fleet.cli.terminal.human import moment
 
-    found = _workspaces(config).kept()
-    rows = [(k.id, moment(k.at), k.branch, _what(k)) for k in found]
-    return Result("kept", found, Table(COLUMNS, rows, empty="Nothing is kept in this repository."))
+    items = _workspaces(config).kept()
+    rows = [(k.id, moment(k.at), k.branch, _what(k)) for k in items]
+    return Result("kept", items, Table(COLUMNS, rows, empty="Nothing is kept in this repository."))
 
 
 def _what(one: KeptWork) -> str:

@@ -48,10 +48,10 @@ def logs(
     if follow:
         heard = chain(last, _and_on(client, spoken, read))
         return Result("line", heard, Feed(lambda line: line["text"]))
-    shown = [line["text"] for line in last if line["text"] is not None]
+    texts = [line["text"] for line in last if line["text"] is not None]
     screen = client.last_screen(spoken.run)
     notes = (f"Its last screen: {screen}",) if screen else ()
-    return Result("lines", last, Text("\n".join(shown)), notes)
+    return Result("lines", last, Text("\n".join(texts)), notes)
 
 
 def _so_far(
@@ -88,21 +88,21 @@ def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
 
     if raw:
         return lambda line: {"line": line, "text": line}
-    found = client.call(ShowTask(spoken.run.rpartition(".")[0]))
-    coder, opening = client.coder(spoken.coder, found.task.project), client.opening(spoken.run)
-    if found.spec.mode == Mode.TERMINAL and isinstance(coder, InTerminal):
+    detail = client.call(ShowTask(spoken.run.rpartition(".")[0]))
+    coder, opening = client.coder(spoken.coder, detail.task.project), client.opening(spoken.run)
+    if detail.spec.mode == Mode.TERMINAL and isinstance(coder, InTerminal):
         listener = coder.watch(opening)
     else:
         listener = coder.listen(opening)
     quiet = {SaidKind.USAGE, SaidKind.SESSION, SaidKind.TURN, SaidKind.REPLY}
 
     def read(line: str) -> dict[str, Any]:
-        shown = []
+        texts = []
         for part in listener.hear(line):
             named = "" if part.kind is SaidKind.HEARD else part.name  # an id of its protocol
             text = " ".join(p for p in (named, part.text) if p)
             if text and part.kind not in quiet:
-                shown.append(text if part.kind is SaidKind.TEXT else f"[{part.kind}] {text}")
-        return {"line": line, "text": "\n".join(shown) or None}
+                texts.append(text if part.kind is SaidKind.TEXT else f"[{part.kind}] {text}")
+        return {"line": line, "text": "\n".join(texts) or None}
 
     return read

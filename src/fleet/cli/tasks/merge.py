@@ -28,10 +28,10 @@ def diff(*, task: str, stat: bool, config: Path | None) -> Result:
     from fleet.operations.shared.names import the_task
 
     client = connect_here(config=config)
-    found = the_task(client.context, task, Permission.READ)
-    text = client.workspaces.diff(found, stat=stat)
-    view = Raw(text) if text else Text(f"{found.id} has changed nothing.")
-    return Result("diff", {"task": found.id, "diff": text}, view)
+    row = the_task(client.context, task, Permission.READ)
+    text = client.workspaces.diff(row, stat=stat)
+    view = Raw(text) if text else Text(f"{row.id} has changed nothing.")
+    return Result("diff", {"task": row.id, "diff": text}, view)
 
 
 @command(config=True)

@@ -49,21 +49,23 @@ def ask(
     return _wait_for_answer(client, row, timeout)
 
 
-def _wait_for_answer(client: Client, asked: MessageRow, timeout: float | None) -> Result:
+def _wait_for_answer(client: Client, question: MessageRow, timeout: float | None) -> Result:
     from fleet.domain.errors import Unavailable
     from fleet.operations.messages.ask_answer_send import TakeAnswer
 
     if not wants_json() and timeout != 0:
-        say(f"{asked.id} holds {asked.task} until it is answered: fleet answer {asked.id} TEXT")
+        say(
+            f"{question.id} holds {question.task} until it is answered: fleet answer {question.id} TEXT"
+        )
     until = time.monotonic() + timeout if timeout is not None else None
     while True:
-        answer = client.call(TakeAnswer(asked.id))
+        answer = client.call(TakeAnswer(question.id))
         if answer is not None:
             return Result("answer", answer, Text(answer.text))
         if until is not None and time.monotonic() >= until:
             raise Unavailable(
-                f"{asked.id} has no answer yet.",
-                fix=f"It stays open: fleet answer {asked.id} TEXT",
+                f"{question.id} has no answer yet.",
+                fix=f"It stays open: fleet answer {question.id} TEXT",
                 code="unanswered",
             )
         left = until - time.monotonic() if until is not None else 0.5
@@ -143,8 +145,8 @@ def answer(
 
     client = connect(config=config)
     given = client.call(Answer(task, " ".join(text), as_text))
-    shown = " ".join(given.text.split())
-    words = f"Answered {given.reply_to} of {given.task}: {shown[:60]}{'…' * (len(shown) > 60)}"
+    excerpt = " ".join(given.text.split())
+    words = f"Answered {given.reply_to} of {given.task}: {excerpt[:60]}{'…' * (len(excerpt) > 60)}"
     return Result("answer", given, Text(words))
 
 
@@ -160,7 +162,7 @@ def questions(limit: int, config: Path | None) -> Result:
     from fleet.operations.messages.ask_answer_send import ListQuestions
 
     client = connect(config=config)
-    found = client.call(ListQuestions(limit))
+    messages = client.call(ListQuestions(limit))
     now = client.now()
     columns = (
         "question",
@@ -170,7 +172,8 @@ def questions(limit: int, config: Path | None) -> Result:
         Column("options", flexible=True, least=16),
     )
     rows = [
-        (m.id, m.task, ago(m.at, now), " ".join(m.text.split()), choices(m) or None) for m in found
+        (m.id, m.task, ago(m.at, now), " ".join(m.text.split()), choices(m) or None)
+        for m in messages
     ]
-    notes = ("Answer one: fleet answer QUESTION TEXT",) if found else ()
-    return Result("questions", found, Table(columns, rows, empty="No open questions."), notes)
+    notes = ("Answer one: fleet answer QUESTION TEXT",) if messages else ()
+    return Result("questions", messages, Table(columns, rows, empty="No open questions."), notes)

@@ -136,16 +136,16 @@ def tasks(
     request = ListTasks(project, team, everything, statuses, limit=limit)
     if watch and not wants_json():
         _watch(client, request)
-    found = client.call(request)
+    rows = client.call(request)
     narrowed = bool(everything or statuses or team)
-    view = task_table(found, client.now(), empty="No tasks." if narrowed else NONE_OPEN)
-    left = () if narrowed or wants_json() else _unsettled(client, found)
-    return Result("tasks", found, view, notes=(*left, *_supervisor_note(client, found)))
+    view = task_table(rows, client.now(), empty="No tasks." if narrowed else NONE_OPEN)
+    left = () if narrowed or wants_json() else _unsettled(client, rows)
+    return Result("tasks", rows, view, notes=(*left, *_supervisor_note(client, rows)))
 
 
-def _unsettled(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...]:
+def _unsettled(client: Client, rows: Sequence[TaskRow]) -> tuple[str, ...]:
     """What has ended and still needs a person, and what to type."""
-    failed = sum(row.status == "failed" for row in found)
+    failed = sum(row.status == "failed" for row in rows)
     landing = () if client.is_remote else _not_landed(client)  # its repositories are not here
     again = f"{failed} failed: `fleet retry TASK` tries again, `fleet cancel TASK` drops it."
     return (*((again,) if failed else ()), *landing)
@@ -163,13 +163,13 @@ def _watch(client: Client, request: ListTasks) -> NoReturn:
 
     with Live() as live:
         while True:
-            found = client.call(request)
-            live.update(task_table(found, client.now()))
+            rows = client.call(request)
+            live.update(task_table(rows, client.now()))
             client.wait(1.0)
 
 
-def _supervisor_note(client: Client, found: Sequence[TaskRow]) -> tuple[str, ...]:
-    waiting = any(t.status in {"ready", "waiting", "postponed"} for t in found)
+def _supervisor_note(client: Client, rows: Sequence[TaskRow]) -> tuple[str, ...]:
+    waiting = any(t.status in {"ready", "waiting", "postponed"} for t in rows)
     inside = os.environ.get("FLEET_RUN_ID")
     return (OFF,) if waiting and not inside and not client.supervised() else ()
 
@@ -181,8 +181,8 @@ def ready(limit: int, config: Path | None) -> Result:
     from fleet.operations.tasks.list import ReadyTasks
 
     client = _client(config)
-    found = client.call(ReadyTasks(limit))
-    return Result("tasks", found, ready_view(found), notes=_supervisor_note(client, found))
+    rows = client.call(ReadyTasks(limit))
+    return Result("tasks", rows, ready_view(rows), notes=_supervisor_note(client, rows))
 
 
 @command(config=True)
@@ -192,9 +192,9 @@ def show(task: str, config: Path | None) -> Result:
     from fleet.operations.tasks.show import ShowTask
 
     client = _client(config)
-    found = client.call(ShowTask(task))
-    notes = _supervisor_note(client, [found.task])
-    return Result("task_detail", found, detail_view(found, client.now()), notes=notes)
+    detail = client.call(ShowTask(task))
+    notes = _supervisor_note(client, [detail.task])
+    return Result("task_detail", detail, detail_view(detail, client.now()), notes=notes)
 
 
 @command(config=True)

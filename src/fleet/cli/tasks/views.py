@@ -92,32 +92,32 @@ LIST: tuple[tuple[Column, Callable[[TaskRow, int], Value]], ...] = (
 )
 
 
-def task_table(found: Sequence[TaskRow], now: int, *, empty: str = "No tasks.") -> Table:
-    rows = [[cell(task, now) for _, cell in LIST] for task in found]
+def task_table(tasks: Sequence[TaskRow], now: int, *, empty: str = "No tasks.") -> Table:
+    rows = [[cell(task, now) for _, cell in LIST] for task in tasks]
     return Table([column for column, _ in LIST], rows, empty=empty)
 
 
-def ready_view(found: Sequence[TaskRow]) -> View:
+def ready_view(tasks: Sequence[TaskRow]) -> View:
     columns = ("task", Column("title", flexible=True), Column("cwd", flexible=True))
-    return Table(columns, [(t.id, t.title, t.cwd) for t in found], empty="No ready tasks.")
+    return Table(columns, [(t.id, t.title, t.cwd) for t in tasks], empty="No ready tasks.")
 
 
-def detail_view(found: TaskDetail, now: int) -> View:
-    parts: list[tuple[str, View]] = [("", Pairs(_facts(found, now)))]
-    if why := _why(found):
+def detail_view(detail: TaskDetail, now: int) -> View:
+    parts: list[tuple[str, View]] = [("", Pairs(_facts(detail, now)))]
+    if why := _why(detail):
         parts.append(("Why it is not running", Text(why)))
-    if found.prompt:
-        parts.append(("Prompt", Text(found.prompt)))
-    if found.runs:
-        parts.append(("Runs", _runs(found.runs, now)))
-    if found.messages:
-        parts.append(("Messages", _messages(found.messages, now)))
+    if detail.prompt:
+        parts.append(("Prompt", Text(detail.prompt)))
+    if detail.runs:
+        parts.append(("Runs", _runs(detail.runs, now)))
+    if detail.messages:
+        parts.append(("Messages", _messages(detail.messages, now)))
     return Stack(parts)
 
 
-def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
+def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
     """Those that every task has, then those that this one was given."""
-    task, spec = found.task, found.spec
+    task, spec = detail.task, detail.spec
     facts: list[tuple[str, Value]] = [
         ("task", task.id),
         ("title", task.title),
@@ -127,7 +127,7 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("coder", _with_origin(task, "coder")),
         ("model", _with_origin(task, "model")),
         ("priority", task.priority),
-        ("added", f"{ago(task.created_at, now)} by {found.author}"),
+        ("added", f"{ago(task.created_at, now)} by {detail.author}"),
     ]
     given: list[tuple[str, Value]] = [
         ("team", task.team if task.team != "local" else ""),
@@ -139,20 +139,20 @@ def _facts(found: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("time limit", _seconds(spec.limits.time_limit * SECOND) if spec.limits.time_limit else ""),
         ("budget", _budget(spec.limits.budget)),
         ("gate", spec.gate),
-        ("runs", _place(found)),
-        ("part of", found.parent),
-        ("made of", ", ".join(found.children)),
-        ("after", ", ".join(found.after)),
-        ("needed by", ", ".join(found.needed_by)),
-        ("failed runs", found.failures),
-        ("last words", "" if _why(found) else found.why),
+        ("runs", _location(detail)),
+        ("part of", detail.parent),
+        ("made of", ", ".join(detail.children)),
+        ("after", ", ".join(detail.after)),
+        ("needed by", ", ".join(detail.needed_by)),
+        ("failed runs", detail.failures),
+        ("last words", "" if _why(detail) else detail.why),
     ]
     return facts + [(name, value) for name, value in given if value]
 
 
-def _place(found: TaskDetail) -> str:
+def _location(detail: TaskDetail) -> str:
     """Where it is being done now."""
-    run = next((r for r in found.runs if not r.ending), None)
+    run = next((r for r in detail.runs if not r.ending), None)
     if run is None:
         return ""
     served = f", {run.model} on node {run.node}" if run.node else ""
@@ -175,11 +175,11 @@ def _with_origin(task: TaskRow, what: str) -> str:
     return value if what in task.given else f"{value} (default)"
 
 
-def _why(found: TaskDetail) -> str:
+def _why(detail: TaskDetail) -> str:
     """Nobody asks that of a task which is done or was cancelled."""
-    if found.task.state in {"done", "cancelled"}:
+    if detail.task.state in {"done", "cancelled"}:
         return ""
-    return "\n".join(f"{w.why}{'  → ' + w.fix if w.fix else ''}" for w in found.waits)
+    return "\n".join(f"{w.why}{'  → ' + w.fix if w.fix else ''}" for w in detail.waits)
 
 
 def _runs(runs: Sequence[RunRow], now: int) -> View:

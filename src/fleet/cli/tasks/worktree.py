@@ -31,19 +31,19 @@ def status(*, handle: str, config: Path | None) -> Result:
     """Show the worktree of HANDLE: a task, a run or a branch."""
     from fleet.operations.worktrees import ShowWorktree
 
-    found = client_of(config).call(ShowWorktree(handle))
-    rows = [(file.change, file.path) for file in found.files]
+    row = client_of(config).call(ShowWorktree(handle))
+    rows = [(file.change, file.path) for file in row.files]
     columns: Columns = ["change", Column("file", flexible=True)]
     return Result(
-        "worktree", found, Table(columns, rows, empty="Everything is committed."), _told(found)
+        "worktree", row, Table(columns, rows, empty="Everything is committed."), _notes(row)
     )
 
 
-def _told(found: WorktreeRow) -> tuple[str, ...]:
-    head = f"{found.branch or '(no branch)'} at {found.head[:12]} in {found.path}"
-    count = f"{found.ahead} ahead, {found.behind} behind, {found.unpushed} not pushed"
-    more = found.changes - len(found.files)
-    doing = f"In progress: {', '.join(found.in_progress)}." if found.in_progress else ""
+def _notes(row: WorktreeRow) -> tuple[str, ...]:
+    head = f"{row.branch or '(no branch)'} at {row.head[:12]} in {row.path}"
+    count = f"{row.ahead} ahead, {row.behind} behind, {row.unpushed} not pushed"
+    more = row.changes - len(row.files)
+    doing = f"In progress: {', '.join(row.in_progress)}." if row.in_progress else ""
     notes = (f"{head}: {count}.", f"And {more} more files." if more else "", doing)
     return tuple(note for note in notes if note)
 

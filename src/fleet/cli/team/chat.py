@@ -55,14 +55,14 @@ def list_(*, team: str, limit: int, config: Path | None) -> Result:
 def _chats(client: Client, team: str, limit: int) -> Result:
     from fleet.operations.messages.chats import ListChats
 
-    found = client.call(ListChats(team, limit=limit))
+    chats = client.call(ListChats(team, limit=limit))
     rows = [
         (c.id, ", ".join(c.participants) or "everyone", c.unread, one_line(c.last.text if c.last else ""))
-        for c in found
+        for c in chats
     ]  # fmt: skip
     columns: Columns = ["chat", Column("with", flexible=True), "unread"]
-    shown = Table([*columns, Column("last", flexible=True)], rows, empty="No chats.")
-    return Result("chats", found, shown)
+    table = Table([*columns, Column("last", flexible=True)], rows, empty="No chats.")
+    return Result("chats", chats, table)
 
 
 @chat.command(config=True)
@@ -87,9 +87,9 @@ def read(*, which: str, peek: bool, team: str, limit: int, config: Path | None) 
     from fleet.operations.messages.chats import MarkChat, ReadChat
 
     client = client_of(config)
-    found = client.call(ReadChat(which, limit=limit, team=team))
+    lines = client.call(ReadChat(which, limit=limit, team=team))
     if not peek:
         client.call(MarkChat(which, team=team))
-    rows = [(when(s.at), s.author, one_line(s.text)) for s in reversed(found)]
+    rows = [(when(s.at), s.author, one_line(s.text)) for s in reversed(lines)]
     columns: Columns = ["when", "from", Column("text", flexible=True)]
-    return Result("sayings", found, Table(columns, rows, empty="No messages yet."))
+    return Result("sayings", lines, Table(columns, rows, empty="No messages yet."))

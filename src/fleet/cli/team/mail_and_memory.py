@@ -93,13 +93,13 @@ def _mail(
     return _mails(client.call(ListMail(handle, unread, team, limit=limit)))
 
 
-def _mails(found: tuple[MailRow, ...]) -> Result:
+def _mails(mails: tuple[MailRow, ...]) -> Result:
     rows = [
         (m.id, when(m.at), m.sender, "" if m.read_at else "new", one_line(m.subject or m.text))
-        for m in found
+        for m in mails
     ]
     columns: Columns = ["mail", "when", "from", "", Column("subject", flexible=True)]
-    return Result("mails", found, Table(columns, rows, empty="No mail."))
+    return Result("mails", mails, Table(columns, rows, empty="No mail."))
 
 
 @mail.command("read", config=True)
@@ -158,8 +158,8 @@ def search(*, words: tuple[str, ...], agent: str, limit: int, config: Path | Non
     """Search the team's memories for those that contain all WORDS."""
     from fleet.operations.team.memory import SearchMemory
 
-    found = client_of(config).call(SearchMemory(" ".join(words), agent, limit=limit))
-    return Result("memories", found, _memories(found))
+    memories = client_of(config).call(SearchMemory(" ".join(words), agent, limit=limit))
+    return Result("memories", memories, _memories(memories))
 
 
 @memory.command("list", config=True)
@@ -173,12 +173,12 @@ def memory_list(*, agent: str, limit: int, config: Path | None) -> Result:
 def _memory(client: Client, agent: str, limit: int) -> Result:
     from fleet.operations.team.memory import ListMemory
 
-    found = client.call(ListMemory(agent, limit=limit))
-    return Result("memories", found, _memories(found))
+    memories = client.call(ListMemory(agent, limit=limit))
+    return Result("memories", memories, _memories(memories))
 
 
-def _memories(found: Sequence[MemoryRow]) -> Table:
-    rows = [(m.agent, m.key, m.type, one_line(m.value)) for m in found]
+def _memories(memories: Sequence[MemoryRow]) -> Table:
+    rows = [(m.agent, m.key, m.type, one_line(m.value)) for m in memories]
     columns: Columns = ["agent", "key", "type", Column("value", flexible=True)]
     return Table(columns, rows, empty="No memories.")
 
@@ -217,8 +217,8 @@ def load(*, which: str, handle: str, config: Path | None) -> Result:
     from fleet.operations.team.checkpoints import LatestCheckpoint, LoadCheckpoint
 
     client = client_of(config)
-    found = client.call(LoadCheckpoint(which) if which else LatestCheckpoint(handle))
-    return Result("checkpoint", found, _checkpoint(found))
+    row = client.call(LoadCheckpoint(which) if which else LatestCheckpoint(handle))
+    return Result("checkpoint", row, _checkpoint(row))
 
 
 def _checkpoint(row: CheckpointRow) -> Pairs:
@@ -300,7 +300,7 @@ def claims_list(*, team: str, limit: int, config: Path | None) -> Result:
 def _claims(client: Client, team: str, limit: int) -> Result:
     from fleet.operations.team.file_claims import ListFiles
 
-    found = client.call(ListFiles(team=team, limit=limit))
-    rows = [(f.path, f.holder, when(f.at), when(f.until)) for f in found]
+    claims = client.call(ListFiles(team=team, limit=limit))
+    rows = [(f.path, f.holder, when(f.at), when(f.until)) for f in claims]
     columns: Columns = [Column("file", flexible=True), "holder", "since", "until"]
-    return Result("files", found, Table(columns, rows, empty="No files are claimed."))
+    return Result("files", claims, Table(columns, rows, empty="No files are claimed."))

@@ -50,10 +50,10 @@ def swarms(*, everything: bool, team: str, limit: int, config: Path | None) -> R
     """List the swarms: groups of tasks that share a board and a limit of agents."""
     from fleet.operations.team.swarms import ListSwarms
 
-    found = client_of(config).call(ListSwarms(team, everything, limit=limit))
-    rows = [(s.id, s.name, s.state, f"{s.agents}/{s.max_agents}", s.tasks, s.team) for s in found]
+    listed = client_of(config).call(ListSwarms(team, everything, limit=limit))
+    rows = [(s.id, s.name, s.state, f"{s.agents}/{s.max_agents}", s.tasks, s.team) for s in listed]
     columns: Columns = ["swarm", Column("name", flexible=True), "state", "agents", "tasks", "team"]
-    return Result("swarms", found, Table(columns, rows, empty="No swarms."))
+    return Result("swarms", listed, Table(columns, rows, empty="No swarms."))
 
 
 @command("swarm-create", config=True)
@@ -108,14 +108,14 @@ def blackboard(
     """Show the board of a SWARM, or of any task, newest first."""
     from fleet.operations.messages.boards import ReadBoard
 
-    found = client_of(config).call(ReadBoard(swarm, kind, priority, unread, limit=limit))
+    posts = client_of(config).call(ReadBoard(swarm, kind, priority, unread, limit=limit))
     rows = [
-        (p.id, when(p.at), p.author, p.to or "all", p.type, p.priority, p.payload) for p in found
+        (p.id, when(p.at), p.author, p.to or "all", p.type, p.priority, p.payload) for p in posts
     ]
     columns: Columns = ["post", "when", "from", "to", "type", "priority"]
     empty = "Its board is empty."
     return Result(
-        "posts", found, Table([*columns, Column("payload", flexible=True)], rows, empty=empty)
+        "posts", posts, Table([*columns, Column("payload", flexible=True)], rows, empty=empty)
     )
 
 
@@ -176,10 +176,10 @@ def checkpoints(*, handle: str, status: str, team: str, limit: int, config: Path
     """List the checkpoints for HANDLE, or for everyone in the team, newest first."""
     from fleet.operations.team.checkpoints import ListCheckpoints
 
-    found = client_of(config).call(ListCheckpoints(handle, status, team, limit=limit))
-    rows = [(c.id, when(c.at), c.sender, c.to, c.status, one_line(c.summary.goal)) for c in found]
+    listed = client_of(config).call(ListCheckpoints(handle, status, team, limit=limit))
+    rows = [(c.id, when(c.at), c.sender, c.to, c.status, one_line(c.summary.goal)) for c in listed]
     columns: Columns = ["checkpoint", "when", "from", "to", "status", Column("goal", flexible=True)]
-    return Result("checkpoints", found, Table(columns, rows, empty="No checkpoints."))
+    return Result("checkpoints", listed, Table(columns, rows, empty="No checkpoints."))
 
 
 @command(config=True)
@@ -191,7 +191,7 @@ def teams(*, team: str, limit: int, config: Path | None) -> Result:
 
     client = client_of(config)
     client.call(BeSeen())
-    found = client.call(ListMembers(team, limit=limit))
-    rows = [(m.name, m.role, m.team, when(m.seen_at)) for m in found]
+    members = client.call(ListMembers(team, limit=limit))
+    rows = [(m.name, m.role, m.team, when(m.seen_at)) for m in members]
     columns: Columns = [Column("name", flexible=True), "role", "team", "seen"]
-    return Result("members", found, Table(columns, rows, empty="No members have been seen yet."))
+    return Result("members", members, Table(columns, rows, empty="No members have been seen yet."))

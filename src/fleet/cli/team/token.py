@@ -58,13 +58,13 @@ def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
     """List the enrolment secrets, newest first; only their hashes are stored."""
     from fleet.operations.team.enrolments import ListEnrolments
 
-    found = client_of(config).call(ListEnrolments(everything, limit=limit))
+    listed = client_of(config).call(ListEnrolments(everything, limit=limit))
     rows = [
         (e.id, e.name or "anybody", e.role, e.team, when(e.at), "revoked" if e.revoked_at else "")
-        for e in found
+        for e in listed
     ]
     columns: Columns = ["enrolment", Column("for", flexible=True), "role", "team", "made", ""]
-    return Result("enrolments", found, Table(columns, rows, empty="No enrolment secrets."))
+    return Result("enrolments", listed, Table(columns, rows, empty="No enrolment secrets."))
 
 
 @token.command("list", config=True)
@@ -78,12 +78,13 @@ def list_(*, everything: bool, limit: int, config: Path | None) -> Result:
 def _tokens(config: Path | None, limit: int, *, everything: bool = False) -> Result:
     from fleet.operations.team.tokens import ListTokens
 
-    found = client_of(config).call(ListTokens(everything, limit=limit))
+    listed = client_of(config).call(ListTokens(everything, limit=limit))
     rows = [
-        (t.id, t.name, t.role, t.team, when(t.at), "revoked" if t.revoked_at else "") for t in found
+        (t.id, t.name, t.role, t.team, when(t.at), "revoked" if t.revoked_at else "")
+        for t in listed
     ]
     columns: Columns = ["token", Column("name", flexible=True), "role", "team", "made", ""]
-    return Result("tokens", found, Table(columns, rows, empty="No tokens."))
+    return Result("tokens", listed, Table(columns, rows, empty="No tokens."))
 
 
 @token.command(config=True)

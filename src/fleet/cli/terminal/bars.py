@@ -32,8 +32,8 @@ def plot(titles: Sequence[str], bars: Sequence[Bar]) -> Table:
     room = columns(sys.stdout) or PIPE
     labels = [*zip(*(bar.labels for bar in bars), strict=True)]
     used = sum(
-        max(width(text) for text in (title, *found)) + 2
-        for title, found in zip(titles, labels, strict=True)
+        max(width(text) for text in (title, *texts)) + 2
+        for title, texts in zip(titles, labels, strict=True)
     )
     used += max((width(bar.figure) for bar in bars), default=0) + 2
     wide = min(max(room - used, NARROWEST), WIDEST)

@@ -12,10 +12,10 @@
         from fleet.cli.terminal.connect import connect  # imported when it runs: start-up time
         from fleet.operations.tasks.list import ListTasks
 
-        found = connect(config=config).call(ListTasks(team=team, limit=limit))
-        rows = [(t.id, Cell(t.status, "green"), t.title) for t in found]
+        tasks = connect(config=config).call(ListTasks(team=team, limit=limit))
+        rows = [(t.id, Cell(t.status, "green"), t.title) for t in tasks]
         view = Table(["task", "state", Column("title", flexible=True)], rows, empty="No tasks.")
-        return Result("tasks", found, view)   # --json prints `found`
+        return Result("tasks", tasks, view)   # --json prints `tasks`
 
 Indented paragraphs of a docstring (examples) are shown line by line, the others are wrapped.
 It never prints, never catches `FleetError` to show it, never calls `sys.exit`. A command with
@@ -81,12 +81,12 @@ class _Framed(click.Command):
             raise
 
     def invoke(self, ctx: click.Context) -> int:
-        found = super().invoke(ctx)
-        if isinstance(found, Result):
-            return render.show(found, as_json=bool(ctx.meta.get(AS_JSON)))
-        if found is None or isinstance(found, int):
-            return found or 0
-        raise TypeError(f"{ctx.command_path} returned {type(found).__name__}, not a Result")
+        result = super().invoke(ctx)
+        if isinstance(result, Result):
+            return render.show(result, as_json=bool(ctx.meta.get(AS_JSON)))
+        if result is None or isinstance(result, int):
+            return result or 0
+        raise TypeError(f"{ctx.command_path} returned {type(result).__name__}, not a Result")
 
 
 class FleetCommand(_Framed):
@@ -104,13 +104,13 @@ class FleetGroup(_Framed, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
-        found = self.get_command(ctx, args[0])
-        if found is None and not ctx.resilient_parsing:
+        command = self.get_command(ctx, args[0])
+        if command is None and not ctx.resilient_parsing:
             from fleet.cli.terminal.usage import place_of
 
             fix = nearest(args[0], known) or self.hint(known)
             raise BadInput(f"{place_of(ctx)}'{args[0]}' is not a command.", fix=fix)
-        return (args[0] if found else None), found, args[1:]
+        return (args[0] if command else None), command, args[1:]
 
     def hint(self, known: Sequence[str]) -> str:
         """What to type instead of a command that there is not."""
@@ -220,10 +220,10 @@ def report(error: Exception, *, as_json: bool) -> int:
 def _report_bug(error: Exception, *, as_json: bool) -> int:
     from fleet import __version__
 
-    place = f"fleet {__version__}, Python {sys.version.split()[0]}, {sys.platform}"
+    versions = f"fleet {__version__}, Python {sys.version.split()[0]}, {sys.platform}"
     bug = FleetError(
         f"This is a bug in fleet ({type(error).__name__}: {error}).",
-        fix=f"Please report it with the lines above and the command you typed ({place}).",
+        fix=f"Please report it with the lines above and the command you typed ({versions}).",
         code="bug",
     )
     render.fail(bug, as_json=as_json, detail=_trace(error))

@@ -66,8 +66,8 @@ def table_lines(table: Table, *, room: int | None, colour: bool) -> list[str]:
 
 
 def _one_line(value: Value) -> Cell:
-    found = cell(value)
-    return Cell(harmless(found.text), found.style)
+    whole = cell(value)
+    return Cell(harmless(whole.text), whole.style)
 
 
 def needed(
@@ -120,38 +120,38 @@ def _row(
 ) -> str:
     last = len(columns) - 1
     cells = []
-    for i, (found, column, room) in enumerate(zip(row, columns, widths, strict=True)):
-        text = fit(found.text, room) if cut and column.flexible else found.text
+    for i, (value, column, room) in enumerate(zip(row, columns, widths, strict=True)):
+        text = fit(value.text, room) if cut and column.flexible else value.text
         space = room - width(text)
         if column.right:
-            cells.append(" " * space + paint(text, found.style, colour=colour))
+            cells.append(" " * space + paint(text, value.style, colour=colour))
         else:
             tail = "" if i == last else " " * space
-            cells.append(paint(text, found.style, colour=colour) + tail)
+            cells.append(paint(text, value.style, colour=colour) + tail)
     return GAP.join(cells).rstrip(" ")
 
 
 def pair_lines(pairs: Sequence[tuple[str, Value]], *, colour: bool) -> list[str]:
-    shown = [(harmless(label), cell(value)) for label, value in pairs]
-    indent = max((width(label) for label, _ in shown), default=0) + len(GAP)
-    found = []
-    for label, value in shown:
+    cells = [(harmless(label), cell(value)) for label, value in pairs]
+    indent = max((width(label) for label, _ in cells), default=0) + len(GAP)
+    lines = []
+    for label, value in cells:
         first, *rest = harmless(value.text, lines=True).splitlines() or [""]
         start = paint(pad(label, indent), "dim", colour=colour)
-        found.append((start + paint(first, value.style, colour=colour)).rstrip(" "))
-        found += [" " * indent + paint(line, value.style, colour=colour) for line in rest]
-    return found
+        lines.append((start + paint(first, value.style, colour=colour)).rstrip(" "))
+        lines += [" " * indent + paint(line, value.style, colour=colour) for line in rest]
+    return lines
 
 
 def stack_lines(parts: Sequence[tuple[str, View]], *, room: int | None, colour: bool) -> list[str]:
-    found: list[str] = []
+    drawn: list[str] = []
     for heading, view in parts:
         body = lines(view, room=room, colour=colour)
         if not body:
             continue
-        if found:
-            found.append("")
+        if drawn:
+            drawn.append("")
         if heading:
-            found.append(paint(harmless(heading), "bold", colour=colour))
-        found += body
-    return found
+            drawn.append(paint(harmless(heading), "bold", colour=colour))
+        drawn += body
+    return drawn

@@ -54,21 +54,21 @@ class Live:
 
     def update(self, view: View) -> None:
         """Show the view in place of the last one."""
-        shown = render.shown_lines(view, self.out)
+        lines = render.shown_lines(view, self.out)
         if not self.redraws:
             before = {words(line) for line in self.drawn}
-            self.drawn = shown
-            changed = [line for line in shown if words(line) not in before]
+            self.drawn = lines
+            changed = [line for line in lines if words(line) not in before]
             output.write("".join(f"{line}\n" for line in changed), self.out)
             return
         wide, high = output.size(self.out)
-        shown = clip(shown, wide, high)
-        if shown == self.drawn:
+        lines = clip(lines, wide, high)
+        if lines == self.drawn:
             return
         up = rows(self.drawn, wide)
         text = f"\x1b[{up}F" if up else ""
-        text += "".join(f"{line}{CLEAR_LINE}\n" for line in shown) + CLEAR_REST
-        self.drawn = shown
+        text += "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_REST
+        self.drawn = lines
         output.write(text, self.out)
 
     def above(self, text: str) -> None:

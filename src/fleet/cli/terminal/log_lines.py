@@ -20,14 +20,14 @@ def readable(line: str, room: int) -> str:
         at = int(datetime.fromisoformat(record["at"]).timestamp() * SECOND)
         about, kind = record.get("run") or record.get("task") or "", record["type"]
         text = record.get("text") or words_of(record.get("data") or {})
-        shown = fact_line(at, about, kind, text)
+        fact = fact_line(at, about, kind, text)
     except (ValueError, KeyError, TypeError, AttributeError):
         return line
-    return fit(harmless(shown), room)
+    return fit(harmless(fact), room)
 
 
-def fact_line(at: int, about: str, kind: str, said: str) -> str:
-    return f"{clock(at)} {about:<8} {kind} {said}".rstrip()
+def fact_line(at: int, about: str, kind: str, text: str) -> str:
+    return f"{clock(at)} {about:<8} {kind} {text}".rstrip()
 
 
 def words_of(data: Mapping[str, Any]) -> str:

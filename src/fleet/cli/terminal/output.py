@@ -91,9 +91,9 @@ def columns(stream: TextIO) -> int | None:
 def size(stream: TextIO) -> tuple[int, int]:
     """Columns and lines; COLUMNS and LINES win."""
     try:
-        found = tuple(os.get_terminal_size(stream.fileno()))
+        measured = tuple(os.get_terminal_size(stream.fileno()))
     except (OSError, ValueError):
-        found = (0, 0)
+        measured = (0, 0)
     wanted = (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
-    wide, high = (int(a) if a.isdecimal() else f for a, f in zip(wanted, found, strict=True))
+    wide, high = (int(a) if a.isdecimal() else f for a, f in zip(wanted, measured, strict=True))
     return wide or 80, high or 24

@@ -61,8 +61,8 @@ def show(result: Result, *, as_json: bool = False) -> int:
         write(view.text)
     else:
         colour = colours(sys.stdout)
-        shown = lines(view, room=columns(sys.stdout), colour=colour)
-        write("".join(f"{line}\n" for line in shown))
+        drawn = lines(view, room=columns(sys.stdout), colour=colour)
+        write("".join(f"{line}\n" for line in drawn))
     if not as_json:
         for note in result.notes:
             say(note, "dim")
@@ -77,8 +77,8 @@ def _feed(result: Result, feed: Feed, *, as_json: bool) -> None:
             continue
         line = feed.line(item)
         if line is not None:
-            found = line if isinstance(line, Cell) else Cell(line)
-            write(paint(harmless(found.text, lines=True), found.style, colour=colour) + "\n")
+            cell = line if isinstance(line, Cell) else Cell(line)
+            write(paint(harmless(cell.text, lines=True), cell.style, colour=colour) + "\n")
 
 
 def document(result: Result) -> str:
@@ -100,10 +100,10 @@ def fail(error: FleetError, *, as_json: bool = False, detail: str = "") -> int:
     if as_json:
         from fleet.domain.record_json import dumps
 
-        shown = {"code": error.code, "message": error.message, "fix": error.fix}
+        body = {"code": error.code, "message": error.message, "fix": error.fix}
         if detail:
-            shown["detail"] = detail
-        write_json(dumps({"fleet": JSON_VERSION, "error": shown}) + "\n", sys.stderr)
+            body["detail"] = detail
+        write_json(dumps({"fleet": JSON_VERSION, "error": body}) + "\n", sys.stderr)
         return error.exit_status
     colour = colours(sys.stderr)
     text = harmless(detail, lines=True)
@@ -115,8 +115,8 @@ def fail(error: FleetError, *, as_json: bool = False, detail: str = "") -> int:
 
 def say(text: str, style: Style = "") -> None:
     """One line on stderr: what a long command is doing, or an aside."""
-    shown = paint(harmless(text, lines=True), style, colour=colours(sys.stderr))
-    write(shown + "\n", sys.stderr)
+    painted = paint(harmless(text, lines=True), style, colour=colours(sys.stderr))
+    write(painted + "\n", sys.stderr)
 
 
 def plain(text: str) -> str:

@@ -46,14 +46,14 @@ class Readying:
             self._thread.join()
 
     def _tell(self) -> None:
-        shown = ""
+        text = ""
         while not self._over.wait(EVERY):
             line = self.line(time.monotonic())
-            if line != shown:
+            if line != text:
                 wide = output.size(sys.stderr)[0]
                 output.write(CLEAR + fit(render.plain(line), wide - 1), sys.stderr)
-                shown = line
-        if shown:
+                text = line
+        if text:
             output.write(CLEAR, sys.stderr)
 
     def line(self, now: float) -> str:

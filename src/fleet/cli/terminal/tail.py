@@ -36,11 +36,11 @@ def _start(file: BinaryIO, count: int | None) -> int:
         at -= size
         file.seek(at)
         block = file.read(size)
-        found = size
-        while missing and (found := block.rfind(b"\n", 0, found)) >= 0:
+        start = size
+        while missing and (start := block.rfind(b"\n", 0, start)) >= 0:
             missing -= 1
         if not missing:
-            return at + found + 1
+            return at + start + 1
     return 0
 
 

@@ -12,24 +12,24 @@ OF_COMMANDS = {"--json", "--config"}  # every command has them, `fleet` itself h
 
 def explain_usage(error: click.UsageError) -> BadInput:
     ctx = error.ctx
-    place = place_of(ctx)
+    prefix = place_of(ctx)
     match error:
         case NoSuchOption():
             name = error.option_name
             near = "" if name in OF_COMMANDS else nearest(name, _options(ctx))
-            return BadInput(f"{place}there is no option '{name}'.", fix=near or _see(ctx))
+            return BadInput(f"{prefix}there is no option '{name}'.", fix=near or _see(ctx))
         case MissingParameter() if error.param is not None:
             name, kind = _name(error.param), error.param.param_type_name
-            return BadInput(f"{place}the {kind} {name} is missing.", fix=_see(ctx))
+            return BadInput(f"{prefix}the {kind} {name} is missing.", fix=_see(ctx))
         case click.BadParameter() if error.param is not None:
-            message = f"{place}{_name(error.param)}: {_sentence(error.message)}"
+            message = f"{prefix}{_name(error.param)}: {_sentence(error.message)}"
             return BadInput(message, fix=_near_choice(error) or _see(ctx))
     message = _sentence(error.format_message())
     if ctx is not None and isinstance(ctx.command, click.Group) and message == "Missing command.":
         known = ", ".join(ctx.command.list_commands(ctx))
-        return BadInput(f"{place}the command is missing.", fix=f"It has: {known}.")
+        return BadInput(f"{prefix}the command is missing.", fix=f"It has: {known}.")
     quote = "Text with spaces needs quotes. " if "extra argument" in message else ""
-    return BadInput(place + message, fix=quote + _see(ctx))
+    return BadInput(prefix + message, fix=quote + _see(ctx))
 
 
 def place_of(ctx: click.Context | None) -> str:
@@ -41,8 +41,8 @@ def place_of(ctx: click.Context | None) -> str:
 def _options(ctx: click.Context | None) -> list[str]:
     if ctx is None:
         return []
-    shown = (p for p in ctx.command.params if isinstance(p, click.Option) and not p.hidden)
-    return [name for param in shown for name in (*param.opts, *param.secondary_opts)]
+    options = (p for p in ctx.command.params if isinstance(p, click.Option) and not p.hidden)
+    return [name for param in options for name in (*param.opts, *param.secondary_opts)]
 
 
 def _name(param: click.Parameter) -> str:

@@ -96,9 +96,9 @@ def _set_aside(file: Path) -> Path:
 def _trust(file: Path, context: Context) -> None:
     """Whoever has just had the file written trusts what it says."""
     layer = file_layer(table.PROJECT, file, context.cwd, {}, Problems())
-    asked = trust.values(trust.sensitive(layer))
-    if asked:
-        trust.record(context.home, file, asked)
+    untrusted = trust.values(trust.sensitive(layer))
+    if untrusted:
+        trust.record(context.home, file, untrusted)
 
 
 def migrate(context: Context, begun: Begun) -> list[Imported]:
@@ -107,31 +107,33 @@ def migrate(context: Context, begun: Begun) -> list[Imported]:
     there = legacy.sources(context.home, project, user_home(context.env))
     wanted = [legacy.read(source) for source in there]  # all must be readable before any is taken
     claimed: set[table.Path] = set()
-    return [_take(found, context, begun, claimed) for found in wanted]
+    return [_take(legacy_file, context, begun, claimed) for legacy_file in wanted]
 
 
 def _take(
-    found: legacy.Import, context: Context, begun: Begun, claimed: set[table.Path]
+    legacy_file: legacy.Import, context: Context, begun: Begun, claimed: set[table.Path]
 ) -> Imported:
-    layer = found.source.layer
+    layer = legacy_file.source.layer
     file = begun.file if layer == table.PROJECT else None
     file = file or context.home / USER_FILE
     if layer == table.USER or begun.kept:
         claimed |= file_layer(layer, file, context.cwd, {}, Problems()).leaves.keys()
-    changes, left = _changes(found, claimed)
+    changes, left = _changes(legacy_file, claimed)
     if changes:
-        trusting = found.source.ours  # what came with a repository is trusted by nobody yet
+        trusting = legacy_file.source.ours  # what came with a repository is trusted by nobody yet
         apply(changes, file=file, layer=layer, context=context, trusting=trusting)
     claimed |= {change.path for change in changes}
     taken = [".".join(change.path) for change in changes]
-    legacy.record(context.home, found, taken, left)
-    return Imported(found.source.file, file, tuple(taken), tuple(left))
+    legacy.record(context.home, legacy_file, taken, left)
+    return Imported(legacy_file.source.file, file, tuple(taken), tuple(left))
 
 
-def _changes(found: legacy.Import, claimed: set[table.Path]) -> tuple[list[Change], list[str]]:
-    left = list(found.left)
+def _changes(
+    legacy_file: legacy.Import, claimed: set[table.Path]
+) -> tuple[list[Change], list[str]]:
+    left = list(legacy_file.left)
     changes = []
-    for name, raw in found.values.items():
+    for name, raw in legacy_file.values.items():
         key, path = resolve(name)
         try:
             value = take(key, raw)

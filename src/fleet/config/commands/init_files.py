@@ -83,17 +83,17 @@ def project_file(name: str, kind: str, work: Kind, ollama: Ollama | None) -> str
 
 
 def _compute(ollama: Ollama | None) -> str:
-    found = ollama.models if ollama is not None else ()
-    heavy, small = (found[0], found[-1]) if found else (HEAVY, SMALL)
+    models = ollama.models if ollama is not None else ()
+    heavy, small = (models[0], models[-1]) if models else (HEAVY, SMALL)
     if ollama is None:
-        said = "# No Ollama answered on this machine: give the address of one that you have."
-    elif found:
-        said = f"# This Ollama has: {', '.join(found)}."
+        comment = "# No Ollama answered on this machine: give the address of one that you have."
+    elif models:
+        comment = f"# This Ollama has: {', '.join(models)}."
     else:
-        said = f"# This Ollama has no models yet: `ollama pull {SMALL}`."
+        comment = f"# This Ollama has no models yet: `ollama pull {SMALL}`."
     return f"""\
 nodes:
-  {said}
+  {comment}
   local:
     endpoint: {ollama.endpoint if ollama is not None else "http://localhost:11434"}
     tags: [local]

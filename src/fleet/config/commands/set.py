@@ -11,7 +11,7 @@ from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong
 from fleet.config.keys.lookup import resolve
 from fleet.config.keys.values import read
-from fleet.config.loader import examine, shown
+from fleet.config.loader import display_path, examine
 from fleet.config.places import PROJECT_FILE, USER_FILE, find_project
 from fleet.config.trust import record, values
 from fleet.domain.data import NamedTuple
@@ -57,8 +57,8 @@ class Change(NamedTuple):
 
 def parsed(assignment: str) -> Change:
     """From `key=value`; raise `BadInput`."""
-    name, found, text = assignment.partition("=")
-    if not found:
+    name, equals, text = assignment.partition("=")
+    if not equals:
         fix = "Write KEY=VALUE, such as max_concurrent=5."
         raise BadInput(f"'{assignment}' is not a NAME=VALUE pair.", fix=fix)
     key, path = resolve(name.strip())
@@ -84,11 +84,11 @@ def apply(
             message = f"{'.'.join(change.path)} cannot be set in a project's file."
             raise BadInput(message, fix="Leave out --project.")
     with only_writer(context.home):
-        text = rewritten(_text(file), changes, name=shown(file, context.cwd))
+        text = rewritten(_text(file), changes, name=display_path(file, context.cwd))
         before = _examine(file, layer, context, {})
         after = _examine(file, layer, context, {file: text})
-        known = {(problem.path, problem.message) for problem in before[1].found}
-        fresh = [p for p in after[1].found if (p.path, p.message) not in known]
+        known = {(problem.path, problem.message) for problem in before[1].all}
+        fresh = [p for p in after[1].all if (p.path, p.message) not in known]
         if fresh:
             raise InvalidConfig(fresh)
         write_whole(
@@ -119,10 +119,10 @@ def _text(file: Path) -> str:
 def _written(change: Change) -> list[table.Path]:
     """Every path by which the file may already have it, the best first."""
     head = change.path[:-1]
-    found = [(*head, name) for name in (change.path[-1], *change.key.also)]
+    paths = [(*head, name) for name in (change.path[-1], *change.key.also)]
     for short, long in table.MOVED.items():
-        found += [(*short, *p[len(long) :]) for p in found if p[: len(long)] == long]
-    return found
+        paths += [(*short, *p[len(long) :]) for p in paths if p[: len(long)] == long]
+    return paths
 
 
 def _examine(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.config.files.yaml_edit import rendered
 from fleet.config.keys import table
-from fleet.config.keys.values import shown
+from fleet.config.keys.values import display_value
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def all_of(loaded: Loaded) -> list[Shown]:
 
 
 def one_of(loaded: Loaded, path: str) -> Shown:
-    return Shown(path, shown(loaded.keys[path], loaded.values[path]), loaded.origins[path])
+    return Shown(path, display_value(loaded.keys[path], loaded.values[path]), loaded.origins[path])
 
 
 def one_line(value: Any) -> str:

@@ -28,12 +28,12 @@ class FileReader:
 
     def __init__(self, layer: str, name: str, base: FilePath, problems: Problems) -> None:
         self.layer, self.name, self.base, self.problems = layer, name, base, problems
-        self.found = Layer({}, {})
+        self.layer_values = Layer({}, {})
 
     def read(self, root: Item | None) -> Layer:
         if root is not None:
             self.section(root, tree(), (), ())
-        return self.found
+        return self.layer_values
 
     def section(self, item: Item, below: dict[str, Any], written: Path, path: Path) -> None:
         if item.value is None:
@@ -70,7 +70,7 @@ class FileReader:
             self.leaf(item, spec, written, path)
         else:
             if len(path) == 2 and path[0] in table.NAMES:
-                self.found.entries[path] = Place(self.name, item.line)
+                self.layer_values.entries[path] = Place(self.name, item.line)
             self.section(item, spec, written, path)
 
     def leaf(self, item: Item, key: Key, written: Path, path: Path) -> None:
@@ -82,8 +82,8 @@ class FileReader:
             return
         if not key.path.endswith("*"):
             path = (*path[:-1], key.path.rpartition(".")[2])
-        if path in self.found.leaves:
-            other = self.found.leaves[path].origin.place.line
+        if path in self.layer_values.leaves:
+            other = self.layer_values.leaves[path].origin.place.line
             self.wrong(item, written, f"means the same as line {other}.", "Keep one of them.")
             return
         origin = Origin(self.layer, Place(self.name, item.line))
@@ -93,7 +93,7 @@ class FileReader:
             at = item if wrong.index is None else item.value[wrong.index]
             self.wrong(at, _indexed(written, wrong.index), wrong.message, wrong.fix)
         else:
-            self.found.leaves[path] = Leaf(key, value, origin, self.base, ".".join(written))
+            self.layer_values.leaves[path] = Leaf(key, value, origin, self.base, ".".join(written))
 
     def unknown(self, item: Item, written: Path, below: dict[str, Any]) -> None:
         known = [name for name in below if name != "*"]

@@ -36,28 +36,28 @@ class InvalidConfig(BadConfig):
     """One error for all that is wrong."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda problem: problem.place))
-        if len(self.problems) == 1:
-            super().__init__(str(self.problems[0]), fix=self.problems[0].fix)
+        self.all = tuple(sorted(problems, key=lambda problem: problem.place))
+        if len(self.all) == 1:
+            super().__init__(str(self.all[0]), fix=self.all[0].fix)
             return
-        lines = [f"The configuration has {len(self.problems)} problems."]
-        for problem in self.problems:
+        lines = [f"The configuration has {len(self.all)} problems."]
+        for problem in self.all:
             lines += [str(problem), *(f"  {line}" for line in problem.fix.splitlines())]
         super().__init__("\n".join(lines))
 
 
 class Problems:
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.all: list[Problem] = []
         self.warnings: list[str] = []
 
-    def add(self, place: Place, path: str, message: str, fix: str = "") -> None:
-        problem = Problem(place, path, message, fix)
-        if problem not in self.found:
-            self.found.append(problem)
+    def add(self, at: Place, path: str, message: str, fix: str = "") -> None:
+        problem = Problem(at, path, message, fix)
+        if problem not in self.all:
+            self.all.append(problem)
 
-    def warn(self, place: Place, path: str, message: str) -> None:
-        line = str(Problem(place, path, message))
+    def warn(self, at: Place, path: str, message: str) -> None:
+        line = str(Problem(at, path, message))
         if line not in self.warnings:
             self.warnings.append(line)
 
@@ -65,5 +65,5 @@ class Problems:
         """Whether this setting, or something in it, is already known to be wrong."""
         return any(
             not p.path or p.path == path or p.path.startswith((f"{path}.", f"{path}["))
-            for p in self.found
+            for p in self.all
         )

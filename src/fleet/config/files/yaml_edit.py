@@ -66,8 +66,8 @@ def _compose(text: str) -> yaml.Node | None:
 def _data(text: str, name: str) -> Any:
     problems = Problems()
     item = load_text(text, name, problems)
-    if problems.found:
-        raise InvalidConfig(problems.found)
+    if problems.all:
+        raise InvalidConfig(problems.all)
     return None if item is None else plain(item)
 
 
@@ -86,9 +86,9 @@ def _nearest(data: Any, paths: Sequence[Path]) -> Path:
 
 def _with(data: Any, path: Path, value: Any) -> Any:
     name, *rest = path
-    held = dict(data) if isinstance(data, dict) else {}
-    held[name] = _with(held.get(name), tuple(rest), value) if rest else value
-    return held
+    mapping = dict(data) if isinstance(data, dict) else {}
+    mapping[name] = _with(mapping.get(name), tuple(rest), value) if rest else value
+    return mapping
 
 
 def _change(text: str, root: yaml.Node | None, path: Path, value: Any) -> Span:
@@ -99,35 +99,35 @@ def _change(text: str, root: yaml.Node | None, path: Path, value: Any) -> Span:
         pair = next((pair for pair in node.value if pair[0].value == name), None)
         if pair is None:
             return _insert(text, node, path[depth:], value)
-        key, held = pair
+        key, value_node = pair
         if depth == len(path) - 1:
-            return _replace(text, key, held, value)
-        if not isinstance(held, yaml.MappingNode):
-            return _fill(text, key, held, _flow(path[depth + 1 :], value))
-        node = held
+            return _replace(text, key, value_node, value)
+        if not isinstance(value_node, yaml.MappingNode):
+            return _fill(text, key, value_node, _flow(path[depth + 1 :], value))
+        node = value_node
     raise AssertionError("a path has a name")
 
 
-def _replace(text: str, key: yaml.Node, held: yaml.Node, value: Any) -> Span:
-    column = held.start_mark.column
-    block = isinstance(held, yaml.SequenceNode) and not held.flow_style
-    if not block or not isinstance(value, (list, tuple)) or held.start_mark.index < _end(key):
-        return _fill(text, key, held, rendered(value))
+def _replace(text: str, key: yaml.Node, value_node: yaml.Node, value: Any) -> Span:
+    column = value_node.start_mark.column
+    block = isinstance(value_node, yaml.SequenceNode) and not value_node.flow_style
+    if not block or not isinstance(value, (list, tuple)) or value_node.start_mark.index < _end(key):
+        return _fill(text, key, value_node, rendered(value))
     if not value:
         deeper = "  " if column <= key.start_mark.column else ""
-        return Span(held.start_mark.index, _end(held), f"{deeper}[]")
+        return Span(value_node.start_mark.index, _end(value_node), f"{deeper}[]")
     lines = (_newline(text) + " " * column).join(f"- {rendered(item)}" for item in value)
-    return Span(held.start_mark.index, _end(held), lines)
+    return Span(value_node.start_mark.index, _end(value_node), lines)
 
 
-def _fill(text: str, key: yaml.Node, held: yaml.Node, new: str) -> Span:
-    if held.start_mark.index < _end(key):  # an alias: its node is elsewhere
-        found = ALIAS.match(text, _end(key))
-        return Span(*found.span(1), new) if found else Span(0, 0, new)
-    start, end = held.start_mark.index, _end(held)
+def _fill(text: str, key: yaml.Node, value_node: yaml.Node, new: str) -> Span:
+    if value_node.start_mark.index < _end(key):  # an alias: its node is elsewhere
+        match = ALIAS.match(text, _end(key))
+        return Span(*match.span(1), new) if match else Span(0, 0, new)
+    start, end = value_node.start_mark.index, _end(value_node)
     if start == end:
         return Span(start, start, f" {new}")
-    if isinstance(held, yaml.ScalarNode) and held.style in {"|", ">"}:
+    if isinstance(value_node, yaml.ScalarNode) and value_node.style in {"|", ">"}:
         end = start + len(text[start:end].rstrip())
     return Span(start, end, new)
 
@@ -160,8 +160,8 @@ def _append(text: str, at: int, column: int, path: Path, value: Any) -> Span:
 
 
 def _line_end(text: str, at: int) -> int:
-    found = re.compile(r"\r\n|\n|\r").search(text, at)
-    return found.end() if found else len(text)
+    match = re.compile(r"\r\n|\n|\r").search(text, at)
+    return match.end() if match else len(text)
 
 
 def _newline(text: str) -> str:

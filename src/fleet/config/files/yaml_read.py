@@ -41,17 +41,17 @@ class _Stop(Exception):
 
 def load_file(path: Path, name: str, problems: Problems) -> Item | None:
     """None when there is nothing in it, or when it cannot be read: that is then a problem."""
-    place = Place(name)
+    at = Place(name)
     try:
         data = path.read_bytes()
     except IsADirectoryError:
-        problems.add(place, "", "is a directory, not a file.")
+        problems.add(at, "", "is a directory, not a file.")
         return None
     except OSError as error:
-        problems.add(place, "", f"cannot be read: {error.strerror}.")
+        problems.add(at, "", f"cannot be read: {error.strerror}.")
         return None
     if len(data) > MOST_BYTES:
-        problems.add(place, "", "is larger than a configuration can be (1 MB).")
+        problems.add(at, "", "is larger than a configuration can be (1 MB).")
         return None
     try:
         text = data.decode("utf-8-sig")
@@ -103,19 +103,19 @@ def _syntax(error: yaml.YAMLError, text: str, name: str) -> tuple[Place, str, st
     line = mark.line + 1 if mark is not None else 0
     if mark is None and isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
-    said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     fix = ""
-    if "\\t" in said or "tab" in said or "\t" in _line_of(text, line):
+    if "\\t" in reason or "tab" in reason or "\t" in _line_of(text, line):
         fix = "Indent with spaces, not with tabs."
-    elif "mapping values are not allowed" in said:
+    elif "mapping values are not allowed" in reason:
         fix = "Put quotes around a text that holds ': '."
-    return Place(name, line), "", f"is not valid YAML: {' '.join(said.split())}.", fix
+    return Place(name, line), "", f"is not valid YAML: {' '.join(reason.split())}.", fix
 
 
 def _line_of(text: str, line: int) -> str:
     lines = text.splitlines()
-    found = lines[line - 1] if 0 < line <= len(lines) else ""
-    return found[: len(found) - len(found.lstrip())]
+    wanted = lines[line - 1] if 0 < line <= len(lines) else ""
+    return wanted[: len(wanted) - len(wanted.lstrip())]
 
 
 class _Reader:
@@ -131,8 +131,8 @@ class _Reader:
         if isinstance(node, yaml.MappingNode):
             return Item(self.mapping(node, path), line)
         if isinstance(node, yaml.SequenceNode):
-            found = [self.item(child, (*path, f"[{i}]")) for i, child in enumerate(node.value)]
-            return Item(found, line)
+            items = [self.item(child, (*path, f"[{i}]")) for i, child in enumerate(node.value)]
+            return Item(items, line)
         return Item(self.scalar(node, path), line)
 
     def mapping(self, node: yaml.MappingNode, path: tuple[str, ...]) -> dict[str, Item]:
@@ -156,26 +156,26 @@ class _Reader:
 
     def merged(self, node: yaml.Node, path: tuple[str, ...]) -> list[tuple[str, Item]]:
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        found: list[tuple[str, Item]] = []
+        pairs: list[tuple[str, Item]] = []
         for child in nodes:
             if not isinstance(child, yaml.MappingNode):
-                place = Place(self.name, node.start_mark.line + 1)
-                self.problems.add(place, dotted((*path, "<<")), "can only merge mappings.")
+                at = Place(self.name, node.start_mark.line + 1)
+                self.problems.add(at, dotted((*path, "<<")), "can only merge mappings.")
                 continue
             if len(path) > DEEPEST:
                 raise _Stop(node.start_mark.line + 1, "merges into itself.")
-            found += self.item(child, (*path, "")).value.items()
-        return found
+            pairs += self.item(child, (*path, "")).value.items()
+        return pairs
 
     def key(self, node: yaml.Node, path: tuple[str, ...]) -> str | None:
-        place = Place(self.name, node.start_mark.line + 1)
+        at = Place(self.name, node.start_mark.line + 1)
         if not isinstance(node, yaml.ScalarNode):
-            self.problems.add(place, dotted(path), "has a key that is not text.")
+            self.problems.add(at, dotted(path), "has a key that is not text.")
         elif node.tag not in {STR, STAMP}:
             fix = f'Put it in quotes: "{node.value}".'
-            self.problems.add(place, dotted(path), f"has the key {node.value}, not a text.", fix)
+            self.problems.add(at, dotted(path), f"has the key {node.value}, not a text.", fix)
         elif not node.value:
-            self.problems.add(place, dotted(path), "has a key with an empty name.")
+            self.problems.add(at, dotted(path), "has a key with an empty name.")
         else:
             return str(node.value)
         return None
@@ -195,8 +195,8 @@ class _Reader:
                     return _maker().construct_yaml_float(node)
         except (ValueError, KeyError):
             return node.value
-        place = Place(self.name, node.start_mark.line + 1)
-        self.problems.add(place, dotted(path), f"has the tag {node.tag}, which is not supported.")
+        at = Place(self.name, node.start_mark.line + 1)
+        self.problems.add(at, dotted(path), f"has the tag {node.tag}, which is not supported.")
         return None
 
 

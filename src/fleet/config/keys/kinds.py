@@ -22,7 +22,7 @@ HOST = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]
 NOT_IN_BRANCH = r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/]|(^|/)\.|\.lock(/|$)|\.$"
 FROM_ENV = "os.environ/"
 LISTS = {"texts", "inside", "networks"}
-SHOWN = 60
+MOST_CHARACTERS = 60
 
 
 class Wrong(Exception):
@@ -52,7 +52,7 @@ def described(raw: Any) -> str:
         case str() if not raw:
             return "an empty text"
     text = " ".join(str(raw).split())
-    return f"'{text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}'"
+    return f"'{text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + '…'}'"
 
 
 def _text(_key: Key, raw: Any) -> str:
@@ -132,7 +132,7 @@ def _texts(key: Key, raw: Any) -> tuple[str, ...]:
     if not isinstance(raw, (list, tuple)):
         fix = f"Write [{raw}]." if isinstance(raw, str) and raw else ""
         raise Wrong(f"needs a list, not {described(raw)}.", fix)
-    found = []
+    texts = []
     for index, item in enumerate(raw):
         try:
             text = _text(key, item)
@@ -143,8 +143,8 @@ def _texts(key: Key, raw: Any) -> tuple[str, ...]:
         if key.choices and text not in key.choices:
             fix = nearest(text, key.choices) or f"Choose one of: {_or(key.choices)}."
             raise Wrong(f"{described(text)} is not one of them.", fix, index)
-        found.append(text)
-    return tuple(found)
+        texts.append(text)
+    return tuple(texts)
 
 
 def _inside(key: Key, raw: Any) -> tuple[str, ...]:
@@ -165,14 +165,14 @@ def _inside(key: Key, raw: Any) -> tuple[str, ...]:
 def _networks(key: Key, raw: Any) -> tuple[str, ...]:
     import ipaddress  # noqa: PLC0415 - only for a server behind a proxy
 
-    found = _texts(key, raw)
-    for index, text in enumerate(found):
+    texts = _texts(key, raw)
+    for index, text in enumerate(texts):
         try:
             ipaddress.ip_network(text)
         except ValueError:
             fix = "Write an address such as 127.0.0.1, or a network such as 10.0.0.0/8."
             raise Wrong(f"{described(text)} is not an address or a network.", fix, index) from None
-    return found
+    return texts
 
 
 def _path(key: Key, raw: Any) -> str:
@@ -243,8 +243,8 @@ def _store(key: Key, raw: Any) -> str:
     text = _line(key, raw)
     if text.startswith(FROM_ENV):
         return _reference(text)
-    scheme, found, rest = text.partition("://")
-    if not found or scheme not in {"sqlite", "postgresql", "postgres"} or not rest.strip("/"):
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme not in {"sqlite", "postgresql", "postgres"} or not rest.strip("/"):
         fix = "Write sqlite:///PATH or postgresql://USER@HOST/NAME."
         raise Wrong(f"{described(masked(text))} is not a store.", fix)
     if scheme == "sqlite" and not rest.startswith("/"):
@@ -289,10 +289,10 @@ def _size(_key: Key, raw: Any) -> str:
 
 def size_bytes(text: str) -> int | None:
     """0 for nothing, None for what is no amount. Makers of memory count GB in powers of two."""
-    found = re.fullmatch(r"(?i)(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])i?B", text)
-    if found is None:
+    match = re.fullmatch(r"(?i)(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])i?B", text)
+    if match is None:
         return None if text else 0
-    return int(float(found[1]) * (1 << {"m": 20, "g": 30, "t": 40}[found[2].lower()]))
+    return int(float(match[1]) * (1 << {"m": 20, "g": 30, "t": 40}[match[2].lower()]))
 
 
 KINDS: dict[str, Callable[[Key, Any], Any]] = {

@@ -24,9 +24,9 @@ def by_path() -> dict[str, Key]:
 def resolve(path: str) -> tuple[Key, Path]:
     """The setting that a dotted path names, older names too; raise `BadInput` when there is none."""
     for written, key in _patterns():
-        found = written.fullmatch(path)
-        if found:
-            return key, _filled(key.path, found.groups())
+        match = written.fullmatch(path)
+        if match:
+            return key, _filled(key.path, match.groups())
     known = [key.path for key in KEYS]
     inside = sorted(p for p in known if p.startswith(f"{path}."))
     if inside:
@@ -60,8 +60,8 @@ def _patterns() -> list[tuple[re.Pattern[str], Key]]:
         head, _, last = key.path.rpartition(".")
         for name in (last, *key.also):
             path = f"{head}.{name}" if head else name
-            for place in (path, path.removeprefix("project.")):
-                if place == path or place.startswith("gateway."):
-                    pattern = re.escape(place).replace(r"\*", "(.+)")
+            for spelling in (path, path.removeprefix("project.")):
+                if spelling == path or spelling.startswith("gateway."):
+                    pattern = re.escape(spelling).replace(r"\*", "(.+)")
                     written.append((re.compile(pattern), key))
     return written

@@ -35,10 +35,10 @@ def _items(text: str) -> list[Any]:
     import yaml  # noqa: PLC0415 - only for a list typed as one
 
     try:
-        found = yaml.safe_load(text)
+        items = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):
         raise Wrong("is not a list.", 'Write ["one", "two"], or one item per line.') from None
-    return found if isinstance(found, list) else [text]
+    return items if isinstance(items, list) else [text]
 
 
 def _number(text: str) -> Any:
@@ -50,7 +50,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def shown(key: Key, value: Any) -> Any:
+def display_value(key: Key, value: Any) -> Any:
     """The value as it may be shown to anybody."""
     if key.kind == "private":
         return "***"

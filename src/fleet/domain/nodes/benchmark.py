@@ -64,8 +64,8 @@ def summed(row: Measured, fresh: Sequence[Sample], again: Sequence[Sample]) -> M
 
 
 def _middle(numbers: Iterable[float]) -> float:
-    found = list(numbers)
-    return median(found) if found else 0.0
+    values = list(numbers)
+    return median(values) if values else 0.0
 
 
 def seconds(pace: Pace, prompt: int, output: int) -> float:
@@ -80,23 +80,23 @@ def ranked(rows: Iterable[Measured], prompt: int, output: int) -> list[tuple[int
     models: dict[str, list[Measured]] = {}
     for row in rows:
         models.setdefault(row.model, []).append(row)
-    found = []
+    pairs = []
     for group in models.values():
         good = [row for row in group if not row.why]
         good.sort(key=lambda row: seconds(row.pace, prompt, output) or float("inf"))
-        found += list(enumerate(good, 1)) + [(0, row) for row in group if row.why]
-    return found
+        pairs += list(enumerate(good, 1)) + [(0, row) for row in group if row.why]
+    return pairs
 
 
 def together(known: Mapping[Key, Measured], rows: Iterable[Measured]) -> dict[Key, Measured]:
     """Newer rows replace older ones, but failed rows do not, and a measured load time is kept."""
-    found = dict(known)
+    merged = dict(known)
     for row in rows:
         if not row.why:
-            earlier = found.get(key_of(row))
+            earlier = merged.get(key_of(row))
             load = row.load or (earlier.load if earlier else 0.0)
-            found[key_of(row)] = row._replace(load=load)
-    return found
+            merged[key_of(row)] = row._replace(load=load)
+    return merged
 
 
 def data_of(row: Measured) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def same_name(one: str, other: str) -> bool:
 
 
 def holds(inventory: Inventory, upstream: str) -> bool:
-    return any(same_name(held.name, upstream) for held in inventory.held)
+    return any(same_name(model.name, upstream) for model in inventory.held)
 
 
 def resident(inventory: Inventory, upstream: str) -> Resident | None:
@@ -91,7 +91,7 @@ def absent(fleet: Fleet, seen: Sequence[Seen]) -> list[tuple[str, Serving]]:
         (model.name, serving)
         for model in models
         for serving in model.servings
-        if (found := known.get(serving.node.name)) and not holds(found, serving.upstream)
+        if (inventory := known.get(serving.node.name)) and not holds(inventory, serving.upstream)
     ]
 
 
@@ -161,17 +161,17 @@ def shape_of(info: Mapping[str, Any]) -> Shape | None:
     )
 
 
-def _kv_heads(found: object, layers: int) -> tuple[int, ...]:
-    if isinstance(found, (list, tuple)):
-        return tuple(_counted(heads) for heads in found)
-    return (_counted(found),) * layers
+def _kv_heads(value: object, layers: int) -> tuple[int, ...]:
+    if isinstance(value, (list, tuple)):
+        return tuple(_counted(heads) for heads in value)
+    return (_counted(value),) * layers
 
 
-def _counted(found: object, otherwise: int = 0) -> int:
+def _counted(value: object, otherwise: int = 0) -> int:
     """The number that a node reported, if it is plausible for a model."""
-    if not isinstance(found, (int, float)) or not 0 <= found < MOST_COUNTED:
+    if not isinstance(value, (int, float)) or not 0 <= value < MOST_COUNTED:
         return otherwise
-    return int(found)
+    return int(value)
 
 
 def cache_bytes(shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16") -> int:
@@ -201,8 +201,8 @@ def memory(
     return Memory(weights, cache_bytes(shape, context, parallel=parallel, kv=kv), graph)
 
 
-def learned(held: Held, loaded: Resident) -> float | None:
+def learned(model: Held, loaded: Resident) -> float | None:
     """Measured bytes per token of context: better than a formula, once the model was loaded."""
-    if not held.size or not loaded.context or loaded.memory <= held.size:
+    if not model.size or not loaded.context or loaded.memory <= model.size:
         return None
-    return (loaded.memory - held.size) / loaded.context
+    return (loaded.memory - model.size) / loaded.context

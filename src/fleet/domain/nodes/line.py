@@ -86,15 +86,15 @@ class Turn:
 
 def turns(line: Iterable[Ticket]) -> list[Turn]:
     """The turns in order. This fills the rooms of the tickets, so the caller must not reuse them."""
-    found = []
+    ordered = []
     for ticket in sorted(line, key=lambda ticket: (ticket.priority, ticket.number)):
-        here = [replace(s, wait=s.wait + place.wait()) for s, place in ticket.choices]
+        here = [replace(s, wait=s.wait + queue.wait()) for s, queue in ticket.choices]
         chosen = route(here, prompt=ticket.prompt, output=ticket.output)
-        place = next((p for s, p in ticket.choices if s.node == chosen.node), None)
-        found.append(Turn(ticket, chosen, now=place is not None and place.free))
-        if place is not None:
-            place.take(next(e.total for e in chosen.estimates if e.node == chosen.node))
-    return found
+        queue = next((p for s, p in ticket.choices if s.node == chosen.node), None)
+        ordered.append(Turn(ticket, chosen, now=queue is not None and queue.free))
+        if queue is not None:
+            queue.take(next(e.total for e in chosen.estimates if e.node == chosen.node))
+    return ordered
 
 
 def remaining(expected: float, elapsed: float) -> float:

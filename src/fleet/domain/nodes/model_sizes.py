@@ -19,10 +19,10 @@ def spoken_of(models: Iterable[Model], memory: Mapping[str, int]) -> dict[str, s
     `memory`: the bytes of the resident models. When one is missing, the number in names such as
     `qwen2.5-coder:7b` decides; without either, no model is called small or big.
     """
-    found = list(dict.fromkeys(models))
-    sizes = {model.name: billions(model) for model in found}
-    if all(memory.get(model.name) for model in found):
-        sizes = {model.name: float(memory[model.name]) for model in found}
+    unique = list(dict.fromkeys(models))
+    sizes = {model.name: billions(model) for model in unique}
+    if all(memory.get(model.name) for model in unique):
+        sizes = {model.name: float(memory[model.name]) for model in unique}
     known = sorted(set(sizes.values()))
     if len(known) < 2 or not known[0]:
         return {name: f"your model {name}" for name in sizes}

@@ -21,13 +21,13 @@ class Step(NamedTuple):
 
 
 def steps(parts: Iterable[bytes]) -> tuple[Step, ...]:
-    found = []
+    hashes = []
     so_far, size = hashlib.blake2b(digest_size=12), 0
     for part in parts:
         so_far.update(len(part).to_bytes(8, "big") + part)
         size += len(part)
-        found.append(Step(so_far.copy().digest(), size // CHARACTERS))
-    return tuple(found)
+        hashes.append(Step(so_far.copy().digest(), size // CHARACTERS))
+    return tuple(hashes)
 
 
 def common(one: Sequence[Step], other: Sequence[Step]) -> int:
@@ -40,13 +40,13 @@ def common(one: Sequence[Step], other: Sequence[Step]) -> int:
     return shared
 
 
-def cached(held: Iterable[Sequence[Step]], prompt: Sequence[Step]) -> int:
-    return max((common(old, prompt) for old in held), default=0)
+def cached(prompts: Iterable[Sequence[Step]], prompt: Sequence[Step]) -> int:
+    return max((common(old, prompt) for old in prompts), default=0)
 
 
 def remember(
-    held: Sequence[Sequence[Step]], prompt: Sequence[Step], slots: int
+    prompts: Sequence[Sequence[Step]], prompt: Sequence[Step], slots: int
 ) -> list[Sequence[Step]]:
     """A slot caches one conversation: a longer form replaces the shorter, a new one the oldest."""
-    kept = [old for old in held if common(old, prompt) * 2 <= (old[-1].tokens if old else 0)]
+    kept = [old for old in prompts if common(old, prompt) * 2 <= (old[-1].tokens if old else 0)]
     return [*kept, prompt][-max(1, slots) :]

@@ -92,8 +92,8 @@ class Wish(NamedTuple):
     @property
     def role(self) -> str:
         words = self.agent.replace("_", "-").split("-")
-        found = (KIN.get(word, word) for word in words)
-        return next((word for word in found if word in WEIGHTS), "")
+        roles = (KIN.get(word, word) for word in words)
+        return next((word for word in roles if word in WEIGHTS), "")
 
     @property
     def weights(self) -> tuple[float, float]:

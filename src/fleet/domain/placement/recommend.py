@@ -112,8 +112,8 @@ def _because(draft: Draft, wish: Wish, now: Stock, best: Stock) -> str:
 
 def _spread(draft: Draft) -> None:
     """What answers when a node is down: a second copy, or else another model."""
-    asked = [(sum(u == name for u in draft.uses.values()), name) for name in draft.models]
-    for agents, name in sorted(asked, key=lambda pair: -pair[0]):
+    users = [(sum(u == name for u in draft.uses.values()), name) for name in draft.models]
+    for agents, name in sorted(users, key=lambda pair: -pair[0]):
         model = draft.models[name]
         if not agents or len(draft.nodes[name]) > 1 or model.fixed:
             continue
@@ -192,13 +192,13 @@ def _elsewhere(draft: Draft, model: Stock, first: str) -> list[str]:
 
 
 def _leads_to(draft: Draft, name: str) -> set[str]:
-    found, todo = set(), [name]
+    reached, todo = set(), [name]
     while todo:
         each = todo.pop()
-        if each not in found and each in draft.models:
-            found.add(each)
+        if each not in reached and each in draft.models:
+            reached.add(each)
             todo += draft.models[each].fallbacks
-    return found
+    return reached
 
 
 def _say_unknown(draft: Draft) -> None:

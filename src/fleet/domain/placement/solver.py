@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 def options(draft: Draft, model: Stock) -> list[str]:
     """Nodes that could serve the model, the present one first; memory is checked later."""
     here = draft.machines[model.nodes[0]]
-    found = [here.name]
+    names = [here.name]
     for machine in draft.machines.values():
         spot = model.spots.get(machine.name, Spot())
         fetched = machine.loads and bool(machine.memory) and model.needs is not None
         if machine is not here and machine.up and machine.wire == here.wire:
-            found += [machine.name] if spot.held or fetched else []
-    return found
+            names += [machine.name] if spot.held or fetched else []
+    return names
 
 
 def fits(machine: Machine, need: int, used: int = 0) -> bool:
@@ -134,14 +134,14 @@ def _order(draft: Draft, model: Stock) -> None:
     if not model.keys:
         draft.notes.append(f"{why}: put {best} first in models.{model.name}.servings.")
         return
-    place = nodes.index(best)
+    index = nodes.index(best)
     swapped = list(nodes)
-    swapped[0], swapped[place] = best, nodes[0]
+    swapped[0], swapped[index] = best, nodes[0]
     draft.nodes[model.name] = tuple(swapped)
     draft.lines += [
         Line(("models", model.keys[0], "node"), best, nodes[0], f"{why}: the best goes first."),
         Line(
-            ("models", model.keys[place], "node"), nodes[0], best, f"It changes places with {best}."
+            ("models", model.keys[index], "node"), nodes[0], best, f"It changes places with {best}."
         ),
     ]
 

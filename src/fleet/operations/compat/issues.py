@@ -89,20 +89,20 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
         named = [the_task(context, name, Permission.READ) for name in request.tasks]
         messages = [context.store.messages(task.id) for task in named]
         asking = {task.id: _open(some) for task, some in zip(named, messages, strict=True)}
-        shown = rows(context, named, asking)
-        return tuple(_issue(context, *one) for one in zip(named, shown, messages, strict=True))
+        task_rows = rows(context, named, asking)
+        return tuple(_issue(context, *one) for one in zip(named, task_rows, messages, strict=True))
     limit, team = how_many(request.limit or MAX_ROWS), team_in_view(context)
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
     query = TaskQuery(states, team=team, before=before, limit=PAGE)
-    found = (
+    matching = (
         _issue(context, task, row, context.store.messages(task.id))
         for page in pages(context.store.tasks, query)
         for task, row in zip(page, rows(context, page), strict=True)
         if _is_wanted(task, row, wanted, request.assignee)
     )
-    return tuple(islice(found, limit))
+    return tuple(islice(matching, limit))
 
 
 def _is_wanted(task: Task, row: TaskRow, statuses: tuple[str, ...], assignee: str) -> bool:

@@ -40,7 +40,7 @@ TABLE = (
 )
 
 # What `bd update --status` does to a task, by bd's word.
-ASKED = {
+BD_STATUSES = {
     "open": "reopens an ended task, resumes a paused one, gives the answer in Q&A.md, "
     "lets go of one done by hand; a running one is left alone",
     "in_progress": "claims it for you, to do by hand",
@@ -76,10 +76,10 @@ def from_bd(word: str) -> tuple[str, ...]:
 
 def from_team(word: str) -> tuple[str, ...]:
     """Our statuses for this word of claude-fleet's."""
-    found = tuple(ours for ours, team in _TEAM.items() if team == word)
-    if not found:
+    statuses = tuple(ours for ours, team in _TEAM.items() if team == word)
+    if not statuses:
         raise _unknown(word, list(_TEAM.values()))
-    return found
+    return statuses
 
 
 def bd_word(word: str) -> str:
@@ -87,8 +87,8 @@ def bd_word(word: str) -> str:
     plain = word.strip().lower().replace("-", "_")
     if plain in NOT_OURS:
         raise BadInput(f"Nothing is '{plain}' in this queue.", fix=NOT_OURS[plain])
-    if plain not in ASKED:
-        raise _unknown(word, list(ASKED))
+    if plain not in BD_STATUSES:
+        raise _unknown(word, list(BD_STATUSES))
     return plain
 
 

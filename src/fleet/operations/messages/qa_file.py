@@ -97,19 +97,19 @@ def whole_question(text: str, summary: str) -> str:
 
 
 def new_answers(
-    text: str, asked: Sequence[tuple[str, str]], heard: Collection[str]
+    text: str, pending: Sequence[tuple[str, str]], heard: Collection[str]
 ) -> dict[str, str]:
     """By the id of an open question: its answer in the file.
 
-    `asked` are the open questions (id, text), `heard` the answers given before. When one question
+    `pending` are the open questions (id, text), `heard` the answers given before. When one question
     is open, it is the last one in the file, whatever its text.
     """
     pairs = questions(text)
     answers: dict[str, str] = {}
-    for mark, words in asked:
+    for mark, words in pending:
         fresh = [k for k in pairs if k.mark == mark or (k.answer and k.answer not in heard)]
         named = [k for k in fresh if k.mark == mark or _within(k.question, words)]
-        last = fresh[-1:] if len(asked) == 1 and fresh[-1:] == pairs[-1:] else []
+        last = fresh[-1:] if len(pending) == 1 and fresh[-1:] == pairs[-1:] else []
         best = (named or last)[-1:]
         if best and best[0].answer:
             answers[mark] = best[0].answer

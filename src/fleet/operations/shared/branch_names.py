@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
-SHOWN = 10  # candidates that are listed when a name could mean several tasks
+MOST_CANDIDATES = 10  # candidates that are listed when a name could mean several tasks
 MAX_NAMESAKES = 200  # tasks that are looked at for one name
 MAX_INSIDE = 3  # ids in a branch's name that are looked up
 _ID = re.compile(r"(?:t-)?[0-9]{1,18}(?:\.[0-9]{1,9})?")
@@ -36,11 +36,11 @@ def resolve(
     wanted = name.strip()
     if not wanted or _ID.fullmatch(wanted):
         return the_task(context, wanted, permission)
-    found = _named(context, wanted, project) or _numbered(context, wanted, project)
-    if found is None:
+    task = _named(context, wanted, project) or _numbered(context, wanted, project)
+    if task is None:
         raise NotFound(f"There is no task or branch '{wanted[:60]}'.", fix=_near(context, wanted))
-    allow(context.actor, permission, team=found.team)
-    return found
+    allow(context.actor, permission, team=task.team)
+    return task
 
 
 def is_id(name: str) -> bool:
@@ -52,8 +52,8 @@ def letters(number: int) -> str:
     """The name of the nth child of a batch, from 1: A, B, … Z, AA, AB and so on."""
     name = ""
     while number > 0:
-        number, place = divmod(number - 1, 26)
-        name = chr(ord("A") + place) + name
+        number, letter = divmod(number - 1, 26)
+        name = chr(ord("A") + letter) + name
     return name
 
 
@@ -92,8 +92,8 @@ def _may_have(context: Context, wanted: str) -> list[Task]:
     The branch of a run begins like the one that its task asks for, or has the task's id in it.
     """
     ends = (i for i, sign in enumerate(wanted) if sign == "-" and _GIVEN.fullmatch(wanted[i:]))
-    asked = (wanted, *(wanted[:end] for end in ends if end))
-    return _tasks(context, wanted, TaskQuery(branches=asked))
+    branches = (wanted, *(wanted[:end] for end in ends if end))
+    return _tasks(context, wanted, TaskQuery(branches=branches))
 
 
 def _may_end(context: Context, wanted: str) -> list[Task]:
@@ -119,11 +119,11 @@ def _is(context: Context, task: Task, wanted: str) -> bool:
 
 def _may_be(task: Task, wanted: str) -> bool:
     """Whether to read its runs: their branches always begin like the one that the task asks for."""
-    asked = task.spec.branch
-    if asked:
-        return wanted.startswith(asked) and bool(_GIVEN.fullmatch(wanted[len(asked) :]))
-    head, found, rest = wanted.rpartition(task.id)
-    return bool(found and _GIVEN.fullmatch(rest) and (not head or not head[-1].isalnum()))
+    branch = task.spec.branch
+    if branch:
+        return wanted.startswith(branch) and bool(_GIVEN.fullmatch(wanted[len(branch) :]))
+    head, matched, rest = wanted.rpartition(task.id)
+    return bool(matched and _GIVEN.fullmatch(rest) and (not head or not head[-1].isalnum()))
 
 
 def _ends(context: Context, task: Task, wanted: str) -> bool:
@@ -138,23 +138,23 @@ def _has_end(branch: str, wanted: str) -> bool:
     return bool(head) and head != branch and (not head[-1].isalnum() or not wanted[0].isalnum())
 
 
-def _one(wanted: str, found: list[Task], project: str) -> Task | None:
-    mine = [t for t in found if project and t.project == project] or found
+def _one(wanted: str, tasks: list[Task], project: str) -> Task | None:
+    mine = [t for t in tasks if project and t.project == project] or tasks
     if len(mine) > 1:
-        shown = ", ".join(f"{t.id} ({_words(t)})" for t in mine[:SHOWN])
-        more = f" and {len(mine) - SHOWN} more" if len(mine) > SHOWN else ""
+        listed = ", ".join(f"{t.id} ({_words(t)})" for t in mine[:MOST_CANDIDATES])
+        more = f" and {len(mine) - MOST_CANDIDATES} more" if len(mine) > MOST_CANDIDATES else ""
         raise BadInput(
-            f"'{wanted[:60]}' could mean {len(mine)} tasks: {shown}{more}.",
+            f"'{wanted[:60]}' could mean {len(mine)} tasks: {listed}{more}.",
             fix="Use the id.",
             code="ambiguous",
         )
     return mine[0] if mine else None
 
 
-def _newest(wanted: str, found: list[Task], project: str) -> Task | None:
+def _newest(wanted: str, tasks: list[Task], project: str) -> Task | None:
     """The newest task with this branch; ambiguous when several projects have one."""
     last: dict[str, Task] = {}
-    for task in found:  # newest first
+    for task in tasks:  # newest first
         last.setdefault(task.project, task)
     return _one(wanted, list(last.values()), project)
 

@@ -34,27 +34,27 @@ def the_task(context: Context, name: str, permission: Permission) -> Task:
     wanted = name.strip() or context.actor.task
     if not wanted:
         raise BadInput("Which task?", fix=LIST)
-    found = _TASK.fullmatch(wanted)
-    if found is None:
+    match = _TASK.fullmatch(wanted)
+    if match is None:
         from fleet.operations.shared.branch_names import resolve  # noqa: PLC0415  # it needs this module
 
         return resolve(context, wanted, permission, project=context.project)
     try:
-        task = context.store.task(f"t-{int(found[1])}")
+        task = context.store.task(f"t-{int(match[1])}")
     except NotFound as error:
         raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST) from error
     allow(context.actor, permission, team=task.team)
-    if found[2]:
-        _numbered(context, task, int(found[2]))
+    if match[2]:
+        _numbered(context, task, int(match[2]))
     return task
 
 
 def the_run(context: Context, name: str, permission: Permission) -> Run:
     """By id (`t-31.2`), or the newest of the task."""
     task = the_task(context, name, permission)
-    found = _TASK.fullmatch(name.strip())
-    if found and found[2]:
-        return _numbered(context, task, int(found[2]))
+    match = _TASK.fullmatch(name.strip())
+    if match and match[2]:
+        return _numbered(context, task, int(match[2]))
     if not task.run_id:
         raise Refused(
             f"{task.id} has not run yet.", fix=f"`fleet show {task.id}` says why.", code="no_run"

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from fleet.ports import EntryQuery, MessageQuery, TaskQuery
 
 Query = TypeVar("Query", "TaskQuery", "MessageQuery", "EntryQuery")
-Found = TypeVar("Found", "Task", "Message", "Entry")
+Record = TypeVar("Record", "Task", "Message", "Entry")
 
 
-def pages(read: Callable[[Query], list[Found]], query: Query) -> Iterator[list[Found]]:
+def pages(read: Callable[[Query], list[Record]], query: Query) -> Iterator[list[Record]]:
     """Each page is read when it is asked for, so that whoever has enough reads no more."""
     while True:
         page = read(query)

@@ -57,11 +57,11 @@ def depend(context: Context, request: AddDependency) -> TaskRow:
     seen = {need.id: need}
 
     def needs_of(task_id: str) -> tuple[str, ...]:
-        found = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
-        if found is None:
+        task = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
+        if task is None:
             return ()
-        seen[task_id] = found
-        return found.after
+        seen[task_id] = task
+        return task.after
 
     try:
         changed = rules.depend(task, need.id, needs_of)

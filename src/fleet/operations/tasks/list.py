@@ -49,8 +49,8 @@ def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
     limit, team = how_many(request.limit), team_in_view(context, request.team)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
     query = TaskQuery(_states(request), request.project, team, before=before, limit=limit)
-    found = (row for page in pages(context.store.tasks, query) for row in rows(context, page))
-    return tuple(islice((row for row in found if _is_wanted(row, request.statuses)), limit))
+    matching = (row for page in pages(context.store.tasks, query) for row in rows(context, page))
+    return tuple(islice((row for row in matching if _is_wanted(row, request.statuses)), limit))
 
 
 def _states(request: ListTasks) -> tuple[str, ...]:
@@ -72,9 +72,11 @@ def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
     last = the_task(context, request.before, Permission.READ) if request.before else None
     size = limit
     while True:  # other teams' tasks, and earlier pages, come first
-        found = context.store.candidates(now=context.store.now(), limit=size)
-        mine = [t for t in found if team in {"", t.team} and (not last or _turn(t) > _turn(last))]
-        if len(mine) >= limit or len(found) < size:
+        candidates = context.store.candidates(now=context.store.now(), limit=size)
+        mine = [
+            t for t in candidates if team in {"", t.team} and (not last or _turn(t) > _turn(last))
+        ]
+        if len(mine) >= limit or len(candidates) < size:
             return tuple(rows(context, mine[:limit]))
         size *= 4
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
 
-HELD = {  # the status of an open task by the reason why it waits; the first reason counts
+STATUS_BY_REASON = {  # the status of an open task by the reason why it waits; the first reason counts
     "asking": "asking",
     "paused": "paused",
     "assigned": "assigned",
@@ -30,7 +30,7 @@ HELD = {  # the status of an open task by the reason why it waits; the first rea
 }
 STATE_OF = {  # the state behind every status that is shown, and of the states themselves
     **{str(state): state for state in TaskState},
-    **dict.fromkeys(("ready", *HELD.values()), TaskState.OPEN),
+    **dict.fromkeys(("ready", *STATUS_BY_REASON.values()), TaskState.OPEN),
     **dict.fromkeys(("starting", "stopping"), TaskState.RUNNING),
 }
 
@@ -99,13 +99,13 @@ def rows(
     if asking is None:
         asking = _open_questions(store, tasks)
     now = store.now()
-    found = []
+    made = []
     for task in tasks:
         wanted = [needs[n] for n in task.after if n in needs]
-        held = waits(task, wanted, asking.get(task.id, []), now=now)
+        reasons = waits(task, wanted, asking.get(task.id, []), now=now)
         run = runs.get(task.run_id)
-        found.append(_row(task, held, run, progress.get(task.run_id)))
-    return found
+        made.append(_row(task, reasons, run, progress.get(task.run_id)))
+    return made
 
 
 def _open_questions(store: Store, tasks: Sequence[Task]) -> dict[str, list[Message]]:
@@ -115,12 +115,14 @@ def _open_questions(store: Store, tasks: Sequence[Task]) -> dict[str, list[Messa
     return by_task
 
 
-def _row(task: Task, held: Sequence[Wait], run: Run | None, progress: Progress | None) -> TaskRow:
+def _row(
+    task: Task, reasons: Sequence[Wait], run: Run | None, progress: Progress | None
+) -> TaskRow:
     spec, who = task.spec, _who(task, run)
     return TaskRow(
         id=task.id,
         title=task.title,
-        status=_status(task, held, run),
+        status=_status(task, reasons, run),
         state=task.state,
         team=task.team,
         priority=spec.priority,
@@ -145,15 +147,15 @@ def _who(task: Task, run: Run | None) -> Choice:
     return frozen(task) or named
 
 
-def _status(task: Task, held: Sequence[Wait], run: Run | None) -> str:
+def _status(task: Task, reasons: Sequence[Wait], run: Run | None) -> str:
     if task.state is TaskState.RUNNING:
         if run is not None and run.wanted:
             return "stopping"
         return "starting" if run is not None and run.state is RunState.CLAIMED else "running"
     if task.state is not TaskState.OPEN:
         return str(task.state)
-    codes = {w.code for w in held}
-    return next((shown for code, shown in HELD.items() if code in codes), "ready")
+    codes = {w.code for w in reasons}
+    return next((status for code, status in STATUS_BY_REASON.items() if code in codes), "ready")
 
 
 def _run_now(run: Run, progress: Progress | None) -> RunNow:

@@ -77,9 +77,9 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     )
     title = " ".join(prompt.split())[:MOST_TITLE]
     team = the_team(context, request.team, Permission.SPAWN)
-    asked = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
+    wanted = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
     _must_be_free(context, handle, project, team)
-    task = replace(new_task(context, asked, depth=request.depth), role=role, spawned=True)
+    task = replace(new_task(context, wanted, depth=request.depth), role=role, spawned=True)
     if session:
         tally = replace(task.tally, checkpoint=Checkpoint(session=session))
         task = replace(task, tally=tally)

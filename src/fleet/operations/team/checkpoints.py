@@ -148,10 +148,12 @@ def latest(context: Context, request: LatestCheckpoint) -> CheckpointRow:
     team = the_team(context, request.team, Permission.CHECKPOINT)
     names = (to,) if to else own_names(context)
     query = MessageQuery(MessageKind.HANDOFF, team=team, limit=1)
-    found = [h for name in names for h in context.store.find_messages(query._replace(topic=name))]
-    if not found:
+    messages = [
+        h for name in names for h in context.store.find_messages(query._replace(topic=name))
+    ]
+    if not messages:
         raise NotFound(f"There is no checkpoint for {names[0][:60]}.", fix="`fleet checkpoints`")
-    return _row(max(found, key=lambda handoff: order_of(handoff.id)))
+    return _row(max(messages, key=lambda handoff: order_of(handoff.id)))
 
 
 def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[CheckpointRow, ...]:

@@ -126,11 +126,11 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
 
 def list_enrolments(context: Context, request: ListEnrolments) -> tuple[EnrolmentRow, ...]:
     now = 0 if request.all else context.store.now()
-    found = page(
+    entries = page(
         context, EntryKind.ENROLMENT, team="", limit=request.limit, before=request.before,
         counting_at=now,
     )  # fmt: skip
-    return tuple(_row(e) for e in found if request.all or not e.body.get("revoked_at"))
+    return tuple(_row(e) for e in entries if request.all or not e.body.get("revoked_at"))
 
 
 def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
@@ -193,11 +193,11 @@ def _enrolment(context: Context, secret: str) -> Entry:
     """The enrolment of this secret; raise unless it is valid."""
     if not secret:
         raise Forbidden("No secret was sent.", fix=FIX, code="no_secret")
-    found = context.store.entry(EntryKind.ENROLMENT, "", _hash(secret))
+    entry = context.store.entry(EntryKind.ENROLMENT, "", _hash(secret))
     now = context.store.now()
-    if found is None or not found.counts(now) or found.body.get("revoked_at"):
+    if entry is None or not entry.counts(now) or entry.body.get("revoked_at"):
         _wrong("That secret is unknown, expired or revoked.")
-    return found
+    return entry
 
 
 def _wrong(message: str) -> NoReturn:

@@ -72,16 +72,16 @@ def claim(context: Context, request: ClaimFile) -> FileRow:
         )
     actor, now = context.actor, context.store.now()
     until = now + request.seconds * SECOND
-    held = context.store.entry(EntryKind.FILE, team, path)
-    if held is None:
-        held = new_entry(context, EntryKind.FILE, team=team, key=path, owner="")
-    elif _is_held(context, held, now):
-        if held.owner != actor.name:
-            raise _taken(held, now)
-        if until <= held.until:
-            return _row(held)
-        return _row(keep(context, replace(held, until=until), Kind.FILE_CLAIMED))
-    taken = replace(held, owner=actor.name, at=now, until=until, body={"run": actor.run})
+    entry = context.store.entry(EntryKind.FILE, team, path)
+    if entry is None:
+        entry = new_entry(context, EntryKind.FILE, team=team, key=path, owner="")
+    elif _is_held(context, entry, now):
+        if entry.owner != actor.name:
+            raise _taken(entry, now)
+        if until <= entry.until:
+            return _row(entry)
+        return _row(keep(context, replace(entry, until=until), Kind.FILE_CLAIMED))
+    taken = replace(entry, owner=actor.name, at=now, until=until, body={"run": actor.run})
     return _row(keep(context, taken, Kind.FILE_CLAIMED))
 
 
@@ -119,12 +119,12 @@ def _taken(entry: Entry, now: int) -> Refused:
 
 def release(context: Context, request: ReleaseFile) -> FileRow:
     team, path = the_team(context, request.team, Permission.CLAIM), _path(request.path)
-    held, now = context.store.entry(EntryKind.FILE, team, path), context.store.now()
-    if held is None or not _is_held(context, held, now):
+    entry, now = context.store.entry(EntryKind.FILE, team, path), context.store.now()
+    if entry is None or not _is_held(context, entry, now):
         raise Refused(f"{path} is not claimed.", fix="There is nothing to release.")
-    if held.owner != context.actor.name:
-        raise _taken(held, now)
-    return _row(keep(context, replace(held, until=now), Kind.FILE_RELEASED))
+    if entry.owner != context.actor.name:
+        raise _taken(entry, now)
+    return _row(keep(context, replace(entry, until=now), Kind.FILE_RELEASED))
 
 
 def list_files(context: Context, request: ListFiles) -> tuple[FileRow, ...]:
@@ -138,9 +138,9 @@ def list_files(context: Context, request: ListFiles) -> tuple[FileRow, ...]:
         limit=request.limit,
         before=request.before,
     )
-    found = (e for page in pages(context.store.entries, query) for e in page)
-    held = (_row(entry) for entry in found if _is_held(context, entry, now))
-    return tuple(islice(held, request.limit))
+    entries = (e for page in pages(context.store.entries, query) for e in page)
+    rows = (_row(entry) for entry in entries if _is_held(context, entry, now))
+    return tuple(islice(rows, request.limit))
 
 
 def _row(entry: Entry) -> FileRow:

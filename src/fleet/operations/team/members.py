@@ -85,10 +85,10 @@ def be_seen(context: Context, request: BeSeen) -> MemberRow:
 
 
 def list_members(context: Context, request: ListMembers) -> tuple[MemberRow, ...]:
-    found = page(
+    entries = page(
         context, EntryKind.MEMBER, team=request.team, limit=request.limit, before=request.before
     )
-    return tuple(map(member_row, found))
+    return tuple(map(member_row, entries))
 
 
 def show_member(context: Context, request: ShowMember) -> MemberRow:

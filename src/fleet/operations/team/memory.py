@@ -128,15 +128,15 @@ def recall(context: Context, request: Recall) -> MemoryRow:
 
 def search(context: Context, request: SearchMemory) -> tuple[MemoryRow, ...]:
     query = some_text("query", request.query, most=MOST_QUERY, example="Give a word of it.")
-    asked = ListMemory(request.agent, request.type, request.team, request.before, request.limit)
-    return _found(context, asked, query)
+    listing = ListMemory(request.agent, request.type, request.team, request.before, request.limit)
+    return _matching(context, listing, query)
 
 
 def list_memory(context: Context, request: ListMemory) -> tuple[MemoryRow, ...]:
-    return _found(context, request, "")
+    return _matching(context, request, "")
 
 
-def _found(context: Context, request: ListMemory, text: str) -> tuple[MemoryRow, ...]:
+def _matching(context: Context, request: ListMemory, text: str) -> tuple[MemoryRow, ...]:
     wanted = _type(request.type) if request.type else ""
     owner = clean_text("agent", request.agent.strip(), most=MOST_KEY)
     query = query_of(
@@ -148,8 +148,8 @@ def _found(context: Context, request: ListMemory, text: str) -> tuple[MemoryRow,
         limit=request.limit,
         before=request.before,
     )
-    found = (_row(entry) for page in pages(context.store.entries, query) for entry in page)
-    return tuple(islice((row for row in found if wanted in {"", row.type}), request.limit))
+    rows = (_row(entry) for page in pages(context.store.entries, query) for entry in page)
+    return tuple(islice((row for row in rows if wanted in {"", row.type}), request.limit))
 
 
 def _row(entry: Entry) -> MemoryRow:

@@ -85,7 +85,7 @@ def create(context: Context, request: CreateSwarm) -> SwarmRow:
         )
     clean_text("name", request.name, most=MOST_NAME)
     description = clean_text("description", request.description, most=MOST_DESCRIPTION)
-    asked = AddTask(
+    wanted = AddTask(
         request.name,
         description,
         request.project,
@@ -93,7 +93,7 @@ def create(context: Context, request: CreateSwarm) -> SwarmRow:
         join=str(Join.ALL),
         team=the_team(context, request.team, Permission.SPAWN),
     )
-    task = new_task(context, asked)
+    task = new_task(context, wanted)
     entry = new_entry(
         context,
         EntryKind.SWARM,
@@ -112,17 +112,17 @@ def show(context: Context, request: ShowSwarm) -> SwarmRow:
 
 def list_swarms(context: Context, request: ListSwarms) -> tuple[SwarmRow, ...]:
     before = _entry_of(context, request.before) if request.before else ""
-    found: list[Task] = []
-    while len(found) < request.limit:
+    listed: list[Task] = []
+    while len(listed) < request.limit:
         some = page(context, EntryKind.SWARM, team=request.team, limit=request.limit, before=before)
         tasks = context.store.tasks_by_id([e.key for e in some])
-        found += [
+        listed += [
             t for e in some if (t := tasks.get(e.key)) if request.all or not is_ended_swarm(t)
         ]
         if len(some) < request.limit:
             break
         before = some[-1].id
-    return tuple(_row(context, task) for task in found[: request.limit])
+    return tuple(_row(context, task) for task in listed[: request.limit])
 
 
 def kill(context: Context, request: KillSwarm) -> SwarmRow:

@@ -97,10 +97,10 @@ def a_role(name: str) -> Role:
 def revoke(context: Context, request: RevokeToken) -> tuple[TokenRow, ...]:
     store, wanted = context.store, request.token.strip()
     one = store.entry(EntryKind.TOKEN, "", wanted)
-    found = [one] if one else _of(context, wanted)
-    if not found:
+    entries = [one] if one else _of(context, wanted)
+    if not entries:
         raise NotFound(f"There is no token '{wanted[:60]}'.", fix="`fleet token list` lists them.")
-    return tuple(_row(revoked(context, entry)) for entry in found)
+    return tuple(_row(revoked(context, entry)) for entry in entries)
 
 
 def _of(context: Context, owner: str) -> list[Entry]:
@@ -126,8 +126,8 @@ def list_tokens(context: Context, request: ListTokens) -> tuple[TokenRow, ...]:
     query = EntryQuery(
         EntryKind.TOKEN, counting_at=now, before=before.id if before else "", limit=limit
     )
-    found = [e for e in store.entries(query) if request.all or not e.body.get("revoked_at")]
-    return tuple(map(_row, found))
+    entries = [e for e in store.entries(query) if request.all or not e.body.get("revoked_at")]
+    return tuple(map(_row, entries))
 
 
 def is_revoked(store: Store, token_id: str) -> bool:

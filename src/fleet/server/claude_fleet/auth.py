@@ -73,17 +73,17 @@ class Guesses:
         self._clock = clock
         self._since = clock()
         self._counts: Counter[str] = Counter()
-        self._held = 0
+        self._waiting = 0
 
     async def slow_down(self, where: str) -> None:
         if not (rest := self.count(where)):
             return
-        if self._held < SLOWED:
-            self._held += 1
+        if self._waiting < SLOWED:
+            self._waiting += 1
             try:
                 await asyncio.sleep(SLOW_SECONDS)
             finally:
-                self._held -= 1
+                self._waiting -= 1
         raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
 
     def count(self, where: str) -> float:
@@ -100,9 +100,9 @@ class Guesses:
 
 def seconds_of(text: str) -> int:
     """`24h`, `7d`, or a number of seconds."""
-    found = _TIME.fullmatch(text)
-    if found is None or not int(found[1]):
+    match = _TIME.fullmatch(text)
+    if match is None or not int(match[1]):
         raise BadInput(
             f"JWT_EXPIRES_IN: '{text[:30]}' is not a length of time.", fix="For example 24h or 7d."
         )
-    return int(found[1]) * UNITS[found[2]]
+    return int(match[1]) * UNITS[match[2]]

@@ -10,7 +10,7 @@ from fleet.server.claude_fleet.auth import Enrolling
 from fleet.server.claude_fleet.described import described
 from fleet.server.claude_fleet.frames import frame_of
 from fleet.server.claude_fleet.paths import PATHS
-from fleet.server.claude_fleet.routes import other_routes, told
+from fleet.server.claude_fleet.routes import other_routes, with_error_field
 from fleet.server.http.compat import Compat
 from fleet.server.http.routes import Answered
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def _routes(
-    who: Callable[[Request], Actor], perform: Callable[..., Awaitable[Any]], place: str
+    who: Callable[[Request], Actor], perform: Callable[..., Awaitable[Any]], directory: str
 ) -> list[Route]:
-    auth = Route("/auth", Answered(told(Enrolling(perform))), methods=["POST"])
-    return [auth, *other_routes(PATHS, who, perform, place)]
+    auth = Route("/auth", Answered(with_error_field(Enrolling(perform))), methods=["POST"])
+    return [auth, *other_routes(PATHS, who, perform, directory)]
 
 
 CLAUDE_FLEET = Compat("claude-fleet", described(), _routes, frame_of)

@@ -62,33 +62,33 @@ from fleet.server.claude_fleet.routes import OtherPath, message_id, must_be_uid,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.server.claude_fleet.routes import Said
+    from fleet.server.claude_fleet.routes import Call
 
 MOST_OUTPUT = 1 << 24
 
 
-def _add_task(call: Said) -> AddTask:
+def _add_task(call: Call) -> AddTask:
     """To a member it is theirs to do by hand; to nobody, it is queued and a run does it."""
     body = call.as_(TaskBody)
     must_be_uid(call, body.from_uid)
     return AddTask(
         body.subject,
         body.description,
-        call.place,
+        call.directory,
         Spec(assignee=body.to_handle),
         body.blocked_by,
         team=body.team_name,
     )
 
 
-def _spawn(call: Said) -> SpawnAgent:
+def _spawn(call: Call) -> SpawnAgent:
     body = call.as_(SpawnBody)
     is_role = body.role in RUN_ROLES or body.role in KINDS
     return SpawnAgent(
         body.handle,
         body.initial_prompt,
         body.team_name,
-        body.working_dir or call.place,
+        body.working_dir or call.directory,
         model=body.model,
         swarm=body.swarm_id,
         session=body.session_id,
@@ -99,13 +99,13 @@ def _spawn(call: Said) -> SpawnAgent:
     )
 
 
-def _enqueue(call: Said) -> SpawnAgent:
+def _enqueue(call: Call) -> SpawnAgent:
     body = call.as_(QueueBody)
     return SpawnAgent(
         "",
         body.task,
         body.team_name,
-        call.place,
+        call.directory,
         swarm=body.swarm_id,
         depth=body.depth_level,
         priority=PRIORITIES.index(body.priority),
@@ -115,7 +115,7 @@ def _enqueue(call: Said) -> SpawnAgent:
     )
 
 
-def _post(call: Said) -> Post:
+def _post(call: Call) -> Post:
     body = call.as_(PostBody)
     return Post(
         body.swarm_id,
@@ -127,8 +127,8 @@ def _post(call: Said) -> Post:
     )
 
 
-def _board(call: Said) -> ReadBoard:
-    query = call.asked(BoardAsked)
+def _board(call: Call) -> ReadBoard:
+    query = call.query_as(BoardAsked)
     return ReadBoard(
         call.path["swarm"],
         query.message_type,
@@ -140,18 +140,18 @@ def _board(call: Said) -> ReadBoard:
     )
 
 
-def _mark_read(call: Said) -> MarkRead:
+def _mark_read(call: Call) -> MarkRead:
     body = call.as_(ReadBody)
     return MarkRead(body.message_ids, body.reader_handle)
 
 
-def _archive_old(call: Said) -> ArchivePosts:
+def _archive_old(call: Call) -> ArchivePosts:
     body = call.as_(OldBody)
     seconds = -(-body.max_age_ms // 1000) or body.max_age_hours * 3600
     return ArchivePosts(task=call.path["swarm"], older_than=seconds)
 
 
-def _save(call: Said) -> SaveCheckpoint:
+def _save(call: Call) -> SaveCheckpoint:
     body = call.as_(CheckpointBody)
     done = tuple(DoneItem(item.task, item.files) for item in body.done_this_session)
     summary = Summary(
@@ -161,119 +161,119 @@ def _save(call: Said) -> SaveCheckpoint:
     return SaveCheckpoint(summary, body.to_handle, body.from_handle)
 
 
-def _checkpoints(call: Said) -> ListCheckpoints:
-    query = call.asked(CheckpointsAsked)
+def _checkpoints(call: Call) -> ListCheckpoints:
+    query = call.query_as(CheckpointsAsked)
     limit = page_of(query.limit)
     return ListCheckpoints(call.path["handle"], query.status, before=query.before, limit=limit)
 
 
-def _mail(call: Said) -> SendMail:
+def _mail(call: Call) -> SendMail:
     body = call.as_(MailBody)
     return SendMail(body.to, body.body, body.subject, body.from_)
 
 
-def _mails(call: Said, *, unread: bool) -> ListMail:
-    query = call.asked(PageAsked)
+def _mails(call: Call, *, unread: bool) -> ListMail:
+    query = call.query_as(PageAsked)
     limit = page_of(query.limit)
     return ListMail(call.path["handle"], unread, before=query.before, limit=limit)
 
 
-def _broadcast(call: Said) -> Broadcast:
+def _broadcast(call: Call) -> Broadcast:
     body = call.as_(BroadcastBody)
     mine = {call.actor.name, uid_of(call.actor.team, call.actor.name)}
     sender = "" if body.from_ in mine else body.from_
     return Broadcast(body.message or body.text, sender=sender, team=call.path["team"])
 
 
-def _swarm(call: Said) -> CreateSwarm:
+def _swarm(call: Call) -> CreateSwarm:
     body = call.as_(SwarmBody)
-    return CreateSwarm(body.name, body.max_agents, body.description, project=call.place)
+    return CreateSwarm(body.name, body.max_agents, body.description, project=call.directory)
 
 
-def _swarms(call: Said) -> ListSwarms:
-    query = call.asked(SwarmsAsked)
+def _swarms(call: Call) -> ListSwarms:
+    query = call.query_as(SwarmsAsked)
     return ListSwarms(before=query.before, limit=page_of(query.limit))
 
 
-def _agents_if_asked(call: Said) -> ListAgents | None:
-    return ListAgents() if call.asked(SwarmsAsked).include_agents else None
+def _agents_if_asked(call: Call) -> ListAgents | None:
+    return ListAgents() if call.query_as(SwarmsAsked).include_agents else None
 
 
-def _kill(call: Said) -> KillSwarm:
+def _kill(call: Call) -> KillSwarm:
     call.as_(KillBody)
     return KillSwarm(call.path["id"])
 
 
-def _reject(call: Said) -> RejectCheckpoint:
+def _reject(call: Call) -> RejectCheckpoint:
     return RejectCheckpoint(message_id(call), call.as_(RejectBody).reason)
 
 
-def _members(call: Said) -> ListMembers:
-    query = call.asked(PageAsked)
+def _members(call: Call) -> ListMembers:
+    query = call.query_as(PageAsked)
     return ListMembers(call.path["team"], query.before, page_of(query.limit))
 
 
-def _team_tasks(call: Said) -> ListTeamTasks:
-    query = call.asked(PageAsked)
+def _team_tasks(call: Call) -> ListTeamTasks:
+    query = call.query_as(PageAsked)
     return ListTeamTasks(call.path["team"], before=query.before, limit=page_of(query.limit))
 
 
-def _waiting(call: Said) -> ListTasks:
-    query = call.asked(PageAsked)
+def _waiting(call: Call) -> ListTasks:
+    query = call.query_as(PageAsked)
     statuses = ("ready", "waiting", "postponed", "starting")
     return ListTasks(statuses=statuses, before=query.before, limit=page_of(query.limit))
 
 
-def _remember(call: Said) -> StoreMemory:
+def _remember(call: Call) -> StoreMemory:
     body = call.as_(MemoryBody)
     return StoreMemory(body.key, body.value, body.memory_type, body.tags, body.agent_id)
 
 
-def _search(call: Said) -> SearchMemory:
+def _search(call: Call) -> SearchMemory:
     body = call.as_(SearchBody)
     return SearchMemory(body.query, body.agent_id, body.memory_type, limit=page_of(body.limit))
 
 
-def _memories(call: Said) -> ListMemory:
-    query = call.asked(PageAsked)
+def _memories(call: Call) -> ListMemory:
+    query = call.query_as(PageAsked)
     return ListMemory(call.path["agent"], before=query.before, limit=page_of(query.limit))
 
 
-def _one(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
-    return lambda reply, _said: show(reply)
+def _one(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+    return lambda reply, _call: show(reply)
 
 
-def _many(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
-    return lambda reply, _said: [show(row) for row in reply]
+def _many(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+    return lambda reply, _call: [show(row) for row in reply]
 
 
-def _counted(name: str) -> Callable[[Any, Said], Any]:
+def _counted(name: str) -> Callable[[Any, Call], Any]:
     """`name` is claude-fleet's word for how many there were."""
-    return lambda reply, _said: {"success": True, "count": len(reply), name: len(reply)}
+    return lambda reply, _call: {"success": True, "count": len(reply), name: len(reply)}
 
 
-def _sent(reply: Any, _said: Said) -> Any:
+def _sent(reply: Any, _call: Call) -> Any:
     """One mail for each member; the first stands for all."""
     return {"success": True, "count": len(reply), "id": reply[0].id}
 
 
-def _done(reply: Any, call: Said) -> Any:
+def _done(reply: Any, call: Call) -> Any:
     return {"success": True, "handle": call.path.get("handle", reply.id), "id": reply.id}
 
 
-def _named(name: str, show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
-    return lambda reply, _said: {name: [show(row) for row in reply]}
+def _named(name: str, show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+    return lambda reply, _call: {name: [show(row) for row in reply]}
 
 
-def _settled(show: Callable[[Any], Any]) -> Callable[[Any, Said], Any]:
-    return lambda reply, _said: {"success": True, **show(reply)}
+def _settled(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+    return lambda reply, _call: {"success": True, **show(reply)}
 
 
-def _killed(reply: Any, _said: Said) -> Any:
+def _killed(reply: Any, _call: Call) -> Any:
     return {"success": True, "swarmId": reply.id, **shapes.swarm(reply)}
 
 
-def _queue(reply: Any, _said: Said) -> Any:
+def _queue(reply: Any, _call: Call) -> Any:
     return {"queue": [shapes.queued(row) for row in reply], "pending": len(reply)}
 
 

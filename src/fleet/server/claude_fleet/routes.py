@@ -39,8 +39,8 @@ class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """`place` is where an agent works that is started without saying where.
+class Call:
+    """`directory` is where an agent works that is started without saying where.
 
     `beside` is the reply to what `OtherPath.beside` asks for.
     """
@@ -49,7 +49,7 @@ class Said:
     path: Mapping[str, str]
     query: QueryParams
     body: Mapping[str, Any]
-    place: str = ""
+    directory: str = ""
     beside: Any = None
 
     def as_(self, kind: type[B]) -> B:
@@ -57,7 +57,7 @@ class Said:
         given = {name: value for name, value in self.body.items() if value is not None}
         return _converted(given, kind)
 
-    def asked(self, kind: type[B]) -> B:
+    def query_as(self, kind: type[B]) -> B:
         return _converted(from_query(_types(kind), self.query), kind)  # type: ignore[arg-type]  # a class is hashable
 
 
@@ -82,13 +82,13 @@ class OtherPath(NamedTuple):
 
     method: str
     path: str
-    ask: Callable[[Said], Asked[Any]]
-    show: Callable[[Any, Said], Any]
+    ask: Callable[[Call], Asked[Any]]
+    show: Callable[[Any, Call], Any]
     then: Callable[[Any], Asked[Any]] | None = None
-    beside: Callable[[Said], Asked[Any] | None] | None = None
+    beside: Callable[[Call], Asked[Any] | None] | None = None
 
 
-def must_be_uid(call: Said, uid: str) -> None:
+def must_be_uid(call: Call, uid: str) -> None:
     if uid and uid != uid_of(call.actor.team, call.actor.name):
         raise Forbidden(
             f"{uid[:60]} is not {call.actor.name}.",
@@ -97,13 +97,15 @@ def must_be_uid(call: Said, uid: str) -> None:
         )
 
 
-def message_id(call: Said) -> str:
+def message_id(call: Call) -> str:
     """claude-fleet numbers its mail and its checkpoints: 12 is our m-12."""
     given = call.path["id"]
     return f"m-{given}" if given.isdecimal() else given
 
 
-def told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+def with_error_field(
+    handle: Callable[[Request], Awaitable[Response]],
+) -> Callable[..., Awaitable[Response]]:
     """An error is JSON with `error`, which is all that claude-fleet's clients read of it."""
 
     async def answer(request: Request) -> Response:
@@ -122,11 +124,11 @@ def other_routes(
     paths: tuple[OtherPath, ...],
     who: Callable[[Request], Actor],
     perform: Callable[..., Awaitable[Any]],
-    place: str,
+    directory: str,
 ) -> list[Route]:
     def route(path: OtherPath) -> Route:
         async def handle(request: Request) -> Response:
-            call = await heard(request, who(request), place)
+            call = await heard(request, who(request), directory)
             operation_request = path.ask(call)
             key = "" if path.method == "GET" else key_of(request)
             reply = await perform(find(type(operation_request)), call.actor, operation_request, key)
@@ -136,19 +138,19 @@ def other_routes(
                 reply = await perform(find(type(more)), call.actor, more)
             if path.beside and (other := path.beside(call)):
                 call = replace(call, beside=await perform(find(type(other)), call.actor, other))
-            shown = encode(path.show(reply, call))
-            return Response(shown, headers=headers, media_type="application/json")
+            encoded = encode(path.show(reply, call))
+            return Response(encoded, headers=headers, media_type="application/json")
 
-        return Route(path.path, Answered(told(handle)), methods=[path.method])
+        return Route(path.path, Answered(with_error_field(handle)), methods=[path.method])
 
     return [route(path) for path in paths]
 
 
-async def heard(request: Request, actor: Actor, place: str = "") -> Said:
+async def heard(request: Request, actor: Actor, directory: str = "") -> Call:
     body = {} if request.method == "GET" else object_of(await request.body())
     query = request.query_params
     check_plain((body, dict(query), dict(request.path_params)))
-    return Said(actor, request.path_params, query, body, place)
+    return Call(actor, request.path_params, query, body, directory)
 
 
 def _next(request: Request, operation_request: object, reply: object) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleet.operations.team.members import MemberRow
     from fleet.operations.team.memory import MemoryRow
     from fleet.operations.team.swarms import SwarmRow
-    from fleet.server.claude_fleet.routes import Said
+    from fleet.server.claude_fleet.routes import Call
 
 LINES = 100  # of a transcript
 WORKER = {"starting": "starting", "running": "working", "stopping": "stopping"}
@@ -63,11 +63,11 @@ def listed_task(row: TeamTask) -> dict[str, Any]:
     return _task(row.task, row.prompt, row.owner, row.author, row.after, row.updated_at)
 
 
-def added(row: TaskRow, said: Said) -> dict[str, Any]:
+def added(row: TaskRow, call: Call) -> dict[str, Any]:
     """A task that was just made: the rest is what was asked for."""
-    body = said.body
+    body = call.body
     owner, after = body.get("toHandle") or "", body.get("blockedBy") or ()
-    return _task(row, body.get("description") or "", owner, said.actor.name, after, row.created_at)
+    return _task(row, body.get("description") or "", owner, call.actor.name, after, row.created_at)
 
 
 def _task(
@@ -98,12 +98,12 @@ def worker(row: AgentRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def spawned(row: TaskRow, said: Said) -> dict[str, Any]:
+def spawned(row: TaskRow, call: Call) -> dict[str, Any]:
     given = "model" in row.given
     return {
-        "id": row.id, "handle": said.body.get("handle") or row.id, "teamName": row.team,
+        "id": row.id, "handle": call.body.get("handle") or row.id, "teamName": row.team,
         "workingDir": row.cwd, "state": "starting", "spawnedAt": ms(row.created_at),
-        "spawnMode": said.body.get("spawnMode") or "process",
+        "spawnMode": call.body.get("spawnMode") or "process",
         "routing": {
             "complexity": None, "strategy": "given" if given else "settings",
             "model": row.model, "confidence": 1,
@@ -124,25 +124,25 @@ def queued(row: TaskRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def output(spoken: Spoken, said: Said) -> dict[str, Any]:
-    return {"handle": said.path["handle"], "output": list(spoken.lines[-LINES:])}
+def output(spoken: Spoken, call: Call) -> dict[str, Any]:
+    return {"handle": call.path["handle"], "output": list(spoken.lines[-LINES:])}
 
 
 def swarm(row: SwarmRow, agents: Sequence[AgentRow] | None = None) -> dict[str, Any]:
     """`agents`: those at work, of any swarm; None: nobody asked for them."""
-    shown = {
+    fields = {
         "id": row.id, "name": row.name, "description": row.description, "status": row.state,
         "maxAgents": row.max_agents, "agentCount": row.agents, "createdAt": ms(row.at),
     }  # fmt: skip
     if agents is None:
-        return shown
+        return fields
     workers = [worker(agent) for agent in agents if agent.batch == row.id]
     names = ("id", "handle", "state", "depthLevel")
-    return shown | {"agents": [{name: one[name] for name in names} for one in workers]}
+    return fields | {"agents": [{name: one[name] for name in names} for one in workers]}
 
 
-def swarms(rows: tuple[SwarmRow, ...], said: Said) -> list[dict[str, Any]]:
-    return [swarm(row, said.beside) for row in rows]
+def swarms(rows: tuple[SwarmRow, ...], call: Call) -> list[dict[str, Any]]:
+    return [swarm(row, call.beside) for row in rows]
 
 
 def post(row: PostRow) -> dict[str, Any]:

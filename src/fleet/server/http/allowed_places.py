@@ -43,31 +43,31 @@ class Narrow:
             commands += ["work outside a worktree"] if spec.in_place else []
         allow_named(
             actor,
-            places=tuple(dict.fromkeys(place for place in named if place)),
+            places=tuple(dict.fromkeys(path for path in named if path)),
             commands=tuple(commands),
-            is_known=lambda place: self._is_known(place, actor.team),
+            is_known=lambda path: self._is_known(path, actor.team),
         )
 
-    def _is_known(self, place: str, team: str) -> bool:
+    def _is_known(self, path: str, team: str) -> bool:
         """What was so a moment ago is not looked at again: links are slow to follow."""
-        key, now = (place, team), time.monotonic()
+        key, now = (path, team), time.monotonic()
         if now - self._known.get(key, now - FRESH) < FRESH:
             return True
-        known = self._found(place, team)
+        known = self._exists(path, team)
         if known:
             if len(self._known) >= KEPT:
                 self._known.clear()
             self._known[key] = now
         return known
 
-    def _found(self, place: str, team: str) -> bool:
-        if "\0" in place or not Path(place).is_absolute():
+    def _exists(self, named: str, team: str) -> bool:
+        if "\0" in named or not Path(named).is_absolute():
             return False
-        there = Path(os.path.realpath(place))
+        there = Path(os.path.realpath(named))
         if any(self._covers(known, there) for known in self._places):
             return True
         above = (str(path) for path in (there, *there.parents))
-        return any(self._has_tasks(project, team) for project in (place, *above))
+        return any(self._has_tasks(project, team) for project in (named, *above))
 
     def _covers(self, known: Path, there: Path) -> bool:
         """Somebody's home is a place, but not all that is in it."""

@@ -84,7 +84,7 @@ class Server:
     audit: Audit
     compat: Compat
     folders: Folders
-    place: str = ""  # where an agent works that is started without saying where
+    directory: str = ""  # where an agent works when the call names none
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
     presence: Presence = field(default_factory=Presence)
@@ -93,8 +93,8 @@ class Server:
     def app(self) -> Guard:
         self.tokens.revoked_by(Revocations(self.store))
         self.tokens.ended_by(EndedRuns(self.store))
-        self.narrow = Narrow(self.store, (self.place, *self.places))
-        self.mcp = Mcp(self.who, self.perform, self.place, self.audit.tool_failed)
+        self.narrow = Narrow(self.store, (self.directory, *self.places))
+        self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
         self.streams.checked_by(self.tokens.check)
         transcripts = self.context.transcripts
         sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, transcripts)
@@ -111,7 +111,7 @@ class Server:
             WebSocketRoute("/ws", sockets),
             Route("/ws", sockets),
             *(self._route(operation) for operation in spoken().values()),
-            *self.compat.routes(self.who, self.perform, self.place),
+            *self.compat.routes(self.who, self.perform, self.directory),
         ]
         return Guard(Routes(routes, self._lifespan, _failed), hosts=self.hosts)
 
@@ -141,31 +141,31 @@ class Server:
 
         async def handle(request: Request) -> Response:
             actor = self.who(request)
-            asked = request_of(operation, await _said(operation, request))
-            reply = await self.perform(operation, actor, asked, key_of(request))
+            body = request_of(operation, await _fields(operation, request))
+            reply = await self.perform(operation, actor, body, key_of(request))
             return _json(200, {"fleet": 1, "kind": operation.name, "data": reply})
 
         return Route(path_of(operation), Answered(handle), methods=methods)
 
-    async def perform(self, operation: Operation, actor: Actor, asked: Any, key: str = "") -> Any:
+    async def perform(self, operation: Operation, actor: Actor, request: Any, key: str = "") -> Any:
         """Carry it out if the actor may, and write down that it was asked for."""
         try:
-            reply = await self._perform(operation, actor, asked, key)
+            reply = await self._perform(operation, actor, request, key)
         except BaseException as error:
-            self.audit.failed(operation, actor, asked, error)
+            self.audit.failed(operation, actor, request, error)
             raise
-        self.audit.did(operation, actor, asked, reply)
+        self.audit.did(operation, actor, request, reply)
         return reply
 
-    async def _perform(self, operation: Operation, actor: Actor, asked: Any, key: str) -> Any:
+    async def _perform(self, operation: Operation, actor: Actor, request: Any, key: str) -> Any:
         context = self.context._replace(actor=actor)
         allow(actor, operation.permission)
-        self.narrow.check(operation, actor, asked)
+        self.narrow.check(operation, actor, request)
         if operation.outside:
-            return await asyncio.wrap_future(self.hosts_do.do(actor, asked, key))
+            return await asyncio.wrap_future(self.hosts_do.do(actor, request, key))
         if is_read(operation):
-            return perform(context._replace(store=self.store), asked)
-        reply = await self.writer.do(context, asked, key)
+            return perform(context._replace(store=self.store), request)
+        reply = await self.writer.do(context, request, key)
         if operation.at_host:
             await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
         return reply
@@ -229,18 +229,18 @@ async def _to_docs(_request: Request) -> Response:
     return RedirectResponse("/docs")
 
 
-async def _said(operation: Operation, request: Request) -> dict[str, Any]:
+async def _fields(operation: Operation, request: Request) -> dict[str, Any]:
     if request.method in {"GET", "HEAD"}:
         return _paged(operation, from_query(hints(operation.request), request.query_params))
     return _paged(operation, object_of(await request.body()))
 
 
-def _paged(operation: Operation, said: dict[str, Any]) -> dict[str, Any]:
-    limit = said.get("limit")
+def _paged(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
+    limit = fields.get("limit")
     rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
     if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
         raise BadInput(f"A page has 1 to {PAGE} rows.", fix="Ask for the rest with `before`.")
-    return said
+    return fields
 
 
 def _json(status: int, data: Any, kind: str = JSON) -> Response:

@@ -76,16 +76,16 @@ def document(compat: Compat) -> bytes:
 
 
 def described(compat: Compat) -> dict[str, Any]:
-    found, others = list(spoken().values()), compat.described
-    types = [t for operation in found for t in (operation.request, operation.reply)]
+    operations, others = list(spoken().values()), compat.described
+    types = [t for operation in operations for t in (operation.request, operation.reply)]
     types += [
         t for other in others for t in (other.reply, other.body, other.query) if t is not None
     ]
     made, components = msgspec.json.schema_components(types, ref_template=REF)
     known = _Known(dict(zip(map(_word, types), made, strict=True)), components)
-    for operation in found:
+    for operation in operations:
         known.fields(operation.request)["additionalProperties"] = False
-    paths = {path_of(operation): _path(operation, known) for operation in found}
+    paths = {path_of(operation): _path(operation, known) for operation in operations}
     for other in others:
         where = other.path.replace(":path}", "}")
         paths.setdefault(where, {})[other.method.lower()] = _other(other, where, compat.name, known)
@@ -116,8 +116,8 @@ class _Known(NamedTuple):
         return self.schemas[_word(kind)]
 
     def fields(self, kind: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.components[self.schema(kind)["$ref"].rpartition("/")[2]]
-        return found
+        schema: dict[str, Any] = self.components[self.schema(kind)["$ref"].rpartition("/")[2]]
+        return schema
 
 
 def _path(operation: Operation, known: _Known) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 
-TOLD = (HTTPException, FleetError, BadBody)  # it was their doing, not ours
+CALLER_ERRORS = (HTTPException, FleetError, BadBody)  # it was their doing, not ours
 
 
 class Routes(Router):
@@ -62,16 +62,16 @@ class Routes(Router):
 
         scope["app"] = self  # with it, routes raise what is wrong
         try:
-            await self._found(scope, receive, noting)
+            await self._dispatch(scope, receive, noting)
         except ClientDisconnect:
             return
         except Exception as error:
             if scope["type"] == "http" and not begun:
                 await self._failed(error)(scope, receive, send)
-            if not isinstance(error, TOLD) and not is_out_of_files(error):
+            if not isinstance(error, CALLER_ERRORS) and not is_out_of_files(error):
                 raise
 
-    async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, methods = scope["path"], set[str]()
         for route in self._near(path):
             match, child = route.matches(scope)

@@ -44,10 +44,10 @@ class Wrap(Enum):
     PLAIN = "plain"  # to who speaks HTTP/1.0
     FRAMES = "frames"  # a WebSocket
 
-    def __call__(self, said: bytes) -> bytes:
-        if self is Wrap.CHUNKS and said:
-            return b"%x\r\n%b\r\n" % (len(said), said)
-        return said
+    def __call__(self, frame: bytes) -> bytes:
+        if self is Wrap.CHUNKS and frame:
+            return b"%x\r\n%b\r\n" % (len(frame), frame)
+        return frame
 
 
 class Content(NamedTuple):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BATCH = 500
 TICK = 1.0  # seconds between looks at who is still welcome
 QUIET = 15.0  # seconds without a word before a sign of life
-HELD = 256 << 10  # bytes that wait for a reader before it is too slow
+MOST_BUFFERED = 256 << 10  # bytes that wait for a reader before it is too slow
 IN_KERNEL = 128 << 10  # and those that the kernel holds, which would be megabytes
 GRACE = 3.0  # seconds for last words
 PACE = 10.0  # seconds in which a reader must have taken most of what is held for it
@@ -65,9 +65,9 @@ class Reader:
     ending: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of who sends it the past
 
-    def write(self, said: bytes) -> None:
-        if said and not self.transport.is_closing():
-            self.transport.write(said)
+    def write(self, frame: bytes) -> None:
+        if frame and not self.transport.is_closing():
+            self.transport.write(frame)
             self.spoke = time.monotonic()
 
 
@@ -203,7 +203,7 @@ class Streams:
         """Wait until it has read most of what it was sent; who reads too slowly is let go."""
         await asyncio.sleep(0)
         transport, end = reader.transport, time.monotonic() + self.pace
-        while transport.get_write_buffer_size() > HELD // 4 and not transport.is_closing():
+        while transport.get_write_buffer_size() > MOST_BUFFERED // 4 and not transport.is_closing():
             if reader.ending:
                 return
             if time.monotonic() > end:
@@ -224,27 +224,27 @@ class Streams:
         if not self._views:
             self._number = self.newest()
             return
-        found = self._store.events(after=self._number, limit=BATCH)
-        if not found:
+        events = self._store.events(after=self._number, limit=BATCH)
+        if not events:
             return
-        self._number = found[-1].number
-        some = [self._heard(event) for event in found]
+        self._number = events[-1].number
+        some = [self._heard(event) for event in events]
         for view, readers in tuple(self._views.items()):
             self._hand_out(view.said(some), tuple(readers))
-        if len(found) == BATCH and self._loop is not None:
+        if len(events) == BATCH and self._loop is not None:
             self._loop.call_soon(self._wake)
 
-    def _hand_out(self, said: bytes, readers: Iterable[Reader]) -> None:
+    def _hand_out(self, frame: bytes, readers: Iterable[Reader]) -> None:
         number, now = self._number, time.monotonic()
         for reader in readers:
             transport = reader.transport
-            if transport.get_write_buffer_size() > HELD:
+            if transport.get_write_buffer_size() > MOST_BUFFERED:
                 self.pause(reader)
                 self.resume(reader)
                 continue
             reader.number = number
-            if said and not transport.is_closing():
-                transport.write(said)
+            if frame and not transport.is_closing():
+                transport.write(frame)
                 reader.spoke = now
 
     def _send(self, reader: Reader, some: list[Heard]) -> None:
@@ -256,8 +256,8 @@ class Streams:
         """At most a batch of them."""
         if after >= until:
             return []
-        found = self._store.events(after=after, limit=BATCH)
-        return [self._heard(event) for event in found if event.number <= until]
+        events = self._store.events(after=after, limit=BATCH)
+        return [self._heard(event) for event in events if event.number <= until]
 
     def _heard(self, event: Event) -> Heard:
         known = self._recent.get(event.number)

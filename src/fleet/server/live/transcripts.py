@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.errors import FleetError, NotFound
 from fleet.server.http.codec import encode
 from fleet.server.live.frames import framed
-from fleet.server.live.stream import HELD
+from fleet.server.live.stream import MOST_BUFFERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,9 @@ class Outputs:
 
     def _hand_out(self, frame: bytes, readers: set[Reader]) -> None:
         for reader in readers:
-            if reader.transport.get_write_buffer_size() <= HELD:  # else it sees a gap in `from`
+            if (
+                reader.transport.get_write_buffer_size() <= MOST_BUFFERED
+            ):  # else it sees a gap in `from`
                 reader.write(frame)
 
     def _read(self, run: str, offset: int, *, final: bool) -> Chunk:

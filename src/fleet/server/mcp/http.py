@@ -30,7 +30,7 @@ SDK = "fleet.server.mcp.sdk"
 
 
 class Mcp:
-    """`place`: where an agent works that is started without saying where.
+    """`directory` is where an agent works when the call names none.
 
     `failed` is called with the name of a tool that did not work, and the code of its error.
     """
@@ -39,10 +39,10 @@ class Mcp:
         self,
         who: Callable[[Request], Actor],
         perform: Perform,
-        place: str,
+        directory: str,
         failed: Callable[[str, str], None] = lambda _name, _code: None,
     ) -> None:
-        self._who, self._perform, self._place, self._failed = who, perform, place, failed
+        self._who, self._perform, self._directory, self._failed = who, perform, directory, failed
         self._handle: Any = None
         self._begun = asyncio.Lock()
         self._over = asyncio.Event()
@@ -62,7 +62,7 @@ class Mcp:
             await refused_body(error)(scope, receive, send)
 
     async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
-        reply = await run_tool(self._perform, Who(actor, self._place), name, given)
+        reply = await run_tool(self._perform, Who(actor, self._directory), name, given)
         if reply.failed and reply.data:
             self._failed(name, reply.data["code"])
         return reply

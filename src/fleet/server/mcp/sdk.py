@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 def manager(call: Call) -> StreamableHTTPSessionManager:
     async def list_tools(context: Any, _params: Any) -> types.ListToolsResult:
-        shown = shown_to(context.request.scope[ACTOR])
+        tools = shown_to(context.request.scope[ACTOR])
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=t.name, description=t.about, input_schema=t.schema()) for t in shown
+                types.Tool(name=t.name, description=t.about, input_schema=t.schema()) for t in tools
             ]
         )
 

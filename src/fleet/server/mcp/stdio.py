@@ -35,19 +35,19 @@ class Here:
     def __init__(self) -> None:
         app = App(Path.cwd(), os.environ)
         self._client = LocalClient(app)
-        self._place = str(app.loaded.project or app.cwd)
+        self._directory = str(app.loaded.project or app.cwd)
         self._actor = app.actor
         self._seen = bool(self._actor.run)  # a run is known as its task's agent
 
-    def answer(self, asked: Mapping[str, Any]) -> bytes:
+    def answer(self, request: Mapping[str, Any]) -> bytes:
         """Nothing for what wants no answer."""
-        if "id" not in asked:
+        if "id" not in request:
             return b""
-        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
-        given = asked.get("params") or {}
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
+        given = request.get("params") or {}
         if not isinstance(given, dict):
             return _encoded(reply | _error(BAD_PARAMS, "The parameters are not a JSON object."))
-        match asked.get("method"):
+        match request.get("method"):
             case "initialize":
                 result: dict[str, Any] = _greeting(str(given.get("protocolVersion", "")))
             case "ping":
@@ -61,10 +61,10 @@ class Here:
         return _encoded(reply | {"result": result})
 
     def _called(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        who = Who(self._actor, self._place)
+        who = Who(self._actor, self._directory)
         text, data, failed = _finished(run_tool(self._perform, who, name, given))
-        found = {"content": [{"type": "text", "text": text}], "isError": failed}
-        return found if data is None else {**found, "structuredContent": data}
+        result = {"content": [{"type": "text", "text": text}], "isError": failed}
+        return result if data is None else {**result, "structuredContent": data}
 
     async def _perform(self, _operation: Operation, _actor: Actor, request: Any) -> Any:
         if not self._seen:
@@ -100,5 +100,5 @@ def _error(code: int, message: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message}}
 
 
-def _encoded(said: Mapping[str, Any]) -> bytes:
-    return ENCODER.encode(said)
+def _encoded(message: Mapping[str, Any]) -> bytes:
+    return ENCODER.encode(message)

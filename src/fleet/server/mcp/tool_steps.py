@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.access import Actor
 
-    Said = Mapping[str, Any]
+    Arguments = Mapping[str, Any]
 
 TREE = {"handle": "task"}
 
@@ -23,7 +23,7 @@ class Who(NamedTuple):
     """Who calls a tool, and where whoever does not say works."""
 
     actor: Actor
-    place: str = ""
+    directory: str = ""
 
 
 class Step(NamedTuple):
@@ -34,16 +34,16 @@ class Step(NamedTuple):
     key: str = ""
 
 
-def say(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
+def say(operation: str, **names: str) -> Callable[[Who, Arguments], list[Step]]:
     """What is given, under the operation's own names for it."""
 
-    def steps(_who: Who, given: Said) -> list[Step]:
+    def steps(_who: Who, given: Arguments) -> list[Step]:
         return [Step(operation, {names.get(key, key): value for key, value in given.items()})]
 
     return steps
 
 
-def status(_who: Who, _given: Said) -> list[Step]:
+def status(_who: Who, _given: Arguments) -> list[Step]:
     return [
         Step("member.list", {}, "members"),
         Step("agent.list", {"limit": 50}, "workers"),
@@ -52,7 +52,7 @@ def status(_who: Who, _given: Said) -> list[Step]:
     ]
 
 
-def tasks(who: Who, given: Said) -> list[Step]:
+def tasks(who: Who, given: Arguments) -> list[Step]:
     match given.get("filter", "all"):
         case "mine":
             return [Step("task.issues", {"assignee": who.actor.name})]
@@ -61,21 +61,21 @@ def tasks(who: Who, given: Said) -> list[Step]:
     return [Step("task.list", {})]
 
 
-def assign(who: Who, given: Said) -> list[Step]:
-    spec = {"assignee": given["agent"], "cwd": who.place}
+def assign(who: Who, given: Arguments) -> list[Step]:
+    spec = {"assignee": given["agent"], "cwd": who.directory}
     prompt = given.get("description", "")
     return [Step("task.add", {"title": given["task"], "prompt": prompt, **_there(who, spec)})]
 
 
-def spawn(who: Who, given: Said) -> list[Step]:
+def spawn(who: Who, given: Arguments) -> list[Step]:
     handle = given["handle"]
     fields = {"handle": handle, "prompt": given.get("prompt") or handle}
     fields |= {name: given[name] for name in ("model", "role") if name in given}
-    return [Step("agent.spawn", fields | {"cwd": given.get("workingDir") or who.place})]
+    return [Step("agent.spawn", fields | {"cwd": given.get("workingDir") or who.directory})]
 
 
-def spawn_request(who: Who, given: Said) -> list[Step]:
-    fields = {"handle": "", "prompt": given["task"], "cwd": who.place}
+def spawn_request(who: Who, given: Arguments) -> list[Step]:
+    fields = {"handle": "", "prompt": given["task"], "cwd": who.directory}
     fields |= {"kind": given["agent_type"], "swarm": given.get("swarm_id", "")}
     fields |= {"priority": PRIORITIES.index(given.get("priority", "normal"))}
     return [Step("agent.spawn", fields | {"after": given.get("depends_on", [])})]
@@ -83,17 +83,17 @@ def spawn_request(who: Who, given: Said) -> list[Step]:
 
 def _there(who: Who, spec: dict[str, Any]) -> dict[str, Any]:
     """In the project of the server, unless it is somewhere else."""
-    below = spec["cwd"] == who.place or spec["cwd"].startswith(f"{who.place}/")
-    return {"spec": spec, "project": who.place if below else spec["cwd"]}
+    below = spec["cwd"] == who.directory or spec["cwd"].startswith(f"{who.directory}/")
+    return {"spec": spec, "project": who.directory if below else spec["cwd"]}
 
 
-def spawn_status(_who: Who, given: Said) -> list[Step]:
+def spawn_status(_who: Who, given: Arguments) -> list[Step]:
     if given.get("request_id"):
         return [Step("task.show", {"task": given["request_id"]})]
     return [Step("task.list", {})]
 
 
-def post(who: Who, given: Said) -> list[Step]:
+def post(who: Who, given: Arguments) -> list[Step]:
     fields = {
         "task": given.get("swarm_id") or who.actor.task,
         "type": given["message_type"],
@@ -104,13 +104,13 @@ def post(who: Who, given: Said) -> list[Step]:
     return [Step("board.post", fields)]
 
 
-def read_board(who: Who, given: Said) -> list[Step]:
+def read_board(who: Who, given: Arguments) -> list[Step]:
     names = {"swarm_id": "task", "message_type": "type", "unread_only": "unread"}
     fields = {"task": who.actor.task} | {names.get(k, k): v for k, v in given.items()}
     return [Step("board.read", fields)]
 
 
-def archive(_who: Who, given: Said) -> list[Step]:
+def archive(_who: Who, given: Arguments) -> list[Step]:
     fields: dict[str, Any] = {"posts": given.get("message_ids", [])}
     fields |= {"task": given.get("swarm_id", "")}
     return [
@@ -118,51 +118,51 @@ def archive(_who: Who, given: Said) -> list[Step]:
     ]
 
 
-def checkpoint(_who: Who, given: Said) -> list[Step]:
+def checkpoint(_who: Who, given: Arguments) -> list[Step]:
     summary = {key: value for key, value in given.items() if key != "to_handle"}
     done = summary.pop("done_this_session", [])
     summary["done"] = [each if isinstance(each, dict) else {"task": each} for each in done]
     return [Step("checkpoint.save", {"summary": summary, "to": given.get("to_handle", "")})]
 
 
-def load(_who: Who, given: Said) -> list[Step]:
+def load(_who: Who, given: Arguments) -> list[Step]:
     if given.get("checkpoint_id"):
         return [Step("checkpoint.load", {"checkpoint": str(given["checkpoint_id"])})]
     return [Step("checkpoint.latest", {})]
 
 
-def swarms(_who: Who, given: Said) -> list[Step]:
+def swarms(_who: Who, given: Arguments) -> list[Step]:
     if given.get("swarm_id"):
         return [Step("swarm.show", {"swarm": given["swarm_id"]})]
     return [Step("swarm.list", {})]
 
 
-def directive(_who: Who, given: Said) -> list[Step]:
+def directive(_who: Who, given: Arguments) -> list[Step]:
     fields = {"task": given["swarm_id"], "type": "directive"}
     fields |= {"payload": json.dumps({"directive": given["directive"]}, ensure_ascii=False)}
     return [Step("board.post", fields | {"priority": given.get("priority", "normal")})]
 
 
-def kill(_who: Who, given: Said) -> list[Step]:
+def kill(_who: Who, given: Arguments) -> list[Step]:
     """Always gracefully: whoever asks for less gets no less."""
     return [Step("swarm.kill", {"swarm": given["swarm_id"]})]
 
 
-def mail(_who: Who, given: Said) -> list[Step]:
+def mail(_who: Who, given: Arguments) -> list[Step]:
     unread = given.get("filter", "unread") == "unread"
     return [Step("mail.take" if given.get("mark_read") else "mail.list", {"unread": unread})]
 
 
-def tree(operation: str) -> Callable[[Who, Said], list[Step]]:
+def tree(operation: str) -> Callable[[Who, Arguments], list[Step]]:
     """Somebody's worktree, by their handle; of a run, its own."""
 
-    def steps(_who: Who, given: Said) -> list[Step]:
+    def steps(_who: Who, given: Arguments) -> list[Step]:
         return [Step(operation, {TREE.get(key, key): value for key, value in given.items()})]
 
     return steps
 
 
-def handoff(_who: Who, given: Said) -> list[Step]:
+def handoff(_who: Who, given: Arguments) -> list[Step]:
     """What has no place of its own in a checkpoint is said as it is."""
     context = dict(given["context"])
     summary = {
@@ -185,10 +185,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def own(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
+def own(operation: str, **names: str) -> Callable[[Who, Arguments], list[Step]]:
     """About the task that the run works on."""
 
-    def steps(who: Who, given: Said) -> list[Step]:
+    def steps(who: Who, given: Arguments) -> list[Step]:
         if not who.actor.task:
             raise BadInput("Only a running agent has a task of its own.", fix="Use team_tasks.")
         fields = {names.get(key, key): value for key, value in given.items()}
@@ -197,6 +197,6 @@ def own(operation: str, **names: str) -> Callable[[Who, Said], list[Step]]:
     return steps
 
 
-def ask(who: Who, given: Said) -> list[Step]:
+def ask(who: Who, given: Arguments) -> list[Step]:
     (step,) = own("message.ask", question="text")(who, given)
     return [step._replace(fields={**step.fields, "park": True})]

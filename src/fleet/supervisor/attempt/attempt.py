@@ -234,14 +234,14 @@ class Attempt:
         conversation, first = self.conversation, self.conversation.lines + 1
         transcript: list[tuple[int, Said]] = []
         for number, line in enumerate(lines, first):
-            for said in listener.hear(line):
-                conversation = hear(conversation, said)
-                if said.kind is SaidKind.REPLY:
-                    self.replies[said.name] = said.text
+            for item in listener.hear(line):
+                conversation = hear(conversation, item)
+                if item.kind is SaidKind.REPLY:
+                    self.replies[item.name] = item.text
                 else:
-                    transcript.append((number, said))
+                    transcript.append((number, item))
         self.conversation = replace(conversation, lines=first + len(lines) - 1)
-        self.parts.files.said(self.run, transcript)
+        self.parts.files.add_to_transcript(self.run, transcript)
 
     def listener(self) -> Listener:
         if self._listener is None:
@@ -318,7 +318,7 @@ class Attempt:
                 conversation,
                 Exit(0 if self.let_go and conversation.at_rest else look.code, look.stderr),
                 in_turns=bool(self._opening),
-                asked=has_asked(self.parts.store.messages(run.task), run),
+                parked=has_asked(self.parts.store.messages(run.task), run),
                 wanted=run.wanted,
                 cut=self._cut,
                 commit=commit,

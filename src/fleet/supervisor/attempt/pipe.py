@@ -85,7 +85,7 @@ class PipeChannel:
 
     def _keys(self) -> list[str]:
         if self._sent_keys is None:
-            keys = self._launcher.told(self._attempt.run.id)
+            keys = self._launcher.delivered(self._attempt.run.id)
             self._sent_keys = [key for key in keys if key.startswith(KEY)]
         return self._sent_keys
 

@@ -65,7 +65,7 @@ FAULTS = (
     "body",
     "garbage",
 )
-NAMES = tuple(held.name for held in fields(Manner))
+NAMES = tuple(each.name for each in fields(Manner))
 
 
 def takes_fault(manner: Manner, path: str) -> bool:

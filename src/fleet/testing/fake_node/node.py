@@ -52,8 +52,8 @@ class FakeNode:
         key: str = "",
         **manner: Any,
     ) -> None:
-        held = [FakeModel(model) if isinstance(model, str) else model for model in models]
-        self.models = {model.name: model for model in held}
+        on_disk = [FakeModel(model) if isinstance(model, str) else model for model in models]
+        self.models = {model.name: model for model in on_disk}
         self.kind, self.port, self._key = kind, port, key
         self.manner = Manner(**manner)
         self.held = Held()
@@ -87,10 +87,10 @@ class FakeNode:
     def asked(self, path: str) -> list[Seen]:
         return [seen for seen in list(self.seen) if seen.path == path]
 
-    def until(self, found: Callable[[Self], object], timeout: float = 60.0) -> None:
+    def until(self, condition: Callable[[Self], object], timeout: float = 60.0) -> None:
         """Wait until this is so of the node."""
         deadline = time.monotonic() + timeout
-        while not found(self):
+        while not condition(self):
             if time.monotonic() > deadline:
                 raise AssertionError(f"Not so within {timeout} s; seen: {self.seen!r:.2000}")
             time.sleep(0.01)
@@ -238,13 +238,13 @@ class FakeNode:
         if path == "/seen":
             await connection.json(200, [asdict(each) for each in self.seen if each is not seen])
         elif path == "/fault":
-            self._loop.call_later(0.02, lambda: asyncio.ensure_future(self._set(_told(request))))
+            self._loop.call_later(0.02, lambda: asyncio.ensure_future(self._set(_fields(request))))
             await connection.json(200, {"ok": True})
         elif self._key and self._key not in (_bearer(request), request.headers.get("x-api-key")):
             await connection.json(401, {"error": "unauthorized"})
         elif method == "GET":
-            found = pages(self.kind, self.models, self.manner, self.held.resident, self.busy)
-            page = found.get(path)
+            replies = pages(self.kind, self.models, self.manner, self.held.resident, self.busy)
+            page = replies.get(path)
             if isinstance(page, str):
                 await connection.answer(200, "text/plain", page.encode())
             else:
@@ -257,11 +257,11 @@ class FakeNode:
             await self._worker.work(connection, request, seen)
 
 
-HEALED = {held.name: held.default for held in fields(Manner) if held.name in (*FAULTS, "only")}
+HEALED = {each.name: each.default for each in fields(Manner) if each.name in (*FAULTS, "only")}
 HEALED |= {"times": None}
 
 
-def _told(request: Request) -> dict[str, Any]:
+def _fields(request: Request) -> dict[str, Any]:
     if request.method == "DELETE":
         return HEALED
     return {name: value for name, value in (request.body or {}).items() if name in NAMES}
@@ -272,19 +272,19 @@ def _bearer(request: Request) -> str:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description="A stand-in for a node.")
-    asked.add_argument("--port", type=int, default=0)
-    asked.add_argument("--model", action="append", default=[])
-    asked.add_argument("--kind", choices=list(KINDS), default="ollama")
-    asked.add_argument("--key", default="")
-    asked.add_argument("--ready", type=Path, help="a file that is given the address")
+    parser = argparse.ArgumentParser(description="A stand-in for a node.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--model", action="append", default=[])
+    parser.add_argument("--kind", choices=list(KINDS), default="ollama")
+    parser.add_argument("--key", default="")
+    parser.add_argument("--ready", type=Path, help="a file that is given the address")
     for name in ("prefill", "decode", "load", "lag", "idle"):
-        asked.add_argument(f"--{name}", type=float, default=0.0)
+        parser.add_argument(f"--{name}", type=float, default=0.0)
     for name, default in (("slots", 1), ("output", 8)):
-        asked.add_argument(f"--{name}", type=int, default=default)
-    told = vars(asked.parse_args())
-    models, ready = told.pop("model") or ["qwen2.5-coder:7b"], told.pop("ready")
-    with FakeNode(models, **told) as node:
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = vars(parser.parse_args())
+    models, ready = options.pop("model") or ["qwen2.5-coder:7b"], options.pop("ready")
+    with FakeNode(models, **options) as node:
         if ready:
             ready.write_text(node.url)
         threading.Event().wait()

@@ -19,7 +19,7 @@ def pages(
     row, first = kind_of(kind), next(iter(models.values()))
     waiting = max(0, busy - manner.slots)
     props = {"model_alias": first.name, "total_slots": manner.slots}
-    found: dict[str, Any] = {
+    bodies: dict[str, Any] = {
         row.health: {"status": "ok"},
         MODELS: _openai(kind, models),
         row.pages.version: {"version": manner.version},
@@ -28,7 +28,7 @@ def pages(
         row.pages.metrics: f"{row.pages.running} {busy - waiting}\n{row.pages.queued} {waiting}\n",
         row.pages.states: _lmstudio(models, resident),
     } | (_ollama(models, manner, resident) if row.is_ollama else {})
-    return {path: page for path, page in found.items() if path}
+    return {path: page for path, page in bodies.items() if path}
 
 
 def _ollama(

@@ -50,14 +50,19 @@ class OllamaWire:
     def __init__(self, *, chat: bool = True) -> None:
         self._chat = chat
 
-    def _said(self, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    def _message(self, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
         if not self._chat:
             return {"response": text}
         message: dict[str, Any] = {"role": "assistant", "content": text}
         return {"message": message | ({"tool_calls": calls} if calls else {})}
 
     def _line(self, job: Job, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"model": job.model, "created_at": STAMP, **self._said(text, calls), "done": False}
+        return {
+            "model": job.model,
+            "created_at": STAMP,
+            **self._message(text, calls),
+            "done": False,
+        }
 
     def _end(self, job: Job, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
         line = self._line(job, text, calls) | {"done": True}
@@ -104,10 +109,10 @@ class ChatWire:
         self._kind = "chat.completion" if chat else "text_completion"
 
     def _frame(self, job: Job, kind: str, choice: dict[str, Any]) -> dict[str, Any]:
-        held = {"index": 0, "finish_reason": None} | choice
+        first = {"index": 0, "finish_reason": None} | choice
         return {
             "id": "chatcmpl-1", "object": kind, "created": CREATED, "model": job.model,
-            "choices": [held],
+            "choices": [first],
         }  # fmt: skip
 
     def _chunk(self, job: Job, delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -132,11 +137,11 @@ class ChatWire:
 
     def whole(self, job: Job) -> dict[str, Any]:
         finish = "tool_calls" if job.call else "stop"
-        said: dict[str, Any] = {"text": job.text}
+        choice: dict[str, Any] = {"text": job.text}
         if self._chat:
             message = {"role": "assistant", "content": job.text or None}
-            said = {"message": message | ({"tool_calls": _calls(job)} if job.call else {})}
-        return self._frame(job, self._kind, said | {"finish_reason": finish}) | _usage(job)
+            choice = {"message": message | ({"tool_calls": _calls(job)} if job.call else {})}
+        return self._frame(job, self._kind, choice | {"finish_reason": finish}) | _usage(job)
 
     def error(self, message: str) -> dict[str, Any]:
         return {"error": {"message": message, "type": "server_error", "code": 500}}

@@ -102,20 +102,20 @@ class Worker:
         await connection.end()
 
     def _job(self, body: dict[str, Any], *, native: bool) -> Job:
-        manner, held, model = self._node.manner, self._node.held, str(body["model"])
+        manner, state, model = self._node.manner, self._node.held, str(body["model"])
         options = body.get("options") or {}
         load = 0.0
         context = int(options.get("num_ctx") or (DEFAULT_CONTEXT if native else 0))
-        known = held.resident.get(model)
+        known = state.resident.get(model)
         if known is None or (native and known != context):
-            held.unload(model)
-            held.resident[model] = context or self._node.models[model].context
+            state.unload(model)
+            state.resident[model] = context or self._node.models[model].context
             load = manner.load
         if body.get("keep_alive") == 0:
-            held.unload(model)
+            state.unload(model)
         text = _prompt(body)
         prompt = _tokens(text)
-        cached = held.cached(model, text, manner.slots) // CHARACTERS
+        cached = state.cached(model, text, manner.slots) // CHARACTERS
         limit = _limit(body, options)
         count = min(manner.output, limit) if limit else manner.output
         return Job(
@@ -132,8 +132,8 @@ def _prompt(body: dict[str, Any]) -> str:
     """Everything that a model would read, in its order."""
     parts = [body[key] for key in ("tools", "system", "instructions") if body.get(key)]
     for key in ("messages", "input", "prompt"):
-        held = body.get(key) or []
-        parts += held if isinstance(held, list) else [held]
+        content = body.get(key) or []
+        parts += content if isinstance(content, list) else [content]
     return "\n".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
 
 
@@ -143,8 +143,8 @@ def _tokens(text: str) -> int:
 
 def _limit(body: dict[str, Any], options: dict[str, Any]) -> int:
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    asked = options.get("num_predict") or next((body[n] for n in names if body.get(n)), 0)
-    return max(0, int(asked))
+    limit = options.get("num_predict") or next((body[n] for n in names if body.get(n)), 0)
+    return max(0, int(limit))
 
 
 def _call(body: dict[str, Any]) -> str:

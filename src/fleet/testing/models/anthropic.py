@@ -28,13 +28,13 @@ class Anthropic:
     name = "anthropic"
 
     def read(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        said, results = [], []
+        user_texts, results = [], []
         for message in body.get("messages", ()):
             if message["role"] == "assistant":
                 continue  # "system" here is how Claude Code puts words sent in the middle of a turn
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            said += [b["text"] for b in blocks if b["type"] == "text"]
+            user_texts += [b["text"] for b in blocks if b["type"] == "text"]
             results += [texts(b.get("content")) for b in blocks if b["type"] == "tool_result"]
         session = header(headers, "x-claude-code-session-id")
         agent = header(headers, "x-claude-code-agent-id")
@@ -43,12 +43,12 @@ class Anthropic:
             "system": texts(body.get("system")),
             "tools": tuple(t["name"] for t in body.get("tools", ())),
             "messages": tuple(body.get("messages", ())),
-            "said": tuple(said),
+            "said": tuple(user_texts),
             "results": tuple(results),
         }
 
-    def stream(self, reply: Reply, asked: Asked) -> Iterator[Event | Wait]:
-        opening = self._message([], reply, asked) | {"stop_reason": None}
+    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+        opening = self._message([], reply, request) | {"stop_reason": None}
         opening["usage"]["output_tokens"] = 1
         yield _event("message_start", message=opening)
         yield _event("ping")
@@ -57,14 +57,14 @@ class Anthropic:
             if isinstance(part, Wait):
                 yield part
                 continue
-            yield from self._block(index, part, asked)
+            yield from self._block(index, part, request)
             index += 1
         delta = {"stop_reason": _reason(reply), "stop_sequence": None}
         yield _event("message_delta", delta=delta, usage={"output_tokens": reply.tokens.output})
         yield _event("message_stop")
 
-    def _block(self, index: int, part: Part, asked: Asked) -> Iterator[Event]:
-        whole = _content(index, part, asked)
+    def _block(self, index: int, part: Part, request: Asked) -> Iterator[Event]:
+        whole = _content(index, part, request)
         empty = {k: v for k, v in whole.items() if k not in {"text", "thinking", "signature"}}
         deltas: list[dict[str, Any]] = []
         match part:
@@ -87,17 +87,19 @@ class Anthropic:
             yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
 
-    def whole(self, reply: Reply, asked: Asked) -> dict[str, Any]:
+    def whole(self, reply: Reply, request: Asked) -> dict[str, Any]:
         parts = [p for p in reply.parts if not isinstance(p, Wait)]
-        content = [_content(i, part, asked) for i, part in enumerate(parts)]
-        return self._message(content, reply, asked)
+        content = [_content(i, part, request) for i, part in enumerate(parts)]
+        return self._message(content, reply, request)
 
-    def _message(self, content: list[dict[str, Any]], reply: Reply, asked: Asked) -> dict[str, Any]:
+    def _message(
+        self, content: list[dict[str, Any]], reply: Reply, request: Asked
+    ) -> dict[str, Any]:
         return {
-            "id": f"msg_{asked.id}",
+            "id": f"msg_{request.id}",
             "type": "message",
             "role": "assistant",
-            "model": asked.model,
+            "model": request.model,
             "content": content,
             "stop_reason": _reason(reply),
             "stop_sequence": None,
@@ -114,14 +116,14 @@ class Anthropic:
         return {"type": "error", "error": {"type": kind, "message": failed.message}}
 
 
-def _content(index: int, part: Part, asked: Asked) -> dict[str, Any]:
+def _content(index: int, part: Part, request: Asked) -> dict[str, Any]:
     match part:
         case Say(text):
             return {"type": "text", "text": text}
         case Think(text):
             return {"type": "thinking", "thinking": text, "signature": "c2NyaXB0ZWQ="}
         case Call(name, arguments):
-            made = f"toolu_{asked.id}_{index}"
+            made = f"toolu_{request.id}_{index}"
             return {"type": "tool_use", "id": made, "name": name, "input": arguments}
     raise AssertionError(part)
 

@@ -37,56 +37,61 @@ class Chat:
             "results": by("tool"),
         }
 
-    def stream(self, reply: Reply, asked: Asked) -> Iterator[Event | Wait]:
-        yield self._chunk(asked, {"role": "assistant", "content": ""})
+    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+        yield self._chunk(request, {"role": "assistant", "content": ""})
         calls = 0
         for part in reply.parts:
             match part:
                 case Wait():
                     yield part
                 case Think(text):
-                    yield self._chunk(asked, {"reasoning_content": text})
+                    yield self._chunk(request, {"reasoning_content": text})
                 case Say(text):
                     half = len(text) // 2
-                    yield self._chunk(asked, {"content": text[:half]})
-                    yield self._chunk(asked, {"content": text[half:]})
+                    yield self._chunk(request, {"content": text[:half]})
+                    yield self._chunk(request, {"content": text[half:]})
                 case Call():
-                    call = {"index": calls, **_call(calls, part, asked)}
-                    yield self._chunk(asked, {"tool_calls": [call]})
+                    call = {"index": calls, **_call(calls, part, request)}
+                    yield self._chunk(request, {"tool_calls": [call]})
                     calls += 1
-        yield self._chunk(asked, {}, _reason(reply))
-        if (asked.body.get("stream_options") or {}).get("include_usage"):
-            head = self._head(asked, "chat.completion.chunk")
+        yield self._chunk(request, {}, _reason(reply))
+        if (request.body.get("stream_options") or {}).get("include_usage"):
+            head = self._head(request, "chat.completion.chunk")
             yield Event({**head, "choices": [], "usage": _usage(reply)})
         yield Event("[DONE]")
 
-    def whole(self, reply: Reply, asked: Asked) -> dict[str, Any]:
-        said = "".join(p.text for p in reply.parts if isinstance(p, Say))
-        message: dict[str, Any] = {"role": "assistant", "content": said or None}
+    def whole(self, reply: Reply, request: Asked) -> dict[str, Any]:
+        text = "".join(p.text for p in reply.parts if isinstance(p, Say))
+        message: dict[str, Any] = {"role": "assistant", "content": text or None}
         if thought := "".join(p.text for p in reply.parts if isinstance(p, Think)):
             message["reasoning_content"] = thought
         if calls := [p for p in reply.parts if isinstance(p, Call)]:
-            message["tool_calls"] = [_call(i, one, asked) for i, one in enumerate(calls)]
+            message["tool_calls"] = [_call(i, one, request) for i, one in enumerate(calls)]
         choice = {"index": 0, "message": message, "finish_reason": _reason(reply)}
-        head = self._head(asked, "chat.completion")
+        head = self._head(request, "chat.completion")
         return {**head, "choices": [choice], "usage": _usage(reply)}
 
-    def _chunk(self, asked: Asked, delta: dict[str, Any], reason: str | None = None) -> Event:
+    def _chunk(self, request: Asked, delta: dict[str, Any], reason: str | None = None) -> Event:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        return Event({**self._head(asked, "chat.completion.chunk"), "choices": [choice]})
+        return Event({**self._head(request, "chat.completion.chunk"), "choices": [choice]})
 
-    def _head(self, asked: Asked, kind: str) -> dict[str, Any]:
-        return {"id": f"chatcmpl-{asked.id}", "object": kind, "created": 0, "model": asked.model}
+    def _head(self, request: Asked, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{request.id}",
+            "object": kind,
+            "created": 0,
+            "model": request.model,
+        }
 
     def failure(self, failed: Fail) -> dict[str, Any]:
         kind = failed.kind or KINDS.get(failed.status, "invalid_request_error")
         return {"error": {"message": failed.message, "type": kind, "code": kind, "param": None}}
 
 
-def _call(index: int, part: Call, asked: Asked) -> dict[str, Any]:
+def _call(index: int, part: Call, request: Asked) -> dict[str, Any]:
     given = part.input if isinstance(part.input, str) else json.dumps(part.input)
     function = {"name": part.name, "arguments": given}
-    return {"id": f"call_{asked.id}_{index}", "type": "function", "function": function}
+    return {"id": f"call_{request.id}_{index}", "type": "function", "function": function}
 
 
 def _reason(reply: Reply) -> str:
@@ -94,11 +99,11 @@ def _reason(reply: Reply) -> str:
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
-    told = reply.tokens
-    given = told.input + told.cached + told.written
+    tokens = reply.tokens
+    given = tokens.input + tokens.cached + tokens.written
     return {
         "prompt_tokens": given,
-        "completion_tokens": told.output,
-        "total_tokens": given + told.output,
-        "prompt_tokens_details": {"cached_tokens": told.cached},
+        "completion_tokens": tokens.output,
+        "total_tokens": given + tokens.output,
+        "prompt_tokens_details": {"cached_tokens": tokens.cached},
     }

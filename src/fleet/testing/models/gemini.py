@@ -28,12 +28,12 @@ class Gemini:
 
     def read(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         del headers
-        said, results = [], []
+        user_texts, results = [], []
         for content in body.get("contents", ()):
             if content.get("role") == "model":
                 continue
             parts = content.get("parts", ())
-            said += [p["text"] for p in parts if "text" in p]
+            user_texts += [p["text"] for p in parts if "text" in p]
             results += [_result(p["functionResponse"]) for p in parts if "functionResponse" in p]
         declared = [d for tool in body.get("tools", ()) for d in _declared(tool)]
         return {
@@ -41,30 +41,30 @@ class Gemini:
             "system": texts((body.get("systemInstruction") or {}).get("parts")),
             "tools": tuple(d["name"] for d in declared),
             "messages": tuple(body.get("contents", ())),
-            "said": tuple(said),
+            "said": tuple(user_texts),
             "results": tuple(results),
         }
 
-    def stream(self, reply: Reply, asked: Asked) -> Iterator[Event | Wait]:
+    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
         for part in reply.parts:
             if isinstance(part, Wait):
                 yield part
             else:
-                yield Event(self._response([_part(part)], asked))
-        ended = self._response([{"text": ""}], asked, "STOP")
+                yield Event(self._response([_part(part)], request))
+        ended = self._response([{"text": ""}], request, "STOP")
         yield Event({**ended, "usageMetadata": _usage(reply)})
 
-    def whole(self, reply: Reply, asked: Asked) -> dict[str, Any]:
+    def whole(self, reply: Reply, request: Asked) -> dict[str, Any]:
         parts = [_part(p) for p in reply.parts if not isinstance(p, Wait)]
-        return {**self._response(parts, asked, "STOP"), "usageMetadata": _usage(reply)}
+        return {**self._response(parts, request, "STOP"), "usageMetadata": _usage(reply)}
 
     def _response(
-        self, parts: list[dict[str, Any]], asked: Asked, reason: str = ""
+        self, parts: list[dict[str, Any]], request: Asked, reason: str = ""
     ) -> dict[str, Any]:
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
         if reason:
             candidate["finishReason"] = reason
-        return {"candidates": [candidate], "modelVersion": asked.model, "responseId": asked.id}
+        return {"candidates": [candidate], "modelVersion": request.model, "responseId": request.id}
 
     def failure(self, failed: Fail) -> dict[str, Any]:
         status = failed.kind or STATUSES.get(failed.status, "UNKNOWN")
@@ -87,16 +87,16 @@ def _declared(tool: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _result(response: Mapping[str, Any]) -> str:
-    told = response.get("response") or {}
-    return str(told.get("output") or told.get("error") or told)
+    output = response.get("response") or {}
+    return str(output.get("output") or output.get("error") or output)
 
 
 def _usage(reply: Reply) -> dict[str, int]:
-    told = reply.tokens
-    given = told.input + told.cached + told.written
+    tokens = reply.tokens
+    given = tokens.input + tokens.cached + tokens.written
     return {
         "promptTokenCount": given,
-        "cachedContentTokenCount": told.cached,
-        "candidatesTokenCount": told.output,
-        "totalTokenCount": given + told.output,
+        "cachedContentTokenCount": tokens.cached,
+        "candidatesTokenCount": tokens.output,
+        "totalTokenCount": given + tokens.output,
     }

@@ -36,16 +36,16 @@ class Responses:
             "results": tuple(_output(i.get("output")) for i in outputs),
         }
 
-    def stream(self, reply: Reply, asked: Asked) -> Iterator[Event | Wait]:
+    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
         number = 0
-        for event in self._events(reply, asked):
+        for event in self._events(reply, request):
             if isinstance(event, Event) and isinstance(event.data, dict):
                 event.data["sequence_number"] = number
                 number += 1
             yield event
 
-    def _events(self, reply: Reply, asked: Asked) -> Iterator[Event | Wait]:
-        begun = self._response([], reply, asked, "in_progress") | {"usage": None}
+    def _events(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+        begun = self._response([], reply, request, "in_progress") | {"usage": None}
         yield _event("response.created", response=begun)
         yield _event("response.in_progress", response=begun)
         output: list[dict[str, Any]] = []
@@ -53,36 +53,36 @@ class Responses:
             if isinstance(part, Wait):
                 yield part
                 continue
-            item = _item(len(output), part, asked)
+            item = _item(len(output), part, request)
             yield from _item_events(len(output), item, part)
             output.append(item)
-        ended = self._response(output, reply, asked, "completed")
+        ended = self._response(output, reply, request, "completed")
         yield _event("response.completed", response=ended)
 
-    def whole(self, reply: Reply, asked: Asked) -> dict[str, Any]:
+    def whole(self, reply: Reply, request: Asked) -> dict[str, Any]:
         parts = [p for p in reply.parts if not isinstance(p, Wait)]
-        output = [_item(i, part, asked) for i, part in enumerate(parts)]
-        return self._response(output, reply, asked, "completed")
+        output = [_item(i, part, request) for i, part in enumerate(parts)]
+        return self._response(output, reply, request, "completed")
 
     def _response(
-        self, output: list[dict[str, Any]], reply: Reply, asked: Asked, status: str
+        self, output: list[dict[str, Any]], reply: Reply, request: Asked, status: str
     ) -> dict[str, Any]:
-        told = reply.tokens
-        given = told.input + told.cached + told.written
+        tokens = reply.tokens
+        given = tokens.input + tokens.cached + tokens.written
         return {
-            "id": f"resp_{asked.id}",
+            "id": f"resp_{request.id}",
             "object": "response",
             "created_at": 0,
             "status": status,
-            "model": asked.model,
+            "model": request.model,
             "output": output,
             "error": None,
             "usage": {
                 "input_tokens": given,
-                "input_tokens_details": {"cached_tokens": told.cached},
-                "output_tokens": told.output,
+                "input_tokens_details": {"cached_tokens": tokens.cached},
+                "output_tokens": tokens.output,
                 "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": given + told.output,
+                "total_tokens": given + tokens.output,
             },
         }
 
@@ -91,8 +91,8 @@ class Responses:
         return {"error": {"message": failed.message, "type": kind, "code": kind, "param": None}}
 
 
-def _item(index: int, part: Part, asked: Asked) -> dict[str, Any]:
-    made = f"{asked.id}_{index}"
+def _item(index: int, part: Part, request: Asked) -> dict[str, Any]:
+    made = f"{request.id}_{index}"
     match part:
         case Say(text):
             content = [{"type": "output_text", "text": text, "annotations": []}]

@@ -127,13 +127,13 @@ Script = Callable[[Asked], Reply] | Sequence[Reply] | Mapping[str, Sequence[Repl
 DONE = say("Done.")  # when a script has no more to say
 
 
-def reply_to(script: Script, asked: Asked) -> Reply:
+def reply_to(script: Script, request: Asked) -> Reply:
     if callable(script):
-        return script(asked)
+        return script(request)
     if isinstance(script, Mapping):
-        words = "\n".join(asked.said)
+        words = "\n".join(request.said)
         script = next((steps for key, steps in script.items() if key in words), ())
-    return script[asked.number] if asked.number < len(script) else DONE
+    return script[request.number] if request.number < len(script) else DONE
 
 
 def read_script(document: Any) -> Sequence[Reply] | Mapping[str, Sequence[Reply]]:

@@ -40,7 +40,7 @@ def replies(said):
 def ending(coder, transcript, code):
     _, heard = transcript.read(coder)
     ended = Exit(code)
-    return judge(heard, ended, asked=False, wanted=Wanted.NOTHING, cut=None, commit="").ending
+    return judge(heard, ended, parked=False, wanted=Wanted.NOTHING, cut=None, commit="").ending
 
 
 class Recorded:

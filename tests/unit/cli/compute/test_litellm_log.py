@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fleet.cli.compute.litellm_log import read, shown
+from fleet.cli.compute.litellm_log import display_text, read
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_how_grave_a_line_is(line, grave):
 
 def test_a_json_line_is_shown_with_its_time_level_words_and_traceback():
     line = {"message": "It broke.", "level": "ERROR", "timestamp": "2026-11-15T14:57:19.7"}
-    assert shown(read(json.dumps(line))) == "14:57:19 ERROR It broke."
+    assert display_text(read(json.dumps(line))) == "14:57:19 ERROR It broke."
     more = line | {"stacktrace": "Traceback:\n  here"}
-    assert shown(read(json.dumps(more))).splitlines()[1:] == ["    Traceback:", "      here"]
+    assert display_text(read(json.dumps(more))).splitlines()[1:] == ["    Traceback:", "      here"]
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def test_a_small_file_that_means_a_huge_one_is_refused():
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
     problems = Problems()
     assert load_text("\n".join(lines), "f", problems) is None
-    assert "is too large when its aliases are expanded" in problems.found[0].message
+    assert "is too large when its aliases are expanded" in problems.all[0].message
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])

@@ -153,7 +153,7 @@ def test_a_change_that_would_reach_further_is_refused(text):
 def data(text):
     problems = Problems()
     item = load_text(text.removeprefix("\ufeff"), "f", problems)
-    assert problems.found == []
+    assert problems.all == []
     return None if item is None else plain(item)
 
 

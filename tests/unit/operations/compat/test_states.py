@@ -8,7 +8,7 @@ import pytest
 
 from fleet.domain.errors import BadInput
 from fleet.operations.compat.states import (
-    ASKED,
+    BD_STATUSES,
     NOT_OURS,
     TABLE,
     bd_word,
@@ -37,8 +37,8 @@ def test_there_and_back_again(word):
 
 
 def test_every_word_of_bds_is_known_as_ours_or_as_none_of_ours():
-    assert {word.bd for word in TABLE} == ASKED.keys()
-    assert ASKED.keys() | NOT_OURS.keys() == BD
+    assert {word.bd for word in TABLE} == BD_STATUSES.keys()
+    assert BD_STATUSES.keys() | NOT_OURS.keys() == BD
     assert {word.team for word in TABLE} == {"open", "in_progress", "resolved", "blocked"}
 
 
@@ -65,7 +65,7 @@ def test_a_word_that_is_not_claude_fleets_is_refused():
 
 def test_the_page_says_what_the_table_says():
     rows = [f"| {w.ours} | {w.bd} | {w.team} | {w.meaning} |" for w in TABLE]
-    rows += [f"| `--status {word}` | {does} |" for word, does in ASKED.items()]
+    rows += [f"| `--status {word}` | {does} |" for word, does in BD_STATUSES.items()]
     page = PAGE.read_text(encoding="utf-8")
     assert [row for row in rows if row not in page] == []
     assert len([line for line in page.splitlines() if line.startswith("| ")]) == len(rows) + 2

@@ -12,7 +12,7 @@ from fleet.operations.tasks.show import ShowTask
 from fleet.server.claude_fleet.described import described
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.claude_fleet.paths import PATHS
-from fleet.server.claude_fleet.routes import Said
+from fleet.server.claude_fleet.routes import Call
 from fleet.server.http.docs_page import page
 from fleet.server.http.openapi import document
 
@@ -27,19 +27,19 @@ def test_every_path_is_described_and_no_other():
 
 def test_one_task_is_shown_by_the_operation_that_shows_a_task_everywhere():
     (path,) = [p for p in PATHS if (p.method, p.path) == ("GET", "/tasks/{id}")]
-    said = Said(Actor("ann", Role.TEAM_LEAD, "red"), {"id": "t-1"}, {}, {})
-    assert path.ask(said) == ShowTask("t-1", brief=True)
+    call = Call(Actor("ann", Role.TEAM_LEAD, "red"), {"id": "t-1"}, {}, {})
+    assert path.ask(call) == ShowTask("t-1", brief=True)
 
 
 def test_the_document_has_them_with_what_they_take_and_reply():
-    said = json.loads(document(CLAUDE_FLEET))
+    call = json.loads(document(CLAUDE_FLEET))
     for path in described():
-        what = said["paths"][path.path.replace(":path", "")][path.method.lower()]
+        what = call["paths"][path.path.replace(":path", "")][path.method.lower()]
         assert what["summary"] == path.about
         assert what["responses"]["200"]["content"]["application/json"]["schema"]
         assert ("requestBody" in what) is (path.body is not None)
-    assert said["paths"]["/auth"]["post"]["security"] == []
-    pages = [p["name"] for p in said["paths"]["/mail/{handle}"]["get"]["parameters"]]
+    assert call["paths"]["/auth"]["post"]["security"] == []
+    pages = [p["name"] for p in call["paths"]["/mail/{handle}"]["get"]["parameters"]]
     assert pages == ["handle", "before", "limit"]
 
 

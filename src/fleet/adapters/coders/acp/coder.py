@@ -75,10 +75,10 @@ class AcpCoder:
 
 def _opening(brief: Brief, command: Sequence[str]) -> dict[str, Any]:
     """It has no place for instructions, so that they stand before the first prompt."""
-    told = (brief.instructions, brief.prompt) if not brief.session else (brief.prompt,)
+    texts = (brief.instructions, brief.prompt) if not brief.session else (brief.prompt,)
     named = any(MODEL in part for part in command)
     return {
-        "prompt": "\n\n".join(filter(None, told)),
+        "prompt": "\n\n".join(filter(None, texts)),
         "cwd": brief.cwd,
         "session": brief.session,
         "model": "" if named else brief.model,

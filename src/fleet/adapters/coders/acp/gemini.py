@@ -65,7 +65,7 @@ class GeminiCoder:
         command = [*(strings(brief, "command") or ("gemini",)), "--acp"]
         command += ["-m", "{model}"] if brief.model else []
         places = [artifact_dir(brief), *strings(brief, "writable")]
-        command += [word for place in places for word in ("--include-directories", place)]
+        command += [word for directory in places for word in ("--include-directories", directory)]
         mode = MODES[permissions(brief)]
         options = {**brief.options, "command": tuple(command), "mode": mode}
         launch = AcpCoder().launch(brief._replace(options=options))
@@ -81,7 +81,7 @@ def _behind(env: Mapping[str, str], behind: GatewayOption, folder: Path) -> dict
     """By its settings for all users, which outrank how this user is logged in."""
     env = {name: value for name, value in env.items() if name not in OTHER_LOGINS}
     env |= {"GOOGLE_GEMINI_BASE_URL": behind.url, "GEMINI_API_KEY": env.get(behind.key_env, "")}
-    if SETTINGS not in env and not any(Path(place).exists() for place in SYSTEM):
+    if SETTINGS not in env and not any(Path(path).exists() for path in SYSTEM):
         file = folder / "gemini" / "settings.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps({"security": {"auth": LOGIN}}))
@@ -105,11 +105,11 @@ class GeminiListener(AcpListener):
     def words(self, text: str) -> str | None:
         return super().words(text) if self._turned and not self._running else None
 
-    def _asked(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
+    def _on_request(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
         call = params.get("toolCall") or {}
         if call.get("toolCallId") and call["toolCallId"] not in self._tools:
             yield from self._update({"sessionUpdate": "tool_call", **call})
-        yield from super()._asked(ident, method, params)
+        yield from super()._on_request(ident, method, params)
 
     def _called(self, update: dict[str, Any]) -> Iterator[Said]:
         if update["toolCallId"] not in self._tools:
@@ -122,8 +122,8 @@ class GeminiListener(AcpListener):
 
     def _prompted(self, ident: str, value: dict[str, Any], error: Any) -> Iterator[Said]:
         quota = (value.get("_meta") or {}).get("quota") or {}
-        told = quota.get("token_count") or {}
-        given, made = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
+        counts = quota.get("token_count") or {}
+        given, made = int(counts.get("input_tokens") or 0), int(counts.get("output_tokens") or 0)
         self._turned = True
         yield self._counted(Usage(input=given, output=made))
         yield from super()._prompted(ident, value, error)

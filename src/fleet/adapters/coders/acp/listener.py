@@ -66,13 +66,13 @@ class AcpListener(RpcListener):
     def _begin(self, able: dict[str, Any]) -> Said:
         resumes = "resume" in (able.get("sessionCapabilities") or {})
         self._lasting = resumes or bool(able.get("loadSession"))
-        told: dict[str, Any] = {"cwd": self._opening["cwd"], "mcpServers": []}
+        params: dict[str, Any] = {"cwd": self._opening["cwd"], "mcpServers": []}
         method = "session/new"
         if session := self._opening.get("session"):
             self._session = session
             method = "session/resume" if resumes else "session/load"
-            told["sessionId"] = session
-        return Said(SaidKind.REPLY, rpc.request("session", method, told), name="session")
+            params["sessionId"] = session
+        return Said(SaidKind.REPLY, rpc.request("session", method, params), name="session")
 
     def _begun(self, value: dict[str, Any]) -> Iterator[Said]:
         self._session = value.get("sessionId") or self._session
@@ -96,21 +96,21 @@ class AcpListener(RpcListener):
             return
         options = {o.get("id"): o for o in value.get("configOptions") or ()}
         if "model" in options:
-            told = {"configId": "model", "value": _nearest(wanted, options["model"])}
-            yield "set:model", "session/set_config_option", told
+            params = {"configId": "model", "value": _nearest(wanted, options["model"])}
+            yield "set:model", "session/set_config_option", params
         else:
             yield "set:model", "session/set_model", {"modelId": wanted}
 
     def _next(self) -> Said:
         if self._steps:
-            ident, method, told = self._steps.pop(0)
-            line = rpc.request(ident, method, {"sessionId": self._session, **told})
+            ident, method, params = self._steps.pop(0)
+            line = rpc.request(ident, method, {"sessionId": self._session, **params})
             return Said(SaidKind.REPLY, line, name=ident)
         self._ready = True
         first = self._say("prompt", self._opening.get("prompt", ""))
         return Said(SaidKind.REPLY, first, name="prompt")
 
-    def _asked(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
+    def _on_request(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
         name = f"answer:{ident}"
         if method != "session/request_permission":
             yield Said(SaidKind.REPLY, rpc.refusal(ident, "Not supported."), name=name)
@@ -132,16 +132,16 @@ class AcpListener(RpcListener):
             return True
         if kind not in (WORKING if granted == "edit" else READING):
             return False
-        paths = [place.get("path") or "" for place in call.get("locations") or ()]
+        paths = [location.get("path") or "" for location in call.get("locations") or ()]
         return kind in READING or all(map(self._is_inside, paths))
 
     def _is_inside(self, path: str) -> bool:
         where = PurePosixPath(self._opening["cwd"], path)
         if ".." in where.parts:
             return False
-        return any(where.is_relative_to(place) for place in self._opening["places"])
+        return any(where.is_relative_to(directory) for directory in self._opening["places"])
 
-    def _told(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
+    def _on_notification(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
         ours = method == "session/update" and params.get("sessionId") == self._session
         return self._update(params["update"]) if ours else ()
 
@@ -233,14 +233,14 @@ class AcpListener(RpcListener):
         else:
             yield Said(SaidKind.REPLY, self._say(again, words), name=rpc.brief(again))
 
-    def _add(self, told: dict[str, Any]) -> Iterator[Said]:
-        if not told:
+    def _add(self, usage: dict[str, Any]) -> Iterator[Said]:
+        if not usage:
             return
         used = self._used
         self._used = Usage(
-            used.input + told.get("inputTokens", 0) + (told.get("cachedWriteTokens") or 0),
-            used.output + told.get("outputTokens", 0) + (told.get("thoughtTokens") or 0),
-            used.cached + (told.get("cachedReadTokens") or 0),
+            used.input + usage.get("inputTokens", 0) + (usage.get("cachedWriteTokens") or 0),
+            used.output + usage.get("outputTokens", 0) + (usage.get("thoughtTokens") or 0),
+            used.cached + (usage.get("cachedReadTokens") or 0),
             used.context,
             used.usd,
         )
@@ -274,8 +274,8 @@ def _output(update: dict[str, Any]) -> str:
 
 def _why(error: dict[str, Any]) -> str:
     data = error.get("data")
-    told = data if isinstance(data, str) else json.dumps(data) if data else ""
-    return f"{error.get('message', 'It gave no reason.')} {told}".strip()
+    detail = data if isinstance(data, str) else json.dumps(data) if data else ""
+    return f"{error.get('message', 'It gave no reason.')} {detail}".strip()
 
 
 def _nearest(wanted: str, option: dict[str, Any]) -> str:

@@ -37,17 +37,17 @@ class RpcListener(ABC):
         if "method" not in message:
             return self._replied(message)
         if "id" in message:
-            return self._asked(message["id"], message["method"], params)
-        return self._told(message["method"], params)
+            return self._on_request(message["id"], message["method"], params)
+        return self._on_notification(message["method"], params)
 
     @abstractmethod
     def _replied(self, message: dict[str, Any]) -> Iterable[Said]:
         """To what we asked."""
 
     @abstractmethod
-    def _asked(self, ident: Any, method: str, params: dict[str, Any]) -> Iterable[Said]:
+    def _on_request(self, ident: Any, method: str, params: dict[str, Any]) -> Iterable[Said]:
         """Something that it waits for."""
 
     @abstractmethod
-    def _told(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
+    def _on_notification(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
         """Something that needs no reply."""

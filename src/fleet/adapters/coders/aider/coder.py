@@ -124,7 +124,7 @@ def _written(path: Path, text: str) -> str:
 
 
 def _in_git(cwd: str) -> bool:
-    return any((place / ".git").exists() for place in (Path(cwd), *Path(cwd).parents))
+    return any((folder / ".git").exists() for folder in (Path(cwd), *Path(cwd).parents))
 
 
 def _identity(brief: Brief) -> dict[str, str]:

@@ -45,8 +45,8 @@ class AiderListener:
     def hear(self, line: str) -> Sequence[Said]:
         try:
             event = json.loads(line)
-            name, told = str(event["event"]), event["properties"]
-            return tuple(self._event(name, told if isinstance(told, dict) else {}))
+            name, properties = str(event["event"]), event["properties"]
+            return tuple(self._event(name, properties if isinstance(properties, dict) else {}))
         except UNREADABLE:
             return tuple(self._line(line.rstrip()))
 
@@ -54,7 +54,7 @@ class AiderListener:
         del text  # it hears nothing once it has started
         return None
 
-    def _event(self, name: str, told: dict[str, Any]) -> Iterator[Said]:
+    def _event(self, name: str, properties: dict[str, Any]) -> Iterator[Said]:
         match name:
             case "message_send_starting":
                 if not self._replies and not self._asking:
@@ -67,11 +67,11 @@ class AiderListener:
                 self._replies += 1
                 if self._reply:
                     yield Said(SaidKind.TEXT, self._reply)
-                yield Said(SaidKind.USAGE, usage=_usage(told))
+                yield Said(SaidKind.USAGE, usage=_usage(properties))
             case "message_send_exception":
-                yield Said(SaidKind.ERROR, str(told.get("exception", "")))
+                yield Said(SaidKind.ERROR, str(properties.get("exception", "")))
             case "exit":
-                yield from self._end(str(told.get("reason", "")))
+                yield from self._end(str(properties.get("reason", "")))
 
     def _line(self, line: str) -> Iterator[Said]:
         if self._asking:
@@ -81,10 +81,10 @@ class AiderListener:
             self._broken = line
             self._full = line.endswith(TOO_LONG) and not self._reply  # else its reply was too long
             yield Said(SaidKind.ERROR, line)
-        elif found := ACTS.match(line):
-            name = NAMES.get(found[1], "")
+        elif match := ACTS.match(line):
+            name = NAMES.get(match[1], "")
             if name:
-                yield Said(SaidKind.TOOL, found[2], name=name)
+                yield Said(SaidKind.TOOL, match[2], name=name)
                 yield Said(SaidKind.TOOL_RESULT, name=name)
             else:
                 yield Said(SaidKind.TEXT, line)
@@ -113,6 +113,6 @@ class AiderListener:
         yield Said(SaidKind.RESULT, why or self._reply, failed=bool(why))
 
 
-def _usage(told: dict[str, Any]) -> Usage:
-    given, made = (int(told.get(f"{what}_tokens") or 0) for what in ("prompt", "completion"))
-    return Usage(given, made, context=given, usd=float(told.get("cost") or 0.0))
+def _usage(properties: dict[str, Any]) -> Usage:
+    given, made = (int(properties.get(f"{what}_tokens") or 0) for what in ("prompt", "completion"))
+    return Usage(given, made, context=given, usd=float(properties.get("cost") or 0.0))

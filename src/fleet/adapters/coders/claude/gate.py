@@ -20,11 +20,11 @@ from typing import Any
 MOVES = re.compile(r"(?:^|[\s;&|('\"])(?:cd|pushd)\s+(?:--\s+)?(\"[^\"]+\"|'[^']+'|[^\s;&|)<>]+)")
 
 
-def decide(asked: dict[str, Any], directories: list[str]) -> dict[str, Any] | None:
+def decide(call: dict[str, Any], directories: list[str]) -> dict[str, Any] | None:
     """What to print; None when it is not for us to say."""
-    if asked.get("tool_name") != "Bash":
+    if call.get("tool_name") != "Bash":
         return None
-    where = _outside(asked, directories)
+    where = _outside(call, directories)
     decision = {"behavior": "allow"}
     if where:
         message = f"{where} is outside {' and '.join(directories)}. Work inside."
@@ -32,20 +32,20 @@ def decide(asked: dict[str, Any], directories: list[str]) -> dict[str, Any] | No
     return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
 
-def _outside(asked: dict[str, Any], directories: list[str]) -> str:
-    for suggested in asked.get("permission_suggestions") or ():
+def _outside(call: dict[str, Any], directories: list[str]) -> str:
+    for suggested in call.get("permission_suggestions") or ():
         if suggested.get("type") == "addDirectories":
             return ", ".join(suggested.get("directories", ())) or "A path in it"
-    command = str(asked.get("tool_input", {}).get("command", ""))
+    command = str(call.get("tool_input", {}).get("command", ""))
     for target in MOVES.findall(command):
         named = Path(os.path.expandvars(target.strip("\"'")))
-        path = Path(str(asked.get("cwd", "")), named.expanduser()).resolve()
-        if not any(path.is_relative_to(Path(place).resolve()) for place in directories):
+        path = Path(str(call.get("cwd", "")), named.expanduser()).resolve()
+        if not any(path.is_relative_to(Path(directory).resolve()) for directory in directories):
             return str(path)
     return ""
 
 
 if __name__ == "__main__":
-    said = decide(json.load(sys.stdin), sys.argv[1:])
-    if said is not None:
-        json.dump(said, sys.stdout)
+    output = decide(json.load(sys.stdin), sys.argv[1:])
+    if output is not None:
+        json.dump(output, sys.stdout)

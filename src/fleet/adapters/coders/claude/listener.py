@@ -24,8 +24,8 @@ TOO_MANY = 429
 
 def message(text: str, name: str) -> str:
     """As it goes to standard input; `name` is a new UUID: one that was seen before is dropped."""
-    said = {"type": "user", "uuid": name, "message": {"role": "user", "content": text}}
-    return json.dumps(said, ensure_ascii=False) + "\n"
+    record = {"type": "user", "uuid": name, "message": {"role": "user", "content": text}}
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 class ClaudeListener:
@@ -47,40 +47,40 @@ class ClaudeListener:
 
     def hear(self, line: str) -> Sequence[Said]:
         try:
-            said = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             torn = line.lstrip().startswith("{")
             return () if torn or not line.strip() else (Said(SaidKind.TEXT, line),)
-        return tuple(self._read(said)) if isinstance(said, dict) else ()
+        return tuple(self._read(record)) if isinstance(record, dict) else ()
 
-    def _read(self, said: Json) -> Iterable[Said]:
-        match said.get("type"):
+    def _read(self, record: Json) -> Iterable[Said]:
+        match record.get("type"):
             case "system":
-                return self._system(said)
+                return self._system(record)
             case "assistant":
-                return self._assistant(said)
+                return self._assistant(record)
             case "user":
-                return self._user(said)
+                return self._user(record)
             case "result":
-                return self._result(said)
+                return self._result(record)
             case "command_lifecycle":
-                if said.get("state") == "started" and "wakeup_source" not in said:
-                    return self._take(said.get("command_uuid"))
+                if record.get("state") == "started" and "wakeup_source" not in record:
+                    return self._take(record.get("command_uuid"))
             case "rate_limit_event":
-                self._limit(said)
+                self._limit(record)
             case "control_request":
-                return (_unanswerable(string(said.get("request_id"))),)
+                return (_unanswerable(string(record.get("request_id"))),)
         return ()
 
-    def _system(self, said: Json) -> Iterable[Said]:
-        match said.get("subtype"):
+    def _system(self, record: Json) -> Iterable[Said]:
+        match record.get("subtype"):
             case "init":
-                yield Said(SaidKind.SESSION, string(said.get("session_id")))
+                yield Said(SaidKind.SESSION, string(record.get("session_id")))
                 if not self._awaited:
                     yield Said(SaidKind.TURN)
                 self._awaited = False
             case "background_tasks_changed":
-                yield from self._beside(mappings(said.get("tasks")))
+                yield from self._beside(mappings(record.get("tasks")))
 
     def _beside(self, tasks: list[Json]) -> Iterable[Said]:
         now = {string(t.get("task_id")): string(t.get("task_type")) for t in tasks}
@@ -91,13 +91,13 @@ class ClaudeListener:
                 yield Said(SaidKind.TOOL, string(task.get("description")), name=now[name])
         self._tasks = now
 
-    def _assistant(self, said: Json) -> Iterable[Said]:
-        main = not said.get("parent_tool_use_id")
-        spoken = mapping(said.get("message"))
-        self._limit(mapping(said.get("api_error_params")))
+    def _assistant(self, record: Json) -> Iterable[Said]:
+        main = not record.get("parent_tool_use_id")
+        spoken = mapping(record.get("message"))
+        self._limit(mapping(record.get("api_error_params")))
         for block in mappings(spoken.get("content")):
             match block.get("type"):
-                case "text" if said.get("error"):
+                case "text" if record.get("error"):
                     yield Said(SaidKind.ERROR, string(block.get("text")))
                 case "text" if main:
                     yield Said(SaidKind.TEXT, string(block.get("text")))
@@ -108,23 +108,23 @@ class ClaudeListener:
                     self._tools[string(block.get("id"))] = name
                     yield Said(SaidKind.TOOL, gist(mapping(block.get("input"))), name=name)
         reply = string(spoken.get("id"))
-        if not said.get("error") and reply not in self._counted:
+        if not record.get("error") and reply not in self._counted:
             self._counted.add(reply)
             yield self._count(mapping(spoken.get("usage")), main=main)
 
-    def _count(self, told: Json, *, main: bool) -> Said:
+    def _count(self, usage: Json, *, main: bool) -> Said:
         """Its output is counted at the end of the turn: here it is only what it began with."""
-        reply = tokens(told)
+        reply = tokens(usage)
         self._since = added(self._since, reply)
         total = added(self._before, self._since)
         context = reply.input + reply.cached if main else 0
         return Said(SaidKind.USAGE, usage=replace(total, context=context), total=True)
 
-    def _user(self, said: Json) -> Iterable[Said]:
-        if said.get("isReplay"):
-            yield from self._take(said.get("uuid"))
+    def _user(self, record: Json) -> Iterable[Said]:
+        if record.get("isReplay"):
+            yield from self._take(record.get("uuid"))
             return
-        for block in mappings(mapping(said.get("message")).get("content")):
+        for block in mappings(mapping(record.get("message")).get("content")):
             if block.get("type") == "tool_result":
                 name = self._tools.pop(string(block.get("tool_use_id")), "")
                 text, failed = text_of(block.get("content")), bool(block.get("is_error"))
@@ -138,28 +138,28 @@ class ClaudeListener:
         self._taken.add(taken)
         return (Said(SaidKind.HEARD, name=taken),)
 
-    def _limit(self, said: Json) -> None:
-        info = mapping(said.get("rate_limit_info"))
+    def _limit(self, record: Json) -> None:
+        info = mapping(record.get("rate_limit_info"))
         if info.get("status") == "rejected":
             self._resets_at = integer(info.get("resetsAt")) * SECOND
 
-    def _result(self, said: Json) -> Iterable[Said]:
-        failed = bool(said.get("is_error", said.get("subtype") != "success"))
-        errors = said.get("errors")
-        text = string(said.get("result"))
+    def _result(self, record: Json) -> Iterable[Said]:
+        failed = bool(record.get("is_error", record.get("subtype") != "success"))
+        errors = record.get("errors")
+        text = string(record.get("result"))
         if not text and failed:
-            told = map(str, errors) if isinstance(errors, list) else ()
-            text = "; ".join(told) or string(said.get("subtype"))
-        if failed and said.get("api_error_status") == TOO_MANY:
+            texts = map(str, errors) if isinstance(errors, list) else ()
+            text = "; ".join(texts) or string(record.get("subtype"))
+        if failed and record.get("api_error_status") == TOO_MANY:
             yield Said(SaidKind.LIMIT, text, resume_at=self._resets_at)
-        match said.get("terminal_reason"):
+        match record.get("terminal_reason"):
             case "budget_exhausted":
                 yield Said(SaidKind.SPENT, text)
             case "prompt_too_long":
                 yield Said(SaidKind.FULL, text)
-        self._settle(said)
+        self._settle(record)
         self._tools.clear()
-        window = _window(mapping(said.get("modelUsage")))
+        window = _window(mapping(record.get("modelUsage")))
         yield Said(
             SaidKind.RESULT, text, usage=self._before, total=True, failed=failed, window=window
         )
@@ -167,20 +167,20 @@ class ClaudeListener:
             self._awaited = True  # when that agent has ended, it goes on by itself
             yield Said(SaidKind.TURN)
 
-    def _settle(self, said: Json) -> None:
+    def _settle(self, record: Json) -> None:
         """Add what this turn really came to, its agents' replies included.
 
         The total cost is of the session, earlier runs included: only the difference is ours.
         """
-        charged = number(said.get("total_cost_usd"))
-        models = said.get("model_usage_since_last_result")
+        charged = number(record.get("total_cost_usd"))
+        models = record.get("model_usage_since_last_result")
         turn = Usage()
         if isinstance(models, dict):
-            for told in map(mapping, models.values()):
-                turn = added(turn, model_tokens(told))
+            for usage in map(mapping, models.values()):
+                turn = added(turn, model_tokens(usage))
         else:
             turn = replace(
-                tokens(mapping(said.get("usage"))), usd=max(0.0, charged - self._charged)
+                tokens(mapping(record.get("usage"))), usd=max(0.0, charged - self._charged)
             )
         self._charged = charged
         self._before = added(self._before, turn)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.adapters.assistants.skills import ABOUT, AUTHORS, NAME, PLACE, Plugin, manifest
+from fleet.adapters.assistants.skills import ABOUT, AUTHORS, NAME, PLUGIN_FOLDER, Plugin, manifest
 
 
 def _files() -> dict[str, dict[str, Any]]:
-    listed = {"name": NAME, "source": f"./{PLACE}", "description": ABOUT}
+    listed = {"name": NAME, "source": f"./{PLUGIN_FOLDER}", "description": ABOUT}
     market = {"name": NAME, "owner": AUTHORS, "description": ABOUT, "plugins": [listed]}
     return {
         ".claude-plugin/marketplace.json": market,
-        f"{PLACE}/.claude-plugin/plugin.json": manifest(),
+        f"{PLUGIN_FOLDER}/.claude-plugin/plugin.json": manifest(),
     }
 
 

@@ -78,9 +78,9 @@ def environment(brief: Brief) -> dict[str, str]:
     behind = gateway(brief)
     if behind is not None:
         own = env.get(HEADERS, "").splitlines()
-        said = [*own, *(f"{name}: {value}" for name, value in behind.headers.items())]
+        headers = [*own, *(f"{name}: {value}" for name, value in behind.headers.items())]
         env |= _behind(behind, env.get(behind.key_env, ""), brief.model)
-        env |= {HEADERS: "\n".join(said)} if said else {}
+        env |= {HEADERS: "\n".join(headers)} if headers else {}
         env.pop("ANTHROPIC_API_KEY", None)  # it would outrank the gateway's key
     return env
 

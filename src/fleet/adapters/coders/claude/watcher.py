@@ -35,15 +35,15 @@ class ClaudeWatcher(Hooked):
         text = f" {text}" if text.startswith("!") else text  # it would run the rest as a command
         return f"{text} " if text.endswith("\\") else text
 
-    def _hooked(self, event: str, said: Json) -> Iterable[Said]:
+    def _hooked(self, event: str, record: Json) -> Iterable[Said]:
         match event:
             case "StopFailure":
-                yield from self._fail(said)
+                yield from self._fail(record)
             case "Notification":
-                yield from self._notified(said)
+                yield from self._notified(record)
             case _:
-                yield from super()._hooked(event, said)
-        tasks = mappings(said.get("background_tasks")) if event == "Stop" else ()
+                yield from super()._hooked(event, record)
+        tasks = mappings(record.get("background_tasks")) if event == "Stop" else ()
         if any(t.get("type") == "subagent" and t.get("status") == "running" for t in tasks):
             self._turn = ""  # when that agent has ended, it goes on by itself
             yield Said(SaidKind.TURN)
@@ -51,32 +51,32 @@ class ClaudeWatcher(Hooked):
     def _prompted(self, text: str) -> Iterable[Said]:
         return () if text.startswith(NOT_PEOPLE) else super()._prompted(text)
 
-    def _fail(self, said: Json) -> Iterable[Said]:
-        text = string(said.get("last_assistant_message")) or string(said.get("error"))
-        yield from self._begin(said)
-        if said.get("error") == "rate_limit":
+    def _fail(self, record: Json) -> Iterable[Said]:
+        text = string(record.get("last_assistant_message")) or string(record.get("error"))
+        yield from self._begin(record)
+        if record.get("error") == "rate_limit":
             yield Said(SaidKind.LIMIT, text)
         elif text.lower().startswith("prompt is too long"):
             yield Said(SaidKind.FULL, text)
         yield self._result(text, failed=True)
 
-    def _notified(self, said: Json) -> Iterable[Said]:
-        match said.get("notification_type"):
+    def _notified(self, record: Json) -> Iterable[Said]:
+        match record.get("notification_type"):
             case "permission_prompt" | "elicitation_dialog" if not self._wanted:
-                yield Said(SaidKind.WANTS, string(said.get("message")))
+                yield Said(SaidKind.WANTS, string(record.get("message")))
             case "idle_prompt" if not self._wanted and self._turn:
                 yield from self._cut_short()  # a minute ago, and nothing else told
 
-    def _followed(self, said: Json) -> Iterable[Said]:
-        if string(said.get("sessionId")) != self._session:
+    def _followed(self, record: Json) -> Iterable[Said]:
+        if string(record.get("sessionId")) != self._session:
             return
-        match said.get("type"):
-            case "user" if self._turn and said.get("promptId") == self._turn:
+        match record.get("type"):
+            case "user" if self._turn and record.get("promptId") == self._turn:
                 yield from self._cut_short()
-            case "assistant" if not said.get("isApiErrorMessage"):
-                yield self._count(mapping(said.get("message")))
+            case "assistant" if not record.get("isApiErrorMessage"):
+                yield self._count(mapping(record.get("message")))
             case "cost-state":
-                yield from self._charge(said)
+                yield from self._charge(record)
 
     def _count(self, reply: Json) -> Said:
         """A reply has a line for each of its parts; the last one has all that it used."""
@@ -92,10 +92,10 @@ class ClaudeWatcher(Hooked):
         counted = Usage(total.input, total.output, total.cached, context, usd=usd)
         return Said(SaidKind.USAGE, usage=counted, total=True)
 
-    def _charge(self, said: Json) -> Iterable[Said]:
+    def _charge(self, record: Json) -> Iterable[Said]:
         """Of the whole session, its agents' replies too; it is written when the program ends."""
-        cost = number(said.get("totalCostUSD"))
-        models = [model_tokens(mapping(m)) for m in mapping(said.get("modelUsage")).values()]
+        cost = number(record.get("totalCostUSD"))
+        models = [model_tokens(mapping(m)) for m in mapping(record.get("modelUsage")).values()]
         if models and all(m.usd == 0 for m in models):
             return  # models of one's own cost nothing
         if not self._spoken:

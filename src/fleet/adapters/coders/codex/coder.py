@@ -159,8 +159,8 @@ def _settings(brief: Brief) -> Iterator[str]:
             base, rules = ":workspace", _home_places(brief) | _work_places(Path(brief.cwd))
         case _:
             base, rules = ":read-only", _home_places(brief)
-    for place in (artifact_dir(brief), *strings(brief, "writable")):
-        rules[place] = "write"
+    for directory in (artifact_dir(brief), *strings(brief, "writable")):
+        rules[directory] = "write"
     yield f'default_permissions="{PROFILE}"'
     yield f'permissions.{PROFILE}.extends="{base}"'
     yield f"permissions.{PROFILE}.filesystem={_toml(rules)}"
@@ -191,11 +191,11 @@ def _declared(brief: Brief) -> str:
     """By what the settings reach a server of our name: `command`, `url`, or nothing."""
     own = Path(brief.env.get("CODEX_HOME") or Path(brief.env.get("HOME", "/"), ".codex"))
     here = Path(brief.cwd)
-    for place in (own, *(folder / ".codex" for folder in (here, *here.parents))):
+    for directory in (own, *(folder / ".codex" for folder in (here, *here.parents))):
         with suppress(OSError, ValueError, AttributeError):
-            held = tomllib.loads((place / "config.toml").read_text("utf-8"))
-            found = held.get("mcp_servers", {}).get("fleet", {})
-            if kind := next((kind for kind in ("command", "url") if kind in found), ""):
+            config = tomllib.loads((directory / "config.toml").read_text("utf-8"))
+            server = config.get("mcp_servers", {}).get("fleet", {})
+            if kind := next((kind for kind in ("command", "url") if kind in server), ""):
                 return kind
     return ""
 
@@ -213,24 +213,24 @@ def _extra(brief: Brief) -> tuple[str, ...]:
 
 def _provider(brief: Brief) -> Iterator[str]:
     """The user's own login, unless there is a gateway."""
-    found = gateway(brief)
-    if found is None:
+    behind = gateway(brief)
+    if behind is None:
         return
     provider = {
         "name": "Fleet",
-        "base_url": f"{found.url}/v1",
-        "env_key": found.key_env,
+        "base_url": f"{behind.url}/v1",
+        "env_key": behind.key_env,
         "wire_api": "responses",
         "stream_idle_timeout_ms": 1_800_000,  # a node of one's own may read a prompt for minutes
         "request_max_retries": 2,
     }
-    if found.headers:
-        provider["http_headers"] = found.headers
+    if behind.headers:
+        provider["http_headers"] = behind.headers
     yield 'model_provider="fleet"'
     yield f"model_providers.fleet={_toml(provider)}"
     yield 'web_search="disabled"'  # the provider's own tool, which no gateway has
-    if found.context:
-        yield f"model_context_window={found.context}"
+    if behind.context:
+        yield f"model_context_window={behind.context}"
 
 
 def _home_places(brief: Brief) -> dict[str, str]:
@@ -242,7 +242,7 @@ def _home_places(brief: Brief) -> dict[str, str]:
     if not named:
         return {}
     beside = (Path(named, name) for name in BESIDE_STORE)
-    return {named: "write"} | {str(place): "read" for place in beside if place.exists()}
+    return {named: "write"} | {str(path): "read" for path in beside if path.exists()}
 
 
 def _work_places(cwd: Path) -> dict[str, str]:
@@ -251,15 +251,15 @@ def _work_places(cwd: Path) -> dict[str, str]:
     Its sandbox protects git directories, so they are named; hooks and config stay protected, since
     git would run what they say outside of the sandbox.
     """
-    for place in (cwd, *cwd.parents):
-        mark = place / ".git"
+    for directory in (cwd, *cwd.parents):
+        mark = directory / ".git"
         if not mark.exists():
             continue
-        rules = {} if mark.is_dir() else {str(place): "write", str(mark): "read"}
+        rules = {} if mark.is_dir() else {str(directory): "write", str(mark): "read"}
         own, common = _git_directories(mark)
         rules |= {str(common): "write", str(own): "write"}
         guarded = (common / name for name in ("hooks", "config"))
-        return rules | {str(place): "read" for place in guarded if place.exists()}
+        return rules | {str(directory): "read" for directory in guarded if directory.exists()}
     return {}
 
 
@@ -274,8 +274,8 @@ def _git_directories(mark: Path) -> tuple[Path, Path]:
 
 
 def _toml(table: dict[str, Any]) -> str:
-    held = ((k, _toml(v) if isinstance(v, dict) else _quoted(v)) for k, v in table.items())
-    return "{" + ",".join(f"{_quoted(key)}={value}" for key, value in held) + "}"
+    pairs = ((k, _toml(v) if isinstance(v, dict) else _quoted(v)) for k, v in table.items())
+    return "{" + ",".join(f"{_quoted(key)}={value}" for key, value in pairs) + "}"
 
 
 def _quoted(value: Any) -> str:

@@ -49,7 +49,7 @@ def _profile(fleet: Fleet, source: str) -> str:
             'web_search = "disabled"',
         ]
     if main is not None:
-        lines += list(_told(main))
+        lines += list(_instructions(main))
     lines += [
         "",
         "[model_providers.fleet]",
@@ -69,14 +69,14 @@ def _agent(agent: Agent, source: str) -> str:
         _header(source),
         f"name = {quoted(agent.name)}",
         f"description = {quoted(agent.description or agent.name)}",
-        *_told(agent),
+        *_instructions(agent),
     ]
     if name := alias_of(agent):
         lines.append(f"model = {quoted(name)}")
     return "\n".join(lines) + "\n"
 
 
-def _told(agent: Agent) -> Iterator[str]:
+def _instructions(agent: Agent) -> Iterator[str]:
     yield f"developer_instructions = {quoted(prompt_of(agent))}"
     if agent.permissions == "read":
         yield 'sandbox_mode = "read-only"'

@@ -52,7 +52,7 @@ class CodexListener(RpcListener):
             again = f"{AGAIN}{ident}"
             yield Said(SaidKind.REPLY, self._say(again, text), name=rpc.brief(again))
 
-    def _asked(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
+    def _on_request(self, ident: Any, method: str, params: dict[str, Any]) -> Iterator[Said]:
         yes = bool(self._opening.get("yes"))
         if (value := _decision(method, params, yes=yes)) is None:
             text = rpc.refusal(ident, "Not supported.")
@@ -60,7 +60,7 @@ class CodexListener(RpcListener):
             text = rpc.result(ident, value)
         yield Said(SaidKind.REPLY, text, name=f"answer:{ident}")
 
-    def _told(self, method: str, params: dict[str, Any]) -> Iterator[Said]:
+    def _on_notification(self, method: str, params: dict[str, Any]) -> Iterator[Said]:
         if method == "account/rateLimits/updated":
             self._note_limits(params["rateLimits"])
         elif method == "thread/tokenUsage/updated":
@@ -166,8 +166,8 @@ def _begun(item: dict[str, Any]) -> Iterator[Said]:
         case "fileChange":
             text = " ".join(change["path"] for change in item["changes"])
         case _:
-            told = item.get("arguments") or item.get("prompt") or item.get("query") or ""
-            text = told if isinstance(told, str) else json.dumps(told)
+            details = item.get("arguments") or item.get("prompt") or item.get("query") or ""
+            text = details if isinstance(details, str) else json.dumps(details)
     yield Said(SaidKind.TOOL, text, name=_tool(item))
 
 

@@ -25,7 +25,7 @@ class _Toml:
     def put(self, text: str, entry: dict[str, Any]) -> str:
         left = self.drop(text)
         gap = "" if not left else "\n" if left.endswith("\n") else "\n\n"
-        return f"{left}{gap}{self.said(entry)}\n"
+        return f"{left}{gap}{self.rendered(entry)}\n"
 
     def drop(self, text: str) -> str:
         """With its own tables; a comment after them is about what follows."""
@@ -36,14 +36,14 @@ class _Toml:
             if _HEADER.match(line):
                 inside = bool(_OURS.match(line))
             if inside:
-                said = line.strip() and not line.lstrip().startswith("#")
-                after = [] if said else [*after, line]
+                is_setting = line.strip() and not line.lstrip().startswith("#")
+                after = [] if is_setting else [*after, line]
             else:
                 kept += [*after, line]
                 after = []
         return re.sub(r"\n\n+\Z", "\n", "".join([*kept, *after]))
 
-    def said(self, entry: dict[str, Any]) -> str:
+    def rendered(self, entry: dict[str, Any]) -> str:
         pairs = [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
         return "\n".join([f"[{SECTION}.{NAME}]", *pairs])
 

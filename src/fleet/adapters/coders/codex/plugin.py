@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.adapters.assistants.skills import ABOUT, AUTHORS, NAME, PLACE, Plugin, manifest
+from fleet.adapters.assistants.skills import ABOUT, AUTHORS, NAME, PLUGIN_FOLDER, Plugin, manifest
 
 
 def _files() -> dict[str, dict[str, Any]]:
     listed = {
         "name": NAME,
-        "source": {"source": "local", "path": f"./{PLACE}"},
+        "source": {"source": "local", "path": f"./{PLUGIN_FOLDER}"},
         "policy": {"installation": "AVAILABLE", "authentication": "ON_INSTALL"},
         "category": "Developer Tools",
     }
     market = {"name": NAME, "interface": {"displayName": "Fleet"}, "plugins": [listed]}
-    shown = {
+    interface = {
         "displayName": "Fleet",
         "shortDescription": ABOUT,
         "longDescription": "Queue work for coding agents, run them in parallel in their own git "
@@ -29,8 +29,8 @@ def _files() -> dict[str, dict[str, Any]]:
     }
     return {
         ".agents/plugins/marketplace.json": market,
-        f"{PLACE}/.codex-plugin/plugin.json": manifest()
-        | {"skills": "./skills/", "interface": shown},
+        f"{PLUGIN_FOLDER}/.codex-plugin/plugin.json": manifest()
+        | {"skills": "./skills/", "interface": interface},
     }
 
 

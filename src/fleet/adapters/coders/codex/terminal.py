@@ -71,19 +71,19 @@ class CodexWatcher(Hooked):
         super().__init__(session)
         self._before = (0, 0, 0)  # what a resumed thread had used
 
-    def _start(self, said: Json) -> Iterable[Said]:
+    def _start(self, record: Json) -> Iterable[Said]:
         """An agent of its own may start as if it were the first."""
-        if self._begun and said.get("source") == "startup":
+        if self._begun and record.get("source") == "startup":
             return ()
-        return super()._start(said)
+        return super()._start(record)
 
-    def _hooked(self, event: str, said: Json) -> Iterable[Said]:
-        if event == "Interrupt" and said.get("turn_id") == self._turn:
+    def _hooked(self, event: str, record: Json) -> Iterable[Said]:
+        if event == "Interrupt" and record.get("turn_id") == self._turn:
             return self._cut_short()
-        return super()._hooked(event, said)
+        return super()._hooked(event, record)
 
-    def _followed(self, said: Json) -> Iterable[Said]:
-        info = mapping(mapping(said.get("payload")).get("info"))
+    def _followed(self, record: Json) -> Iterable[Said]:
+        info = mapping(mapping(record.get("payload")).get("info"))
         total, last = mapping(info.get("total_token_usage")), mapping(info.get("last_token_usage"))
         if not total:
             return

@@ -46,10 +46,10 @@ class Bridge:
 
     def run(self) -> int:
         assert self._server.stdout is not None
-        found = next(filter(None, map(LISTENING.search, self._server.stdout)), None)
-        if found is None:
+        listening = next(filter(None, map(LISTENING.search, self._server.stdout)), None)
+        if listening is None:
             return self._server.wait()
-        self._port = int(found[1])
+        self._port = int(listening[1])
         events = self._open("GET", "/event", None, SILENCE)
         for work in (self._drain, self._wait, lambda: self._hear(events), self._obey):
             threading.Thread(target=work, daemon=True).start()
@@ -93,20 +93,20 @@ class Bridge:
     def _obey(self) -> None:
         try:
             for line in sys.stdin:
-                asked = json.loads(line)
-                self._say({"id": asked["id"], **self._ask(asked)})
+                order = json.loads(line)
+                self._say({"id": order["id"], **self._ask(order)})
         finally:
             self._over.set()
 
-    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
         try:
-            reply = self._open(asked["method"], asked["path"], asked.get("body"), REQUEST_SECONDS)
+            reply = self._open(order["method"], order["path"], order.get("body"), REQUEST_SECONDS)
             body = reply.read()
         except OSError as error:
             return {"status": 0, "body": str(error)}
         is_json = "json" in (reply.getheader("content-type") or "")
-        told = json.loads(body) if body and is_json else body.decode("utf-8", "replace")
-        return {"status": reply.status, "body": told}
+        content = json.loads(body) if body and is_json else body.decode("utf-8", "replace")
+        return {"status": reply.status, "body": content}
 
     def _open(self, method: str, path: str, body: Any, timeout: float) -> http.client.HTTPResponse:
         login = base64.b64encode(f"opencode:{self._password}".encode()).decode()
@@ -115,9 +115,9 @@ class Bridge:
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         return connection.getresponse()
 
-    def _say(self, told: dict[str, Any]) -> None:
+    def _say(self, record: dict[str, Any]) -> None:
         with self._out:
-            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.write(json.dumps(record) + "\n")
             sys.stdout.flush()
 
 
@@ -139,14 +139,14 @@ class Sieve:
             return True  # of another release: whoever reads it may know it
 
     def _tells(self, event: dict[str, Any]) -> bool:
-        kind, told = event.get("type"), event.get("properties", {})
+        kind, properties = event.get("type"), event.get("properties", {})
         if kind not in self.KINDS:
             return False
         if kind == "message.updated":
-            return self._is_new(told["info"]["id"], "")
+            return self._is_new(properties["info"]["id"], "")
         if kind != "message.part.updated":
             return True
-        part = told["part"]
+        part = properties["part"]
         match part["type"]:
             case "tool":
                 return self._is_new(part["id"], part["state"]["status"])

@@ -182,7 +182,7 @@ def _rules(brief: Brief) -> dict[str, Any]:
     """The last rule that fits counts."""
     nobody = dict.fromkeys(NOBODY, "deny")
     places = (artifact_dir(brief), *strings(brief, "writable"))
-    outside = {"*": "deny", **{f"{place}/*": "allow" for place in places}}
+    outside = {"*": "deny", **{f"{directory}/*": "allow" for directory in places}}
     match permissions(brief):
         case "full":
             return {"*": "allow", **nobody}
@@ -193,13 +193,16 @@ def _rules(brief: Brief) -> dict[str, Any]:
         **dict.fromkeys(READING, "allow"),
         **({"fleet_*": "allow"} if team_tools(brief) else {}),
         "external_directory": outside,
-        "edit": {"*": "deny", **{f"{_as_edited(brief, place)}/*": "allow" for place in places}},
+        "edit": {
+            "*": "deny",
+            **{f"{_as_edited(brief, directory)}/*": "allow" for directory in places},
+        },
         "bash": {"*": "deny", "fleet *": "allow", "bd *": "allow", "*>*": "deny", "*<*": "deny"},
     }
 
 
-def _as_edited(brief: Brief, place: str) -> str:
+def _as_edited(brief: Brief, path: str) -> str:
     """Rules about editing are about paths from the root of the worktree, or of the disk."""
     here = Path(brief.cwd)
     root = next((p for p in (here, *here.parents) if (p / ".git").exists()), Path("/"))
-    return os.path.relpath(place, root)
+    return os.path.relpath(path, root)

@@ -20,8 +20,8 @@ TELLING = ("filePath", "command", "pattern", "url", "query", "description")
 
 
 def order(ident: str, path: str, body: dict[str, Any] | None, *, method: str = "POST") -> str:
-    asked = {"id": ident, "method": method, "path": path}
-    return json.dumps(asked if body is None else {**asked, "body": body}) + "\n"
+    request = {"id": ident, "method": method, "path": path}
+    return json.dumps(request if body is None else {**request, "body": body}) + "\n"
 
 
 class OpenCodeListener:
@@ -33,26 +33,26 @@ class OpenCodeListener:
         self._session = ""
         self._running = False
         self._own: set[str] = set()  # messages that are the model's
-        self._said = ""  # the newest message that is words of ours; ids ascend
+        self._own_message = ""  # the newest message that is words of ours; ids ascend
         self._answered = ""  # the newest message that the model was given
         self._last = ""  # what it said last in this turn
         self._error = ""  # why this turn failed
 
     def hear(self, line: str) -> Sequence[Said]:
         self._heard += 1
-        told = rpc.read(line)
-        if told is None:
+        record = rpc.read(line)
+        if record is None:
             return ()
         try:
-            return tuple(self._read(told))
+            return tuple(self._read(record))
         except rpc.UNREADABLE:
             return ()
 
-    def _read(self, told: dict[str, Any]) -> Iterable[Said]:
-        if "event" in told:
-            event = told["event"]
-            return self._event(event["type"], event["properties"], told["at"])
-        return self._replied(told) if "status" in told else ()
+    def _read(self, record: dict[str, Any]) -> Iterable[Said]:
+        if "event" in record:
+            event = record["event"]
+            return self._event(event["type"], event["properties"], record["at"])
+        return self._replied(record) if "status" in record else ()
 
     def words(self, text: str) -> str | None:
         """None until there is a session to say it in."""
@@ -63,35 +63,37 @@ class OpenCodeListener:
         body = {**self._opening.get("message", {}), "parts": [part]}
         return order(ident, f"/session/{self._session}/prompt_async", body)
 
-    def _replied(self, told: dict[str, Any]) -> Iterator[Said]:
-        ident, fine = told.get("id"), told["status"] in OK
+    def _replied(self, record: dict[str, Any]) -> Iterator[Said]:
+        ident, fine = record.get("id"), record["status"] in OK
         if ident == "session" and fine:
-            self._session = told["body"]["id"]
+            self._session = record["body"]["id"]
             yield Said(SaidKind.SESSION, self._session)
             first = self._say("prompt", self._opening.get("prompt", ""))
             yield Said(SaidKind.REPLY, first, name="prompt")
         elif ident in {"session", "prompt"} and not fine:
-            yield Said(SaidKind.RESULT, _message(told.get("body")), failed=True)
+            yield Said(SaidKind.RESULT, _message(record.get("body")), failed=True)
 
-    def _event(self, kind: str, told: dict[str, Any], at: int) -> Iterator[Said]:
+    def _event(self, kind: str, properties: dict[str, Any], at: int) -> Iterator[Said]:
         if kind == "permission.asked":
-            yield _reply(told["id"], f"/permission/{told['id']}/reply", self._decision())
+            yield _reply(
+                properties["id"], f"/permission/{properties['id']}/reply", self._decision()
+            )
         elif kind == "question.asked":
-            yield _reply(told["id"], f"/question/{told['id']}/reject", {})
-        elif kind == "message.part.updated" and told["part"]["type"] == "step-finish":
-            yield self._used(told["part"])  # also of an agent that it started itself
-        elif told.get("sessionID") != self._session:
+            yield _reply(properties["id"], f"/question/{properties['id']}/reject", {})
+        elif kind == "message.part.updated" and properties["part"]["type"] == "step-finish":
+            yield self._used(properties["part"])  # also of an agent that it started itself
+        elif properties.get("sessionID") != self._session:
             return
         elif kind == "message.updated":
-            if told["info"]["role"] == "assistant":
-                self._own.add(told["info"]["id"])
-                self._answered = max(self._answered, told["info"].get("parentID", ""))
+            if properties["info"]["role"] == "assistant":
+                self._own.add(properties["info"]["id"])
+                self._answered = max(self._answered, properties["info"].get("parentID", ""))
         elif kind == "message.part.updated":
-            yield from self._part(told["part"])
+            yield from self._part(properties["part"])
         elif kind == "session.error":
-            yield from self._failed(told.get("error") or {}, at)
+            yield from self._failed(properties.get("error") or {}, at)
         elif kind == "session.status":
-            yield from self._status(told["status"], at)
+            yield from self._status(properties["status"], at)
 
     def _decision(self) -> dict[str, str]:
         """A refusal without a word would end the turn."""
@@ -109,7 +111,7 @@ class OpenCodeListener:
             case "idle" if self._running:
                 failed = bool(self._error)
                 yield Said(SaidKind.RESULT, self._error or self._last, failed=failed)
-                self._running = self._said > self._answered and not failed
+                self._running = self._own_message > self._answered and not failed
                 if self._running:  # words came as the turn was ending: they are the next one
                     yield Said(SaidKind.TURN)
 
@@ -142,7 +144,7 @@ class OpenCodeListener:
                 yield Said(SaidKind.TEXT, part["text"])
             case "text":
                 if str((part.get("metadata") or {}).get("fleet")).startswith(rpc.WORDS):
-                    self._said = part["messageID"]
+                    self._own_message = part["messageID"]
                     yield from self._begins()
                     yield Said(SaidKind.HEARD, part["text"])
             case "reasoning":
@@ -181,5 +183,5 @@ def _message(error: Any) -> str:
     if not isinstance(error, dict):
         return str(error or "It gave no reason.")
     data = error.get("data")
-    told = data.get("message") if isinstance(data, dict) else error.get("message")
-    return str(told or error.get("name") or json.dumps(error))
+    text = data.get("message") if isinstance(data, dict) else error.get("message")
+    return str(text or error.get("name") or json.dumps(error))

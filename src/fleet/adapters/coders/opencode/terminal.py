@@ -54,37 +54,39 @@ class OpenCodeWatcher(OpenCodeListener):
             return None
         return f" {text}" if text.startswith("!") else text  # it would run the rest as a command
 
-    def _event(self, kind: str, told: dict[str, Any], at: int) -> Iterator[Said]:
-        if kind == "session.created" and not told["info"].get("parentID"):
-            self._session, self._announced = told["info"]["id"], False
-        if not self._announced and told.get("sessionID") == self._session:
+    def _event(self, kind: str, properties: dict[str, Any], at: int) -> Iterator[Said]:
+        if kind == "session.created" and not properties["info"].get("parentID"):
+            self._session, self._announced = properties["info"]["id"], False
+        if not self._announced and properties.get("sessionID") == self._session:
             self._announced = True
             yield Said(SaidKind.SESSION, self._session)
         match kind:
             case "permission.asked" | "question.asked":
-                wish = self._wanted[told["id"]] = _wish(told)
+                wish = self._wanted[properties["id"]] = _wish(properties)
                 yield wish
             case "permission.replied" | "question.replied" | "question.rejected":
-                self._wanted.pop(told.get("requestID") or told.get("permissionID") or "", None)
+                self._wanted.pop(
+                    properties.get("requestID") or properties.get("permissionID") or "", None
+                )
                 yield Said(SaidKind.ANSWERED)
                 yield from list(self._wanted.values())[-1:]  # another one still waits
             case _:
-                yield from self._otherwise(kind, told, at)
+                yield from self._otherwise(kind, properties, at)
 
-    def _otherwise(self, kind: str, told: dict[str, Any], at: int) -> Iterator[Said]:
-        mine = told.get("sessionID") == self._session
-        if kind == "message.updated" and mine and told["info"]["role"] == "user":
-            self._typed.add(told["info"]["id"])
-        for said in super()._event(kind, told, at):
-            yield said
-            if said.kind is SaidKind.TOOL_RESULT:
+    def _otherwise(self, kind: str, properties: dict[str, Any], at: int) -> Iterator[Said]:
+        mine = properties.get("sessionID") == self._session
+        if kind == "message.updated" and mine and properties["info"]["role"] == "user":
+            self._typed.add(properties["info"]["id"])
+        for item in super()._event(kind, properties, at):
+            yield item
+            if item.kind is SaidKind.TOOL_RESULT:
                 yield from list(self._wanted.values())[-1:]  # another one still waits
 
     def _part(self, part: dict[str, Any]) -> Iterator[Said]:
         if part["type"] != "text" or part["messageID"] not in self._typed:
             yield from super()._part(part)
         elif not part.get("synthetic"):
-            self._said = part["messageID"]
+            self._own_message = part["messageID"]
             yield from self._begins()
             yield Said(SaidKind.HEARD, part["text"])
 
@@ -101,8 +103,8 @@ class OpenCodeWatcher(OpenCodeListener):
         return super()._failed(error, at)
 
 
-def _wish(told: dict[str, Any]) -> Said:
-    asked = " ".join(str(q.get("question", "")) for q in told.get("questions", ()))
-    name = str(told.get("permission", "question"))
-    about = asked or " ".join(map(str, told.get("patterns", ())))
+def _wish(properties: dict[str, Any]) -> Said:
+    questions = " ".join(str(q.get("question", "")) for q in properties.get("questions", ()))
+    name = str(properties.get("permission", "question"))
+    about = questions or " ".join(map(str, properties.get("patterns", ())))
     return Said(SaidKind.WANTS, re.sub(r"\s+", " ", about).strip(), name=name)

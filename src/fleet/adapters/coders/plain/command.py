@@ -71,7 +71,7 @@ class TextListener:
         if not line.strip():
             return ()
         self._estimate.add(line)
-        return (Said(SaidKind.TEXT, line), self._estimate.said())
+        return (Said(SaidKind.TEXT, line), self._estimate.usage())
 
     def words(self, text: str) -> str | None:
         del text  # it hears nothing once it has started
@@ -85,8 +85,8 @@ def fill(command: Sequence[str], brief: Brief, *, instruct: bool = False) -> Lau
     `instruct`, instructions that have no place in the command stand before the prompt.
     """
     unsaid = instruct and not brief.session and not _has(command, INSTRUCTIONS)
-    told = (brief.instructions,) if unsaid else ()
-    prompt = "\n\n".join(filter(None, (*told, brief.prompt)))
+    extra = (brief.instructions,) if unsaid else ()
+    prompt = "\n\n".join(filter(None, (*extra, brief.prompt)))
     behind = gateway(brief)
     values = {
         "prompt": prompt,
@@ -128,5 +128,5 @@ def _filled(command: Sequence[str], values: dict[str, str]) -> list[str]:
             if argv[1:] and argv[-1].startswith("-"):
                 argv.pop()
             continue
-        argv.append(PLACEHOLDER.sub(lambda found: values[found[1]], word))
+        argv.append(PLACEHOLDER.sub(lambda match: values[match[1]], word))
     return argv

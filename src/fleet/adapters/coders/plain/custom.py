@@ -86,58 +86,66 @@ class JsonListener:
 
     def hear(self, line: str) -> Sequence[Said]:
         try:
-            found = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             return (Said(SaidKind.TEXT, line),) if line.strip() else ()
-        return tuple(self._read(found)) if isinstance(found, dict) else ()
+        return tuple(self._read(record)) if isinstance(record, dict) else ()
 
     def words(self, text: str) -> str | None:
         del text  # it hears nothing once it has started
         return None
 
     def _read(self, line: dict[str, Any]) -> Iterator[Said]:
-        told = {what: found for what, spot in self._own.says.items()
-                if (found := _at(line, spot)) is not MISSING}  # fmt: skip
-        if told and not self._turn:
+        values = {what: value for what, spot in self._own.says.items()
+                if (value := _at(line, spot)) is not MISSING}  # fmt: skip
+        if values and not self._turn:
             self._turn = True
             yield Said(SaidKind.TURN)
             if not any(SESSION in word for word in self._own.resume):
                 yield Said(SaidKind.SESSION, LATEST)
-        if (session := _text(told.get("session"))) and session != self._session:
+        if (session := _text(values.get("session"))) and session != self._session:
             self._session = session
             yield Said(SaidKind.SESSION, session)
-        yield from _spoken(told)
-        if usage := _usage(told):
+        yield from _spoken(values)
+        if usage := _usage(values):
             yield Said(SaidKind.USAGE, usage=usage, total=self._own.counts == "total")
-        if "result" in told:
+        if "result" in values:
             self._turn = False
-            yield from _result(told)
+            yield from _result(values)
 
 
-def _spoken(told: dict[str, Any]) -> Iterator[Said]:
-    if text := _text(told.get("thinking")):
+def _spoken(values: dict[str, Any]) -> Iterator[Said]:
+    if text := _text(values.get("thinking")):
         yield Said(SaidKind.THINKING, text)
-    if text := _text(told.get("text")):
+    if text := _text(values.get("text")):
         yield Said(SaidKind.TEXT, text)
-    if "tool" in told:
-        yield Said(SaidKind.TOOL, name=_text(told["tool"]))
-    if "tool_result" in told:
-        yield Said(SaidKind.TOOL_RESULT, _text(told["tool_result"]))
-    if (text := _text(told.get("error"))) and "result" not in told:
+    if "tool" in values:
+        yield Said(SaidKind.TOOL, name=_text(values["tool"]))
+    if "tool_result" in values:
+        yield Said(SaidKind.TOOL_RESULT, _text(values["tool_result"]))
+    if (text := _text(values.get("error"))) and "result" not in values:
         yield Said(SaidKind.LIMIT if LIMITED.search(text) else SaidKind.ERROR, text)
 
 
-def _result(told: dict[str, Any]) -> Iterator[Said]:
-    text, error = _text(told["result"]), _text(told.get("error"))
-    failed = bool(error) or told.get("failed") not in (None, False, 0, "", "false", "success", "ok")
+def _result(values: dict[str, Any]) -> Iterator[Said]:
+    text, error = _text(values["result"]), _text(values.get("error"))
+    failed = bool(error) or values.get("failed") not in (
+        None,
+        False,
+        0,
+        "",
+        "false",
+        "success",
+        "ok",
+    )
     if failed and LIMITED.search(error or text):
         yield Said(SaidKind.LIMIT, error or text)
     yield Said(SaidKind.RESULT, error or text, failed=failed)
 
 
-def _usage(told: dict[str, Any]) -> Usage | None:
-    read, written, cached, context = (int(_number(told.get(name))) for name in COUNTED)
-    usage = Usage(read, written, cached, context, _number(told.get("usd")))
+def _usage(values: dict[str, Any]) -> Usage | None:
+    read, written, cached, context = (int(_number(values.get(name))) for name in COUNTED)
+    usage = Usage(read, written, cached, context, _number(values.get("usd")))
     return usage if usage != Usage() else None
 
 
@@ -153,21 +161,21 @@ def _text(value: Any) -> str:
 
 def _at(line: dict[str, Any], spot: Spot) -> Any:
     for path, value in spot.when:
-        found = _walk(line, path)
-        if found is MISSING or _text(found) != value:
+        actual = _walk(line, path)
+        if actual is MISSING or _text(actual) != value:
             return MISSING
     return _walk(line, spot.path) if spot.path else ""
 
 
-def _walk(found: Any, path: Sequence[str]) -> Any:
+def _walk(value: Any, path: Sequence[str]) -> Any:
     for name in path:
-        if isinstance(found, dict) and name in found:
-            found = found[name]
-        elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
         else:
             return MISSING
-    return found
+    return value
 
 
 def _packed(own: OwnCoder) -> str:
@@ -175,12 +183,12 @@ def _packed(own: OwnCoder) -> str:
 
 
 def _unpacked(name: str, opening: str) -> OwnCoder:
-    held = json.loads(opening)
+    record = json.loads(opening)
     says = {
         what: Spot(tuple(path), tuple((tuple(key), value) for key, value in when))
-        for what, (path, when) in held["says"].items()
+        for what, (path, when) in record["says"].items()
     }
-    return OwnCoder(name, (), tuple(held["resume"]), says, held["counts"])
+    return OwnCoder(name, (), tuple(record["resume"]), says, record["counts"])
 
 
 def _abilities(own: OwnCoder) -> Abilities:

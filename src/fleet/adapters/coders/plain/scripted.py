@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _said(line: dict[str, Any]) -> Said:
+def _item(line: dict[str, Any]) -> Said:
     return Said(
         SaidKind(line["kind"]),
         text=str(line.get("text", "")),
@@ -31,9 +31,9 @@ def _said(line: dict[str, Any]) -> Said:
     )
 
 
-def _usage(told: dict[str, Any]) -> Usage:
-    read, written, context = (int(told.get(n, 0)) for n in ("input", "output", "context"))
-    return Usage(read, written, context=context, usd=float(told.get("usd", 0.0)))
+def _usage(counts: dict[str, Any]) -> Usage:
+    read, written, context = (int(counts.get(n, 0)) for n in ("input", "output", "context"))
+    return Usage(read, written, context=context, usd=float(counts.get("usd", 0.0)))
 
 
 class OnScreen:
@@ -41,12 +41,12 @@ class OnScreen:
 
     def hear(self, line: str) -> Sequence[Said]:
         try:
-            said = _said(json.loads(line))
+            item = _item(json.loads(line))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return ()
-        if said.kind is SaidKind.TURN:  # a prompt that it took
-            return Said(SaidKind.HEARD, said.text), said
-        return (said,)
+        if item.kind is SaidKind.TURN:  # a prompt that it took
+            return Said(SaidKind.HEARD, item.text), item
+        return (item,)
 
     def words(self, text: str) -> str | None:
         return text
@@ -97,7 +97,7 @@ class ScriptedCoder:
 
     def hear(self, line: str) -> Sequence[Said]:
         try:
-            return (_said(json.loads(line)),)
+            return (_item(json.loads(line)),)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return (Said(SaidKind.TEXT, line),) if line.strip() else ()
 

@@ -13,8 +13,8 @@ CHARACTERS = 4
 
 
 class Estimate:
-    def __init__(self, *told: str) -> None:
-        self._characters = sum(map(len, told))
+    def __init__(self, *texts: str) -> None:
+        self._characters = sum(map(len, texts))
 
     def add(self, text: str) -> None:
         self._characters += len(text)
@@ -23,6 +23,6 @@ class Estimate:
     def tokens(self) -> int:
         return -(-self._characters // CHARACTERS)
 
-    def said(self) -> Said:
+    def usage(self) -> Said:
         """The context so far; of what was paid for, nothing is known."""
         return Said(SaidKind.USAGE, usage=Usage(context=self.tokens, estimated=True))

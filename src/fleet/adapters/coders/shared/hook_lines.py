@@ -41,52 +41,52 @@ class Hooked:
 
     def hear(self, line: str) -> Sequence[Said]:
         try:
-            said = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             return ()
-        return tuple(self._read(said)) if isinstance(said, dict) else ()
+        return tuple(self._read(record)) if isinstance(record, dict) else ()
 
-    def _read(self, said: Json) -> Iterable[Said]:
-        event = string(said.get("hook_event_name"))
+    def _read(self, record: Json) -> Iterable[Said]:
+        event = string(record.get("hook_event_name"))
         if not event:
-            return self._followed(said)
+            return self._followed(record)
         if event == "SessionStart":
-            return self._start(said)
-        if string(said.get("session_id")) != self._session:
+            return self._start(record)
+        if string(record.get("session_id")) != self._session:
             return ()  # of a program that this one started, perhaps
-        return self._hooked(event, said)
+        return self._hooked(event, record)
 
-    def _followed(self, said: Json) -> Iterable[Said]:
+    def _followed(self, record: Json) -> Iterable[Said]:
         """A line of the program's own record of the conversation."""
         raise NotImplementedError
 
-    def _start(self, said: Json) -> Iterable[Said]:
+    def _start(self, record: Json) -> Iterable[Said]:
         """Again after every compaction, which changes nothing."""
-        if string(said.get("source")) not in self.binding:
+        if string(record.get("source")) not in self.binding:
             return
         yield from self._cut_short()
-        self._session, self._begun = string(said.get("session_id")), True
+        self._session, self._begun = string(record.get("session_id")), True
         yield Said(SaidKind.SESSION, self._session)
 
-    def _hooked(self, event: str, said: Json) -> Iterable[Said]:
+    def _hooked(self, event: str, record: Json) -> Iterable[Said]:
         match event:
             case "UserPromptSubmit":
-                yield from self._begin(said)
-                yield from self._prompted(string(said.get("prompt")))
+                yield from self._begin(record)
+                yield from self._prompted(string(record.get("prompt")))
             case "PreToolUse":
-                yield from self._begin(said)
-                yield from self._tool(said)
+                yield from self._begin(record)
+                yield from self._tool(record)
             case "PermissionRequest":
-                yield from self._begin(said)
-                yield from self._ask(said)
+                yield from self._begin(record)
+                yield from self._ask(record)
             case "PostToolUse" | "PostToolUseFailure" | "PermissionDenied":
-                yield from self._tool_ended(said, failed=event != "PostToolUse")
+                yield from self._tool_ended(record, failed=event != "PostToolUse")
             case "Stop":
-                yield from self._begin(said)
-                yield self._result(string(said.get("last_assistant_message")))
+                yield from self._begin(record)
+                yield self._result(string(record.get("last_assistant_message")))
 
-    def _begin(self, said: Json) -> Iterable[Said]:
-        turn = string(said.get(self.turn_id))
+    def _begin(self, record: Json) -> Iterable[Said]:
+        turn = string(record.get(self.turn_id))
         if self._turn is not None and self._turn in {"", turn}:
             self._turn = turn
             return
@@ -107,38 +107,40 @@ class Hooked:
     def _prompted(self, text: str) -> Iterable[Said]:
         yield Said(SaidKind.HEARD, text)
 
-    def _tool(self, said: Json) -> Iterable[Said]:
-        name, given = string(said.get("tool_name")), mapping(said.get("tool_input"))
-        self._tools[string(said.get("tool_use_id"))] = name, given
+    def _tool(self, record: Json) -> Iterable[Said]:
+        name, given = string(record.get("tool_name")), mapping(record.get("tool_input"))
+        self._tools[string(record.get("tool_use_id"))] = name, given
         yield Said(SaidKind.TOOL, _about(given), name=name)
 
-    def _ask(self, said: Json) -> Iterable[Said]:
+    def _ask(self, record: Json) -> Iterable[Said]:
         """It does not say for which call: for the last one that looks the same."""
-        name, given = string(said.get("tool_name")), mapping(said.get("tool_input"))
+        name, given = string(record.get("tool_name")), mapping(record.get("tool_input"))
         same = [i for i, (n, g) in self._tools.items() if n == name and g.items() <= given.items()]
         wish = Said(SaidKind.WANTS, _about(given), name=name)
         self._wanted[same[-1] if same else ""] = wish
         yield wish
 
-    def _tool_ended(self, said: Json, *, failed: bool) -> Iterable[Said]:
-        ident, name = string(said.get("tool_use_id")), string(said.get("tool_name"))
+    def _tool_ended(self, record: Json, *, failed: bool) -> Iterable[Said]:
+        ident, name = string(record.get("tool_use_id")), string(record.get("tool_name"))
         if self._tools.pop(ident, None) is None:
             return
         self._wanted.pop(ident, None)
-        told = said.get("error") or said.get("reason") if failed else said.get("tool_response")
-        yield Said(SaidKind.TOOL_RESULT, _told(told), name=name, failed=failed)
+        result = (
+            record.get("error") or record.get("reason") if failed else record.get("tool_response")
+        )
+        yield Said(SaidKind.TOOL_RESULT, _text_of(result), name=name, failed=failed)
         yield from list(self._wanted.values())[-1:]  # another call still waits for an answer
 
 
 def _about(given: Json) -> str:
     """What it asks a person about, or the one argument that tells what a call is about."""
-    asked = [string(q.get("question")) for q in mappings(given.get("questions"))]
-    return " ".join(filter(None, asked)) or gist(given)
+    questions = [string(q.get("question")) for q in mappings(given.get("questions"))]
+    return " ".join(filter(None, questions)) or gist(given)
 
 
-def _told(result: object) -> str:
+def _text_of(result: object) -> str:
     if not isinstance(result, dict):
         return text_of(result)
     parts = (result.get("stdout"), result.get("stderr"), result.get("content"))
-    shown = "\n".join(part for part in parts if isinstance(part, str) and part)
-    return shown or text_of(result.get("content"))
+    text = "\n".join(part for part in parts if isinstance(part, str) and part)
+    return text or text_of(result.get("content"))

@@ -24,7 +24,7 @@ ALSO = 0.5  # for what it had printed, once it was killed
 VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
 
 
-class Found(NamedTuple):
+class Program(NamedTuple):
     """`path` is None when it is not there; `version` when it was not asked, or did not say."""
 
     path: str | None = None
@@ -40,25 +40,25 @@ def executable(coder: Coder) -> str:
     return built_in(coder.name).executable
 
 
-def found(
+def find_programs(
     executables: Iterable[str],
     env: Mapping[str, str],
     *,
     ask: bool,
     deadline: float = VERSION_SECONDS,
-) -> dict[str, Found]:
+) -> dict[str, Program]:
     """All side by side: the slowest decides how long it takes, and the deadline how long at most."""
     there = {name: shutil.which(name, path=env.get("PATH", "")) for name in set(executables) - {""}}
     paths = {name: path for name, path in there.items() if path}
     if not ask or not paths:
-        return {name: Found(path) for name, path in there.items()}
+        return {name: Program(path) for name, path in there.items()}
     with ThreadPoolExecutor(len(paths)) as pool:
-        asked = {n: pool.submit(_ask, path, env, deadline) for n, path in paths.items()}
-        answers = {name: future.result() for name, future in asked.items()}
-    return {name: answers.get(name, Found()) for name in there}
+        versions = {n: pool.submit(_ask, path, env, deadline) for n, path in paths.items()}
+        answers = {name: future.result() for name, future in versions.items()}
+    return {name: answers.get(name, Program()) for name in there}
 
 
-def _ask(path: str, env: Mapping[str, str], deadline: float) -> Found:
+def _ask(path: str, env: Mapping[str, str], deadline: float) -> Program:
     """Away from any project, whose settings might have a say."""
     try:
         process = subprocess.Popen(
@@ -67,16 +67,16 @@ def _ask(path: str, env: Mapping[str, str], deadline: float) -> Found:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
     except OSError as error:
-        return Found(path, why=f"It cannot be started: {error.strerror}.")
+        return Program(path, why=f"It cannot be started: {error.strerror}.")
     try:
         out, _ = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:
         _end(process)
-        return Found(path, why=f"It did not say its version within {deadline:g} s.")
+        return Program(path, why=f"It did not say its version within {deadline:g} s.")
     version = VERSION.search(out.decode("utf-8", "replace"))
     if version is None:
-        return Found(path, why="It did not say its version.")
-    return Found(path, version[0])
+        return Program(path, why="It did not say its version.")
+    return Program(path, version[0])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

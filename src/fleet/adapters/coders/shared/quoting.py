@@ -10,4 +10,4 @@ UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 def quoted(text: str) -> str:
     plain = json.dumps(text, ensure_ascii=False)
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)

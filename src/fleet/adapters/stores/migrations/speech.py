@@ -72,35 +72,35 @@ def _message(entry: dict[str, Any], kind: str, author: str, text: str) -> dict[s
     }
 
 
-def _mail(entry: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    read_at = said.get("read_at") or 0
+def _mail(entry: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    read_at = body.get("read_at") or 0
     return {
-        **_message(entry, "mail", said["sender"], said["text"]),
+        **_message(entry, "mail", body["sender"], body["text"]),
         "state": "closed" if read_at else "open",
         "to": entry["owner"],
-        "subject": said["subject"],
+        "subject": body["subject"],
         "closed_at": read_at,
     }
 
 
-def _line(entry: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _line(entry: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     return {
-        **_message(entry, "chat", said["author"], said["text"]),
+        **_message(entry, "chat", body["author"], body["text"]),
         "chat": entry["owner"],
-        "data": said["data"],
+        "data": body["data"],
         "closed_at": entry["at"],
     }
 
 
-def _handoff(entry: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _handoff(entry: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     return {
-        **_message(entry, "handoff", said["sender"], said["summary"]["goal"]),
-        "state": STATES[said["status"]],
+        **_message(entry, "handoff", body["sender"], body["summary"]["goal"]),
+        "state": STATES[body["status"]],
         "to": entry["owner"],
-        "data": {"task": said["task"]},
-        "reason": said.get("why", ""),
-        "closed_at": said.get("settled_at") or 0,
-        "checkpoint": {"outline": said["summary"]},
+        "data": {"task": body["task"]},
+        "reason": body.get("why", ""),
+        "closed_at": body.get("settled_at") or 0,
+        "checkpoint": {"outline": body["summary"]},
     }
 
 

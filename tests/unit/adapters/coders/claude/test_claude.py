@@ -32,7 +32,7 @@ def value(argv, flag):
 
 def ending(transcript, code):
     _, heard = transcript.read(CODER)
-    return judge(heard, Exit(code), asked=False, wanted=Wanted.NOTHING, cut=None, commit="")
+    return judge(heard, Exit(code), parked=False, wanted=Wanted.NOTHING, cut=None, commit="")
 
 
 def read(*lines):

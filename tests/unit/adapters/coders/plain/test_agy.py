@@ -49,4 +49,4 @@ def test_its_lines_are_text_and_its_context_is_estimated_from_them():
 def test_four_characters_are_about_a_token():
     estimate = Estimate("12345678", "1")
     assert estimate.tokens == 3
-    assert estimate.said().kind is SaidKind.USAGE
+    assert estimate.usage().kind is SaidKind.USAGE

@@ -17,22 +17,10 @@ HEAD = """\
 
 Made from the command table by `scripts/reference_commands.py`; do not edit.
 
-An *operation* is asked of the store, and could as well be asked of a server. A *local* command acts
-on this machine: its files, its terminal, its processes. Every command takes `--help`.
-[JSON](json.md) says what `--json` prints, and [exit codes](exit-codes.md) how a command ends.
+An *operation* reads or changes the store, here or through a server. A *local* command acts on this
+machine: its files, its terminal, its processes. Every command takes `--help`.
+[JSON](json.md) describes what `--json` prints, and [exit codes](exit-codes.md) the exit status.
 """
-
-
-def main() -> int:
-    page = reference()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    print(f"{PAGE} is stale: run `python scripts/reference_commands.py`.", file=sys.stderr)
-    return 1
 
 
 def reference() -> str:
@@ -93,4 +81,6 @@ def option_parts(ctx: click.Context) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from write_page import main
+
+    sys.exit(main(PAGE, reference()))

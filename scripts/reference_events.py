@@ -49,18 +49,6 @@ class About(NamedTuple):
     data: tuple[str, ...]
 
 
-def main() -> int:
-    page = reference()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    print(f"{PAGE} is stale: run `python scripts/reference_events.py`.", file=sys.stderr)
-    return 1
-
-
 def reference() -> str:
     rows = [
         f"| `{kind}` | {said.sentence} | {said.about} | {', '.join(f'`{d}`' for d in said.data)} |"
@@ -93,4 +81,6 @@ def _is_text(node: ast.expr) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from write_page import main
+
+    sys.exit(main(PAGE, reference()))

@@ -19,31 +19,20 @@ HEAD = """\
 
 Made from the table of paths by `scripts/reference_http.py`; do not edit.
 
-Every [operation](operations.md) is at `POST /v1/<noun>/<verb>` with its own fields, those that only read also at `GET`.
-Besides, the server answers to the paths and bodies of claude-fleet's clients, below, each as one of those operations.
-What is in brackets may be left out, and a field that nobody knows is refused. `/openapi.json` has all of it with types.
+Every [operation](operations.md) is at `POST /v1/<noun>/<verb>` with its own fields; an operation that only reads is also at `GET`.
+The server also accepts the paths and bodies of claude-fleet's clients, listed below; each one calls one of those operations.
+Fields in brackets are optional, and unknown fields are refused. `/openapi.json` describes everything with types.
 
 | for | paths |
 |---|---|
-| whether it is there, what is measured | `GET /health`, `GET /metrics`, `GET /metrics/json` |
-| what happens, as it happens | `GET /events`, `/ws` |
+| health and metrics | `GET /health`, `GET /metrics`, `GET /metrics/json` |
+| live events | `GET /events`, `/ws` |
 | tools for agents | `POST /mcp` |
-| the description | `GET /openapi.json`, `GET /docs` |
+| the API description | `GET /openapi.json`, `GET /docs` |
 
 | path | what it does | takes | replies with |
 |---|---|---|---|
 """
-
-
-def main() -> int:
-    page = reference()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    print(f"{PAGE} is stale: run `python scripts/reference_http.py`.", file=sys.stderr)
-    return 1
 
 
 def reference() -> str:
@@ -73,4 +62,6 @@ def shown(reply: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from write_page import main
+
+    sys.exit(main(PAGE, reference()))

@@ -28,30 +28,18 @@ HEAD = """\
 
 Made from the catalogue by `scripts/reference_operations.py`; do not edit.
 
-An operation is one thing that the outside can ask for. The command line is one way to say it. Request
-and reply are records whose fields are below; as JSON they are objects with the same keys, and
-[JSON](json.md) says how values are written.
+An operation is one request that Fleet answers, over the command line, HTTP or MCP. Request and reply are
+records whose fields are listed below; in JSON they are objects with the same keys, and
+[JSON](json.md) explains how values are written.
 
-Who asks is checked first. A role is a set of permissions, and everyone but a coordinator sees and
-changes only what is their team's. Inside a run the actor is the run, a worker, until the run is over;
-then it is refused everything.
+Fleet first checks whether the actor is permitted. A role is a set of permissions, and everyone but a
+coordinator sees and changes only what belongs to their own team. Inside a run the actor is the run, with
+the role of a worker; when the run has ended, everything is refused.
 
-An *idempotent* operation changes nothing more when it is said again, though it may be refused: whoever
-does not know whether it was heard may repeat it. One that is carried out *at the host* is done to a
-run by the supervisor of the run's host; whoever asks waits until it is done.
+Repeating an *idempotent* operation changes nothing more, though it may be refused, so a client that does
+not know whether its request arrived can send it again. An operation *at the host* is carried out by the
+supervisor on the run's host, and the client waits until it is done.
 """
-
-
-def main() -> int:
-    page = reference()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    print(f"{PAGE} is stale: run `python scripts/reference_operations.py`.", file=sys.stderr)
-    return 1
 
 
 def reference() -> str:
@@ -214,4 +202,6 @@ def functions(module: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from write_page import main
+
+    sys.exit(main(PAGE, reference()))

@@ -22,9 +22,9 @@ project's `fleet.yaml`, the environment, flags. Mappings merge by key, lists rep
 how to set them, and [Trust](../how-to/trust.md) what a project may not set on its own.
 
 `*` in a path is a name that you choose. A setting without a variable can only be set in a file or by
-`fleet config set`. An empty variable says nothing. A list in a variable is `["one", "two"]`, or one
+`fleet config set`. An empty variable counts as not set. A list in a variable is `["one", "two"]`, or one
 item per line. A path may begin with `~` or `$FLEET_HOME`, and is otherwise relative to the file that
-says it. In a file, keys at the top that begin with `x-` are passed over: a place for anchors.
+sets it. Top-level keys of a file that begin with `x-` are ignored; use them for YAML anchors.
 """
 KINDS = {
     "text": "text",
@@ -53,7 +53,10 @@ SECTIONS = {
     "": ("Work", "Settings of the supervisor and of tasks."),
     "run": ("run", "One run of a task."),
     "workspace": ("workspace", "Where runs change files."),
-    "budget": ("budget", "What all runs of a task may come to; when it is spent, the task asks."),
+    "budget": (
+        "budget",
+        "What all runs of a task together may cost; when it is spent, Fleet asks you whether to continue.",
+    ),
     "notify": ("notify", "How Fleet notifies you when something needs you."),
     "server": ("The server", "What clients of `fleet serve` may do."),
     "tmux": (
@@ -89,18 +92,6 @@ SECTIONS = {
     ),
     "mcp_servers": ("mcp_servers", "Servers that agents may use over MCP."),
 }
-
-
-def main() -> int:
-    page = reference()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    print(f"{PAGE} is stale: run `python scripts/reference_settings.py`.", file=sys.stderr)
-    return 1
 
 
 def reference() -> str:
@@ -160,4 +151,6 @@ def default(key: Key) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from write_page import main
+
+    sys.exit(main(PAGE, reference()))

@@ -136,7 +136,10 @@ FAULTS = {
     "drip": ({"drip": 0.1}, "no whole answer within 0.4 s"),
     "no power": ({"drop": True}, "no connection within 0.4 s"),
     "a web page": ({"html": True}, "it answers with a web page, not as a server of models does"),
-    "elsewhere": ({"location": "http://127.0.0.1:9"}, "it sends elsewhere (status 307)"),
+    "elsewhere": (
+        {"location": "http://127.0.0.1:9"},
+        "it redirects to another address (status 307)",
+    ),
     "half JSON": ({"garbage": True}, "it answers with what is not JSON"),
     "brackets": ({"body": "[" * 50_000}, "it answers with what is not JSON"),
     "an error": ({"status": 500, "message": "no GPU"}, "it answers with status 500: no GPU"),

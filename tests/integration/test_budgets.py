@@ -25,7 +25,7 @@ def test_a_run_that_spends_its_money_stops_and_asks(supervised):
     over(supervised, task)
     assert supervised.endings(task) == ["over_budget"]
     (asked,) = questions(supervised)
-    assert asked["text"] == "It has cost $0.60 of $0.50. Go on?"
+    assert asked["text"] == "The task has reached its budget. It has cost $0.60 of $0.50. Continue?"
     assert "Never." not in supervised.transcript(task)
 
 

@@ -98,7 +98,7 @@ def test_a_node_that_sends_elsewhere_is_not_followed_and_another_is_asked(loopba
     assert it.chat(stream=False).headers["x-fleet-node"] == "b"
     it.post("/api/show")
     it.until(lambda status: status["nodes"]["a"]["breaker"] == "open")
-    assert f"it sends elsewhere, to {thief.url}" in it.status["nodes"]["a"]["why"]
+    assert f"it redirects to {thief.url}" in it.status["nodes"]["a"]["why"]
     assert thief.seen == []
 
 
@@ -107,7 +107,7 @@ def test_when_the_only_node_sends_elsewhere_the_answer_says_so(loopback):
     it.nodes[0].set(location="http://127.0.0.1:9", only="/api/chat")
     got = it.open().chat()
     assert got.status == 503
-    assert "a: it sends elsewhere, to http://127.0.0.1:9/api/chat" in got.json["error"]
+    assert "a: it redirects to http://127.0.0.1:9/api/chat" in got.json["error"]
 
 
 def test_a_web_page_where_a_node_was_is_no_node(loopback):

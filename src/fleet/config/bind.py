@@ -101,7 +101,7 @@ class _Binder(Declared):
             return
         known = (*CODERS, *self.own, *installed())
         fix = nearest(name, known) or f"It may be {', '.join(known[:-1])} or {known[-1]}."
-        self.wrong(path, f"'{name}' is not one of its values.", fix)
+        self.wrong(path, f"'{name}' is not a valid value.", fix)
 
     def node(self, name: str, declared: Mapping[str, Any]) -> Node:
         from fleet.domain.nodes.kinds import kind_of  # noqa: PLC0415  # most homes name no node

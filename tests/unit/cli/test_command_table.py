@@ -36,6 +36,18 @@ def test_every_command_that_reports_can_say_json(name):
         assert any("--json" in param.opts for param in command.params), command.name
 
 
+@pytest.mark.parametrize("name", table.COMMANDS)
+def test_every_command_and_every_option_has_help(name):
+    for command in (load(name), *leaves(load(name))):
+        assert command.help, command.name
+        silent = [
+            param.opts[-1]
+            for param in command.params
+            if isinstance(param, click.Option) and not param.hidden and not param.help
+        ]
+        assert silent == [], command.name
+
+
 def test_every_command_is_under_one_heading():
     placed = Counter(n for two in table.HEADINGS.values() for names in two for n in names)
     assert placed == Counter(list(table.COMMANDS))

@@ -22,7 +22,7 @@ def test_a_coder_that_is_nowhere_is_refused_with_the_nearest_name(world):
     world.user(MINE)
     world.fleet("coder: mycodr\n")
     said = world.refuse()
-    assert "fleet.yaml:1: coder: 'mycodr' is not one of its values." in said
+    assert "fleet.yaml:1: coder: 'mycodr' is not a valid value." in said
     assert "Did you mean 'mycoder'?" in said
     with pytest.raises(NotFound) as caught:
         world.fleet("").load().fleet.check_coder("mycodr")
@@ -32,7 +32,7 @@ def test_a_coder_that_is_nowhere_is_refused_with_the_nearest_name(world):
 def test_an_agents_coder_that_is_nowhere_is_refused_where_it_stands(world):
     world.fleet("agents:\n  a:\n    coder: cluade\n")
     said = world.refuse()
-    assert "fleet.yaml:3: agents.a.coder: 'cluade' is not one of its values." in said
+    assert "fleet.yaml:3: agents.a.coder: 'cluade' is not a valid value." in said
     assert "Did you mean 'claude'?" in said
 
 

@@ -70,7 +70,7 @@ class Asking:
         if status >= BAD:
             raise OtherAnswer(refused_words(status, value), status)
         if status >= ELSEWHERE:
-            raise OtherAnswer(f"it sends elsewhere (status {status})", status)
+            raise OtherAnswer(f"it redirects to another address (status {status})", status)
         if value is None:
             page = "html" in kind or data.lstrip()[:1] == b"<"
             kind_of_answer = (

@@ -161,7 +161,7 @@ def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
 def elsewhere(answer: aiohttp.ClientResponse) -> str:
     """Why such an answer fails: the relay follows no redirect to an address outside the plan."""
     to = answer.headers.get("location", "")[:200]
-    return f"it sends elsewhere, to {to}" if to else f"it answers with status {answer.status}"
+    return f"it redirects to {to}" if to else f"it answers with status {answer.status}"
 
 
 def why_of(error: BaseException) -> str:

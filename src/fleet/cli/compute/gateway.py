@@ -64,7 +64,14 @@ def status(*, config: Path | None) -> Result:
 
 @gateway.command(config=True)
 @click.option("--relay", is_flag=True, help="Show the relay's output instead.")
-@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True)
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="Show this many of the last lines.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
 def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Result:
     """Show the gateway's output."""

@@ -22,7 +22,14 @@ SHORT = 37  # `source .env.subagent-fleet && opencode`
 
 
 @command(config=True)
-@click.option("-t", "--target", "targets", multiple=True, type=click.Choice(generate_targets()))
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    type=click.Choice(generate_targets()),
+    help="Write only the files of this program. Repeatable.",
+)
 @click.option("--litellm-only", is_flag=True, help="The same as --target litellm.")
 @click.option("--claude-only", is_flag=True, help="The same as --target claude.")
 @click.option(

@@ -26,7 +26,14 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 @click.option("--team", default="", help="Show only the requests of this team.")
 @click.option("--since", default="", help="Show only newer ones: 2h, 7d, or 2026-01-31T17:05Z.")
 @click.option("--refused", is_flag=True, help="Show only refused requests.")
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Show at most this many.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Show new ones as they come, until Ctrl-C.")
 def audit(
     *, actor: str, team: str, since: str, refused: bool, limit: int, follow: bool,

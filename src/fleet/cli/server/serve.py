@@ -23,7 +23,12 @@ SUPERVISES = 5.0  # seconds to wait for the supervisor inside
 @command(config=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), envvar="PORT", default=PORT, show_default=True
+    "--port",
+    type=click.IntRange(0, 65535),
+    envvar="PORT",
+    default=PORT,
+    show_default=True,
+    help="The port to listen on; 0 takes a free one.",
 )
 @click.option(
     "--name", "names", multiple=True, help="A host name by which other machines reach the server."

@@ -77,8 +77,8 @@ worktree.add_command(merge)  # `fleet merge`, under the name that claude-fleet g
 
 @worktree.command(config=True)
 @handle_argument
-@click.option("--title", required=True)
-@click.option("--body", default="")
+@click.option("--title", required=True, help="The title of the pull request.")
+@click.option("--body", default="", help="The description of the pull request.")
 @click.option("--base", default="", help="The branch to merge into.")
 def pr(*, handle: str, title: str, body: str, base: str, config: Path | None) -> Result:
     """Push the branch of HANDLE and open a pull request, with GitHub's `gh`."""

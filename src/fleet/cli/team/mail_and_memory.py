@@ -40,7 +40,7 @@ def mail(config: Path | None) -> Result | None:
 @mail.command("send", config=True)
 @click.argument("to")
 @click.argument("text", nargs=-1, required=True)
-@click.option("--subject", default="")
+@click.option("--subject", default="", help="The subject of the mail.")
 @team_option
 def mail_send(
     *, to: str, text: tuple[str, ...], subject: str, team: str, config: Path | None
@@ -54,7 +54,7 @@ def mail_send(
 
 @mail.command("broadcast", config=True)
 @click.argument("text", nargs=-1, required=True)
-@click.option("--subject", default="")
+@click.option("--subject", default="", help="The subject of the mail.")
 @team_option
 def mail_broadcast(
     *, text: tuple[str, ...], subject: str, team: str, config: Path | None
@@ -125,7 +125,7 @@ def memory(config: Path | None) -> Result | None:
 @click.argument("key")
 @click.argument("value", nargs=-1, required=True)
 @click.option("--type", "kind", default="fact", help="fact, decision, pattern or error.")
-@click.option("--tag", "tags", multiple=True)
+@click.option("--tag", "tags", multiple=True, help="A tag of the memory. Repeatable.")
 def store(
     *, key: str, value: tuple[str, ...], kind: str, tags: tuple[str, ...], config: Path | None
 ) -> Result:
@@ -194,8 +194,12 @@ def checkpoint() -> None:
 @click.option("--to", default="", help="The member who continues from it. Default: you.")
 @click.option("--test", default="", help="How to test the work.")
 @click.option("--next", "then", multiple=True, help="A next step.")
-@click.option("--blocker", "blockers", multiple=True)
-@click.option("--question", "questions", multiple=True)
+@click.option(
+    "--blocker", "blockers", multiple=True, help="Something that blocks the work. Repeatable."
+)
+@click.option(
+    "--question", "questions", multiple=True, help="A question that is still open. Repeatable."
+)
 def save(
     *, goal: str, now: str, to: str, test: str, then: tuple[str, ...],
     blockers: tuple[str, ...], questions: tuple[str, ...], config: Path | None,
@@ -270,7 +274,13 @@ def claims(config: Path | None) -> Result | None:
 
 @claims.command("take", config=True)
 @click.argument("path")
-@click.option("--seconds", type=click.IntRange(1, 86400), default=600, show_default=True)
+@click.option(
+    "--seconds",
+    type=click.IntRange(1, 86400),
+    default=600,
+    show_default=True,
+    help="Seconds until the claim ends by itself.",
+)
 def take(*, path: str, seconds: int, config: Path | None) -> Result:
     """Claim the file PATH; refused while another member has it."""
     from fleet.operations.team.file_claims import ClaimFile

@@ -21,7 +21,11 @@ Columns: TypeAlias = list[Column | str]
 LISTED = 50  # rows of a list; of a group alone, too, which lists
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 200), default=LISTED, show_default=True
+    "--limit",
+    type=click.IntRange(1, 200),
+    default=LISTED,
+    show_default=True,
+    help="Show at most this many.",
 )
 team_option = click.option("--team", default="", help="The team. Default: yours.")
 
@@ -59,7 +63,7 @@ def swarms(*, everything: bool, team: str, limit: int, config: Path | None) -> R
 @command("swarm-create", config=True)
 @click.argument("name")
 @click.argument("most", metavar="[MAX]", type=click.IntRange(1, 100), default=10)
-@click.option("--description", default="")
+@click.option("--description", default="", help="What the swarm is for.")
 @team_option
 def swarm_create(
     *, name: str, most: int, description: str, team: str, config: Path | None
@@ -122,9 +126,17 @@ def blackboard(
 @command("blackboard-post", config=True)
 @click.argument("swarm")
 @click.argument("payload")
-@click.option("--type", "kind", default="status", show_default=True)
+@click.option(
+    "--type",
+    "kind",
+    default="status",
+    show_default=True,
+    help="request, response, status, directive or checkpoint.",
+)
 @click.option("--to", default="", help="The member who may read it. Default: all.")
-@click.option("--priority", default="normal", show_default=True)
+@click.option(
+    "--priority", default="normal", show_default=True, help="low, normal, high or critical."
+)
 def blackboard_post(
     *, swarm: str, payload: str, kind: str, to: str, priority: str, config: Path | None
 ) -> Result:
@@ -151,7 +163,13 @@ def blackboard_read(*, posts: tuple[str, ...], config: Path | None) -> Result:
 @command("blackboard-archive", config=True)
 @click.argument("posts", nargs=-1)
 @click.option("--swarm", default="", help="Archive all old posts of this board.")
-@click.option("--hours", type=click.IntRange(min=0), default=24, show_default=True)
+@click.option(
+    "--hours",
+    type=click.IntRange(min=0),
+    default=24,
+    show_default=True,
+    help="With --swarm: the age from which posts are archived.",
+)
 def blackboard_archive(
     *, posts: tuple[str, ...], swarm: str, hours: int, config: Path | None
 ) -> Result:

@@ -26,9 +26,21 @@ def token(config: Path | None) -> Result | None:
 
 @token.command(config=True)
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="worker",
+    show_default=True,
+    help="What its bearer may do.",
+)
 @click.option("--team", default="", help="Its team. Default: yours.")
-@click.option("--days", type=click.FloatRange(0.0001, 3650), default=30.0, show_default=True)
+@click.option(
+    "--days",
+    type=click.FloatRange(0.0001, 3650),
+    default=30.0,
+    show_default=True,
+    help="Days until the token expires.",
+)
 def create(*, name: str, role: str, team: str, days: float, config: Path | None) -> Result:
     """Create a token with which NAME authenticates to the server."""
     from fleet.operations.team.tokens import CreateToken
@@ -38,10 +50,22 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
 
 
 @token.command(config=True)
-@click.option("--role", type=click.Choice(ROLES), default="worker", show_default=True)
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="worker",
+    show_default=True,
+    help="The highest role that it gives.",
+)
 @click.option("--team", default="", help="Its team. Default: yours.")
 @click.option("--name", default="", help="Allow only this name to enrol with it.")
-@click.option("--days", type=click.FloatRange(0.0001, 3650), default=7.0, show_default=True)
+@click.option(
+    "--days",
+    type=click.FloatRange(0.0001, 3650),
+    default=7.0,
+    show_default=True,
+    help="Days until the secret expires.",
+)
 def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) -> Result:
     """Create a secret with which a person or program gets a token of ROLE or less at /auth."""
     from fleet.operations.team.enrolments import CreateEnrolment
@@ -53,7 +77,13 @@ def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) 
 
 @token.command(config=True)
 @click.option("-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones.")
-@click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 200),
+    default=100,
+    show_default=True,
+    help="Show at most this many.",
+)
 def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
     """List the enrolment secrets, newest first; only their hashes are stored."""
     from fleet.operations.team.enrolments import ListEnrolments
@@ -69,7 +99,13 @@ def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
 
 @token.command("list", config=True)
 @click.option("-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones.")
-@click.option("--limit", type=click.IntRange(1, 200), default=100, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 200),
+    default=100,
+    show_default=True,
+    help="Show at most this many.",
+)
 def list_(*, everything: bool, limit: int, config: Path | None) -> Result:
     """List the tokens, newest first; the tokens themselves are not stored."""
     return _tokens(config, limit, everything=everything)

@@ -89,7 +89,7 @@ def _choice(key: Key, raw: Any) -> str:
     if text not in key.choices:
         listed = f"It may be {_or(key.choices)}."
         raise Wrong(
-            f"{described(text)} is not one of its values.", nearest(text, key.choices) or listed
+            f"{described(text)} is not a valid value.", nearest(text, key.choices) or listed
         )
     return text
 
@@ -142,7 +142,7 @@ def _texts(key: Key, raw: Any) -> tuple[str, ...]:
             raise Wrong("is empty.", index=index)
         if key.choices and text not in key.choices:
             fix = nearest(text, key.choices) or f"Choose one of: {_or(key.choices)}."
-            raise Wrong(f"{described(text)} is not one of them.", fix, index)
+            raise Wrong(f"{described(text)} is not a valid value.", fix, index)
         texts.append(text)
     return tuple(texts)
 

@@ -109,7 +109,7 @@ def _follow_up(
             task=run.task,
             author=SUPERVISOR,
             kind=MessageKind.QUESTION,
-            text=f"{outcome.detail} Go on?",
+            text=f"The task has reached its budget. {outcome.detail} Continue?",
             state=MessageState.OPEN,
             at=now,
             options=OPTIONS,

@@ -114,7 +114,7 @@ WRONG = {
     "a text for the whole file": ("hello\n", "fleet.yaml:1: needs `name: value` lines."),
     "a choice that is none": (
         "coder: cluade\n",
-        "fleet.yaml:1: coder: 'cluade' is not one of its values.\n  Did you mean 'claude'?",
+        "fleet.yaml:1: coder: 'cluade' is not a valid value.\n  Did you mean 'claude'?",
     ),
     "an empty name": ("project:\n  name: ''\n", "fleet.yaml:2: project.name: is empty."),
     "an empty key": ("nodes:\n  '': {}\n", "fleet.yaml:2: nodes: has a key with an empty name."),

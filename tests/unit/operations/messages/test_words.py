@@ -79,7 +79,7 @@ def test_a_spent_budget_asks(office):
     task = spent(office)
     (question,) = office.show(task).messages
     assert (question.author, question.options) == ("supervisor", (GO_ON, GIVE_UP))
-    assert question.text == "It has cost $0.51 of $0.50. Go on?"
+    assert question.text == "The task has reached its budget. It has cost $0.51 of $0.50. Continue?"
     assert office.show(task).task.status == "asking"
 
 

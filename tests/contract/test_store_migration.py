@@ -23,6 +23,7 @@ from fleet.operations.messages.deliver import is_read, read_marks
 from fleet.operations.messages.mail import ListMail, ReadMail, SendMail
 from fleet.operations.messages.remembered import known_to
 from fleet.operations.team.checkpoints import AcceptCheckpoint, ListCheckpoints, LoadCheckpoint
+from fleet.operations.team.members import ShowMember, uid_of
 from fleet.ports import EntryQuery, MessageQuery, TaskQuery
 from tests.contract.old_stores import old_postgres, old_sqlite
 
@@ -173,6 +174,7 @@ def test_tasks_of_before_are_found_by_branch_assignee_and_as_agents(old):
         assert ids == [["t-1"], ["t-1"], ["t-1"], ["t-2"]]
         assert [p.type for p in call(store, ReadBoard("t-2", type="status"))] == ["status"]
         assert call(store, ReadBoard("t-2", type="request")) == ()
+        assert call(store, ShowMember(uid_of("red", "bob"))).name == "bob"
 
 
 OPEN = """

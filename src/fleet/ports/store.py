@@ -70,13 +70,15 @@ class MessageQuery(NamedTuple):
 class EntryQuery(NamedTuple):
     """Which entries of one kind. Empty means any; newest first.
 
-    `text`: each of these words is in theirs. `counting_at`: those that count then.
+    `text`: each of these words is in theirs. `text_is`: of a member, all of the text.
+    `counting_at`: those that count then.
     """
 
     kind: str
     team: str = ""
     owner: str = ""
     text: str = ""
+    text_is: str = ""
     counting_at: int = 0
     before: str = ""
     limit: int = 50

@@ -184,6 +184,7 @@ class MemoryStore:
             and query.team in {"", e.team}
             and query.owner in {"", e.owner}
             and has_words(e.text, words)
+            and query.text_is.casefold() in {"", e.text.casefold()}
             and (not query.counting_at or e.counts(query.counting_at))
         ]
         return _page(entries, query.before, query.limit)

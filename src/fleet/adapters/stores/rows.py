@@ -217,6 +217,9 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
         if wanted := getattr(query, column):
             terms.append(f"{column} = :{column}")
             values[column] = key(wanted)
+    if query.text_is:
+        terms.append("kind = 'member' AND words = :words")
+        values["words"] = key(query.text_is.casefold())
     for n, word in enumerate(words_of(query.text)):
         terms.append(f"words LIKE :w{n} ESCAPE '!'")
         values[f"w{n}"] = f"%{_literal(key(word))}%"

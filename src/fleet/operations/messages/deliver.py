@@ -73,7 +73,12 @@ def own_names(context: Context) -> tuple[str, ...]:
 
 def hearers(store: Store, board: Task, *, to: str, by: str) -> list[Task]:
     """The tasks whose agents hear a post on this board; `by`: the author's own task."""
-    candidates = agents_named(store, board.team, [to]) if to else at_work(store, board.team)
+    if to:
+        candidates = agents_named(store, board.team, [to])
+    else:
+        query = TaskQuery(parent=board.id, at_work=True, limit=MAX_TASKS)
+        around = (board, *store.tasks(query))
+        candidates = [task for task in around if task.state is TaskState.RUNNING]
     return [task for task in candidates if hears_post(task, board.id, to=to, by=by)]
 
 

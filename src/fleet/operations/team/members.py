@@ -20,7 +20,6 @@ from fleet.ports import EntryQuery, Put
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-PAGE = 1000
 SEEN_NOTE_PERIOD = 60_000_000  # microseconds between two writes of when a member was last seen
 
 
@@ -71,7 +70,13 @@ def be_seen(context: Context, request: BeSeen) -> MemberRow:
     entry = context.store.entry(EntryKind.MEMBER, team, actor.name)
     if entry is None:
         entry = new_entry(
-            context, EntryKind.MEMBER, team=team, key=actor.name, owner=actor.name, body=body
+            context,
+            EntryKind.MEMBER,
+            team=team,
+            key=actor.name,
+            owner=actor.name,
+            body=body,
+            text=uid_of(team, actor.name),
         )
     elif entry.body["role"] == body["role"] and now - entry.body["seen_at"] < SEEN_NOTE_PERIOD:
         return member_row(entry)
@@ -93,17 +98,14 @@ def list_members(context: Context, request: ListMembers) -> tuple[MemberRow, ...
 
 def show_member(context: Context, request: ShowMember) -> MemberRow:
     wanted = request.member.strip()
-    team, before = team_in_view(context, request.team), ""
-    while True:
-        some = context.store.entries(EntryQuery(EntryKind.MEMBER, team, before=before, limit=PAGE))
-        for entry in some:
-            if wanted in {entry.owner, uid_of(entry.team, entry.owner)}:
-                return member_row(entry)
-        if len(some) < PAGE:
-            raise NotFound(
-                f"There is no member '{wanted[:60]}'.", fix="`fleet teams` lists the members."
-            )
-        before = some[-1].id
+    query = EntryQuery(EntryKind.MEMBER, team_in_view(context, request.team), limit=1)
+    by_name, by_uid = query._replace(owner=wanted), query._replace(text_is=wanted)
+    members = context.store.entries(by_name) or context.store.entries(by_uid) if wanted else []
+    if not members:
+        raise NotFound(
+            f"There is no member '{wanted[:60]}'.", fix="`fleet teams` lists the members."
+        )
+    return member_row(members[0])
 
 
 def member_row(entry: Entry) -> MemberRow:

@@ -18,3 +18,5 @@ CREATE INDEX task_project ON task (project, state, seq);
 ALTER TABLE message ADD COLUMN type TEXT;
 CREATE INDEX message_type ON message (task, type, seq) WHERE type IS NOT NULL;
 CREATE INDEX message_question ON message (kind, task) WHERE kind = 'question' AND state = 'open';
+-- A member is found by the id that other programs know.
+CREATE INDEX entry_member ON entry (words) WHERE kind = 'member';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ SELECT seq, body FROM message WHERE kind = 'post' AND seq > :seq ORDER BY seq LI
 FIND_TASK = """
 UPDATE task SET attended = :attended, assignee = :assignee, backwards = :backwards WHERE seq = :seq
 """
+MEMBERS = """
+SELECT seq, body FROM entry WHERE kind = 'member' AND seq > :seq ORDER BY seq LIMIT :page
+"""
+FIND_MEMBER = "UPDATE entry SET words = :words, body = :body WHERE seq = :seq"
 FIND_POST = "UPDATE message SET type = :type WHERE seq = :seq"
 # A server of before may still run: what it added could not be found.
 GUARD = {
@@ -43,6 +48,15 @@ def fill(execute: Callable[..., Any]) -> None:
         execute(FIND_TASK, values)
     for seq, body in _each(execute, POSTS):
         execute(FIND_POST, {"seq": seq, "type": body.get("data", {}).get("type")})
+    for seq, body in _each(execute, MEMBERS):
+        named = f"{body['team']}:{body['owner']}".encode("utf-8", "replace")
+        body["text"] = hashlib.sha256(named).hexdigest()[:24]
+        values = {
+            "seq": seq,
+            "words": body["text"],
+            "body": json.dumps(body, separators=(",", ":")),
+        }
+        execute(FIND_MEMBER, values)
 
 
 def _each(execute: Callable[..., Any], query: str) -> Any:

@@ -117,9 +117,10 @@ def fill(store: Store, count: int) -> None:
             _put(store, batch)
             batch = []
     _put(store, batch)
-    for kind in "tme":  # the next ids are free ones
-        for _ in range(count):
-            store.new_id(kind)
+    with store.together():
+        for kind in "tme":  # the next ids are free ones
+            for _ in range(count):
+                store.new_id(kind)
 
 
 def _put(store: Store, records: list[Record]) -> None:

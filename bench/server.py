@@ -1,5 +1,7 @@
 """Requests a second of `fleet serve`, by wrk, with tokens and a store that waits for its disk.
 
+The supervisor runs inside, as it does by default; writing is measured beside `--no-run`, too.
+
 The peer is a bare application on the same HTTP server, asked in the same run: what is between
 them is ours.
 """
@@ -108,35 +110,40 @@ class ServerScratch:
         with urllib.request.urlopen(asked, timeout=20) as answer:
             return json.load(answer)
 
-    def wrk(self, method: str, path: str, body: str = "") -> float:
+    def wrk(self, method: str, path: str, body: str = "", *, rounds: int = ROUNDS) -> float:
         script = self.home / "ask.lua"
         tokens = ",".join(f'"{token}"' for token in self.tokens)
         script.write_text(LUA % (tokens, method, path, body))
-        rounds = []
-        for _ in range(ROUNDS):
-            before = self.seconds()
-            rate = wrk(self.url, script)
-            rounds.append((rate, (self.seconds() - before) / (rate * SECONDS)))
-        rate, each = max(rounds)
-        print(f"  {method} {path.partition('?')[0]}: {each * 1e6:.0f} us of the server's CPU each")
+        rate, each, p99 = max(self.round(script) for _ in range(rounds))
+        what = f"{method} {path.partition('?')[0]}"
+        print(f"  {what}: {each * 1e6:.0f} us of the server's CPU each, p99 {p99:.0f} ms")
         return rate
+
+    def round(self, script: Path) -> tuple[float, float, float]:
+        """Requests a second, seconds of CPU for each, and the 99th percentile of their time."""
+        before = self.seconds()
+        rate, p99 = wrk(self.url, script)
+        return rate, (self.seconds() - before) / (rate * SECONDS), p99
 
     def seconds(self) -> float:
         """Of CPU that the server has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
-def wrk(url: str, script: Path | None = None) -> float:
-    """Requests a second; an answer that is an error ends the benchmark."""
+def wrk(url: str, script: Path | None = None) -> tuple[float, float]:
+    """Requests a second and p99 in milliseconds; an answer that is an error ends the benchmark."""
     more = ["-s", str(script)] if script else []
-    argv = ["wrk", "-t1", "-c16", f"-d{SECONDS}s", *more, url]
-    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    assert "Non-2xx" not in told, told
-    return float(re.findall(r"Requests/sec: +([\d.]+)", told)[0])
+    argv = ["wrk", "-t1", "-c16", f"-d{SECONDS}s", "--latency", *more, url]
+    report = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert "Non-2xx" not in report, report
+    number, unit = re.findall(r" 99% +([\d.]+)(us|ms|s)", report)[0]
+    p99 = float(number) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
+    return float(re.findall(r"Requests/sec: +([\d.]+)", report)[0]), p99
 
 
-def bare(folder: Path) -> float:
+def bare(folder: Path) -> tuple[float, float]:
+    """An application that does nothing, on the same HTTP server."""
     (folder / "bare.py").write_text(BARE)
     argv = [str(BIN / "uvicorn"), "bare:app", "--port", "29847", "--no-access-log"]
     server = subprocess.Popen([*argv, "--log-level", "error"], cwd=folder)
@@ -168,7 +175,22 @@ def memory(server: subprocess.Popen[bytes]) -> float:
     return int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) / 1024
 
 
-def written(scratch: ServerScratch) -> Iterator[bool]:
+def supervised(folder: Path) -> Iterator[bool]:
+    """Writing with the supervisor inside, which is the default, beside writing without it."""
+    with_it, without = (ServerScratch(folder / name) for name in ("with", "without"))
+    with with_it.serving(), without.serving("--no-run"):
+        for (path, body), (_, other) in zip(bodies(with_it), bodies(without), strict=True):
+            rates: tuple[list[float], list[float]] = ([], [])
+            for _ in range(ROUNDS):
+                rates[0].append(with_it.wrk("POST", path, json.dumps(body), rounds=1))
+                rates[1].append(without.wrk("POST", path, json.dumps(other), rounds=1))
+            yield verdict(
+                f"POST {path} with the supervisor inside", ("{:,.0f}/s", max(rates[0])),
+                ("{:,.0f}/s without", max(rates[1])), at_least=1 / 1.3,
+            )  # fmt: skip
+
+
+def bodies(scratch: ServerScratch) -> Iterator[tuple[str, dict[str, object]]]:
     task = {"fromUid": uid_of("local", "a"), "toHandle": "a", "teamName": "local",
             "subject": "Fix the login", "description": PROMPT}  # fmt: skip
     swarm = scratch.ask("POST", "/swarms", {"name": "bench", "maxAgents": 5})["id"]
@@ -176,6 +198,11 @@ def written(scratch: ServerScratch) -> Iterator[bool]:
             "payload": {"text": PROMPT}}  # fmt: skip
     for path, body in (("/tasks", task), ("/blackboard", post)):
         scratch.ask("POST", path, body)
+        yield path, body
+
+
+def written(scratch: ServerScratch) -> Iterator[bool]:
+    for path, body in bodies(scratch):
         yield at_least(f"POST {path}", scratch.wrk("POST", path, json.dumps(body)), BARS["POST"])
 
 
@@ -197,14 +224,16 @@ def at_least(what: str, rate: float, bar: float) -> bool:
 
 
 def measured(scratch: ServerScratch) -> Iterator[bool]:
-    print(f"an empty application on the same HTTP server: {bare(scratch.home):,.0f}/s")
+    rate, p99 = bare(scratch.home)
+    print(f"an empty application on the same HTTP server: {rate:,.0f}/s, p99 {p99:.0f} ms")
     fill(scratch, FEW)
-    with scratch.serving("--no-run"):
+    with scratch.serving():
         few = read(scratch, FEW)
         yield from (at_least(f"GET {what}", rate, BARS[what]) for what, rate in few.items())
         yield from written(scratch)
+    yield from supervised(scratch.home)
     fill(scratch, MANY)
-    with scratch.serving("--no-run"):
+    with scratch.serving():
         many = read(scratch, MANY)
     rates = ("{:,.0f}/s", "{:,.0f}/s at " + f"{FEW} tasks")
     for what, rate in many.items():

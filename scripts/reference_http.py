@@ -25,7 +25,7 @@ Fields in brackets are optional, and unknown fields are refused. `/openapi.json`
 
 | for | paths |
 |---|---|
-| health and metrics | `GET /health`, `GET /metrics`, `GET /metrics/json` |
+| health and metrics | `GET /health`, `GET /ready`, `GET /metrics`, `GET /metrics/json` |
 | live events | `GET /events`, `/ws` |
 | tools for agents | `POST /mcp` |
 | the API description | `GET /openapi.json`, `GET /docs` |

@@ -23,7 +23,7 @@ from fleet.domain.run import (
     Workspace,
 )  # fmt: skip
 from fleet.domain.task import Join, Limits, Spec, Tally, Task, TaskState, claim
-from fleet.ports import Put, Same, TaskQuery
+from fleet.ports import Put, Same, TaskQuery, Totals
 
 
 def a_task(store, **given) -> Task:
@@ -129,6 +129,13 @@ def test_a_commit_can_insist_that_something_has_not_changed(store):
     with pytest.raises(Conflict):
         store.commit([Same(other), Put(replace(store.task(task.id), title="Second"))], [])
     assert store.task(task.id).title == "First"
+
+
+def test_totals_count_what_is_there(store):
+    assert store.totals() == Totals()
+    added(store)
+    store.new_id("m")
+    assert store.totals() == Totals(messages=1, ready=1)
 
 
 def test_an_event_keeps_its_kind_whether_this_release_knows_it_or_not(store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -10,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fleet.testing.fake_node.node import FakeNode
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
+from tests.integration.listeners import Sse
 from tests.wait import until
 
 WORLD = """\
@@ -113,3 +115,37 @@ def test_where_no_server_runs_they_say_how_to_start_one(tmp_path):
         assert "fleet serve --background" in scratch.fails(command, status=3)
     away = {"FLEET_URL": "http://127.0.0.1:9"}
     assert "No Fleet server answers" in scratch.fails("health", status=3, env=away)
+
+
+def test_what_is_refused_and_what_is_open_is_measured(served):
+    before = figures(served)
+    served.ask("GET", "/v1/task/list", token="x.y.z")
+    served.ask("GET", "/health", headers={"Host": "elsewhere.example"})
+    reader = Sse(served.port, served.token("ann"))
+    after = figures(served)
+    assert after['fleet_refusals_total{reason="bad_token"}'] == 1
+    assert after['fleet_refusals_total{reason="wrong_host"}'] == 1
+    assert after['fleet_streams{kind="sse"}'] == before['fleet_streams{kind="sse"}'] + 1
+    assert after["fleet_connections"] >= 2
+    assert after["process_open_fds"] > before["process_open_fds"]
+    assert after["fleet_writer_queue"] >= 0
+    assert after["fleet_audit_dropped_total"] == 0
+    reader.close()
+
+
+def test_the_process_is_measured_under_prometheus_own_names(served):
+    now = figures(served)
+    assert 10e6 < now["process_resident_memory_bytes"] < now["process_virtual_memory_bytes"]
+    assert now["process_cpu_seconds_total"] > 0
+    assert now["process_open_fds"] < now["process_max_fds"]
+    assert abs(time.time() - now["process_start_time_seconds"]) < 3600
+
+
+def test_tasks_that_wait_for_a_slot_are_the_depth_of_the_queue(tmp_path):
+    served = Served(Scratch(tmp_path), "--no-run")
+    try:
+        for _ in range(3):
+            served.ask("POST", "/v1/task/add", {"title": "x"}, token=served.token("ann"))
+        until(lambda: figures(served)["fleet_queue_depth"] == 3, "the queue to be counted")
+    finally:
+        served.close()

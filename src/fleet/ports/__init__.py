@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fleet.ports.store import Same as Same
     from fleet.ports.store import Store as Store
     from fleet.ports.store import TaskQuery as TaskQuery
+    from fleet.ports.store import Totals as Totals
     from fleet.ports.terminal import Screen as Screen
     from fleet.ports.terminal import ScreenState as ScreenState
     from fleet.ports.terminal import Terminal as Terminal
@@ -73,7 +74,7 @@ NAMES = {
     "nodes": "Backend Nodes Pulse",
     "notifier": "Mark Notifier",
     "report": "Report",
-    "store": "Change EntryQuery MessageQuery Put Record Same Store TaskQuery",
+    "store": "Change EntryQuery MessageQuery Put Record Same Store TaskQuery Totals",
     "terminal": "Screen ScreenState Terminal",
     "tracker": "Bead Tracker",
     "transcripts": "Chunk Transcripts",

@@ -84,6 +84,16 @@ class EntryQuery(NamedTuple):
     limit: int = 50
 
 
+class Totals(NamedTuple):
+    """How much there is, in all teams. `ready`: tasks that only wait for capacity."""
+
+    members: int = 0
+    chats: int = 0
+    messages: int = 0
+    live_runs: int = 0
+    ready: int = 0
+
+
 class Store(Protocol):
     """The present and the past, written together."""
 
@@ -114,6 +124,8 @@ class Store(Protocol):
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each state."""
+
+    def totals(self) -> Totals: ...  # from indexes and counters: no table is read as a whole
 
     def candidates(self, *, now: int, limit: int) -> list[Task]:
         """Tasks that nothing in the store holds back, by priority, then age."""

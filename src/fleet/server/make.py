@@ -22,6 +22,7 @@ from fleet.server.http.guard import LOOPBACK, Rates
 from fleet.server.http.idempotency import once
 from fleet.server.live.stream import Streams
 from fleet.server.metrics import Meters, Watch
+from fleet.server.ready import Readiness
 from fleet.server.tokens import Tokens
 from fleet.server.writer import Writer
 
@@ -57,6 +58,8 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         meters=meters,
         watch=Watch(app.another_store, meters, streams.tell, folders.add),
         audit=Audit(app.audit_trail(), reads=app.loaded.settings.server.audit == "all"),
+        readiness=Readiness(app.another_store, app.home.path, app.home.host_id()),
+        persistence="postgresql" if app.shared else "sqlite",
         compat=CLAUDE_FLEET,
         folders=folders,
         relay=lambda: _relay(app),

@@ -13,6 +13,7 @@ from fleet.domain.errors import FleetError
 from fleet.domain.event import Kind
 from fleet.domain.nodes.breaker import State
 from fleet.domain.task import TaskState
+from fleet.ports import Totals
 from fleet.server.prometheus import Histogram, Metric, Sample
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Meters:
         self._dollars = 0.0
         self._waits, self._spawns = Histogram(), Histogram()
         self._requests: dict[tuple[str, int], Histogram] = {}
+        self.totals = Totals()
+        self._totalled: tuple[int, float] = (-1, 0.0)
         self._counted: tuple[int, float, dict[str, int]] = (-1, 0.0, {})
 
     def fold(self, store: Store, events: Iterable[Event]) -> None:
@@ -66,6 +69,14 @@ class Meters:
                     self._tokens.update(input=used.input, output=used.output, cached=used.cached)
                     self._dollars += used.usd
 
+    def count(self, store: Store) -> None:
+        """Count what there is: seldom, and only when something has happened."""
+        number, at = self._totalled
+        now = time.monotonic()
+        if number != self.number and now - at > RECOUNT:
+            self.totals = store.totals()
+            self._totalled = (self.number, now)
+
     def answered(self, method: str, status: int, seconds: float) -> None:
         key = (method, status)
         if key not in self._requests:
@@ -87,6 +98,10 @@ class Meters:
         tasks = (Sample({"state": s}, counts.get(s, 0)) for s in TaskState)
         return (
             Metric("fleet_tasks", "gauge", "Tasks by state.", tuple(tasks)),
+            Metric(
+                "fleet_queue_depth", "gauge", "Tasks that wait only for a free slot.",
+                (Sample({}, self.totals.ready),),
+            ),
             Metric("fleet_runs_total", "counter", "Runs that ended.", tuple(runs)),
             Metric("fleet_tokens_total", "counter", "Tokens of runs that ended.", tuple(tokens)),
             Metric(
@@ -182,6 +197,7 @@ class Watch:
         self._open, self._meters, self._wake, self._saw = open_store, meters, wake, saw
         self._fresh = threading.Event()
         self._nudged = self._over = False
+        self.looked, self.trouble = time.monotonic(), ""  # at the store; why the last look failed
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -206,12 +222,24 @@ class Watch:
             self._meters.number = newest[0].number if newest else 0
             self._ready.set()
             while not self._over:
-                with suppress(FleetError):  # a store that is away now may be back later
-                    self._look(store)
-                self._wait(store)
+                self._look_again(store)
         finally:
             self._ready.set()
             store.close()
+
+    def _look_again(self, store: Store) -> None:
+        """A store that is away now may be back later."""
+        try:
+            self._look(store)
+            self._meters.count(store)
+            self.trouble = ""
+        except FleetError as error:
+            self.trouble = f"The store cannot be used ({error.code})."
+        self.looked = time.monotonic()
+        try:
+            self._wait(store)
+        except FleetError:
+            self._fresh.wait(FLOOR)
 
     def _look(self, store: Store) -> None:
         while events := store.events(after=self._meters.number, limit=BATCH):

@@ -95,8 +95,10 @@ class Serving:
             ws_per_message_deflate=False,
             ws=websocket,  # type: ignore[arg-type]  # it is only ever called
         )  # fmt: skip
-        self._uvicorn = _Quiet(settings, made.let_go, self._socket, say)
+        server = self._uvicorn = _Quiet(settings, made.let_go, self._socket, say)
         self._uvicorn.should_exit = self._over
+        made.connections = lambda: len(server.server_state.connections)
+        made.readiness.supervised = beside is not None
         here = f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
         with self._socket as listening, noted(self._home, here):
             say(f"Serving on {here}. `fleet token create NAME` makes a token.")

@@ -60,6 +60,10 @@ class Writer:
         """Whether several asked just now."""
         return self._crowd and time.perf_counter() - self._newest < CROWD_SECONDS
 
+    def __len__(self) -> int:
+        """Requests that wait to be written."""
+        return len(self._gathered)
+
     def start(self) -> None:
         self._thread.start()
 

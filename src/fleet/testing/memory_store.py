@@ -9,12 +9,12 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from fleet.domain.entry import Entry, has_words, words_of
+from fleet.domain.entry import Entry, EntryKind, has_words, words_of
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import SETTLED, Mode, Task, TaskState
-from fleet.ports import Put, TaskQuery
+from fleet.ports import Put, TaskQuery, Totals
 from fleet.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -98,6 +98,14 @@ class MemoryStore:
 
     def counts(self) -> dict[str, int]:
         return dict(Counter(str(t.state) for t in self._all(Task)))
+
+    def totals(self) -> Totals:
+        kinds = Counter(entry.kind for entry in self._all(Entry))
+        live = sum(run.live for run in self._all(Run))
+        ready = self.candidates(now=0, limit=1 << 30)
+        return Totals(
+            kinds[EntryKind.MEMBER], kinds[EntryKind.CHAT], self._last["m"], live, len(ready)
+        )
 
     def candidates(self, *, now: int, limit: int) -> list[Task]:
         asking = {m.task for m in self.open_messages(MessageKind.QUESTION, limit=1 << 30)}

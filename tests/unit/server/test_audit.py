@@ -10,7 +10,7 @@ from fleet.server.metrics import Meters
 from fleet.server.tokens import Grant
 from fleet.testing.fakes import MemoryTrail
 
-BOB = Grant("id1", Actor("bob", Role.WORKER, "red"), 1e12)
+BOB = Grant("id1", Actor("bob", Role.WORKER, "red"), 1e12, "k1")
 
 
 @pytest.fixture

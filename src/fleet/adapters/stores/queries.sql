@@ -117,6 +117,13 @@ SELECT version, body FROM task WHERE seq IN (
 -- name: counts
 SELECT state, count(*) FROM task GROUP BY state
 
+-- name: totals
+SELECT (SELECT count(*) FROM entry WHERE kind = 'member'),
+  (SELECT count(*) FROM entry WHERE kind = 'chat'),
+  coalesce((SELECT last FROM counter WHERE kind = 'm'), 0),
+  (SELECT count(*) FROM run WHERE live = 1),
+  (SELECT count(*) FROM task WHERE ready = 1 AND not_before = 0)
+
 -- name: runs
 SELECT version, body FROM run WHERE seq >= :first AND seq <= :last ORDER BY seq
 

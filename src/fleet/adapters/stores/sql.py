@@ -30,7 +30,7 @@ from fleet.domain.errors import BadStore, NotFound
 from fleet.domain.message import Message, MessageKind, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task, TaskState
-from fleet.ports import Put, TaskQuery
+from fleet.ports import Put, TaskQuery, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -192,6 +192,9 @@ class SqlStore:
 
     def counts(self) -> dict[str, int]:
         return dict(self._db.rows(self._sql["counts"], {}))
+
+    def totals(self) -> Totals:
+        return Totals(*self._db.rows(self._sql["totals"], {})[0])
 
     def candidates(self, *, now: int, limit: int) -> list[Task]:
         values = {"now": now, "limit": limit}

@@ -21,7 +21,9 @@ def health(*, config: Path | None) -> Result:
     server = _server(config)
     reply = server.say("GET", "/health")
     data = {"url": server.url, **reply}
-    return Result("health", data, Pairs([(key, _text(value)) for key, value in data.items()]))
+    status = 0 if reply.get("status") == "ok" else 3
+    pairs = [(key, _text(value)) for key, value in data.items()]
+    return Result("health", data, Pairs(pairs), exit_status=status)
 
 
 @command(config=True)
@@ -50,4 +52,4 @@ def _labels(labels: dict[str, str]) -> str:
 
 
 def _text(value: Any) -> str:
-    return str(value)
+    return " ".join(value.values()) if isinstance(value, dict) else str(value)

@@ -19,6 +19,7 @@ from fleet.operations.catalogue import perform
 from fleet.operations.shared.names import PAGE
 from fleet.operations.tasks.list import ListTasks
 from fleet.server.audit import admitted
+from fleet.server.figures import server_figures
 from fleet.server.http.allowed_places import Narrow
 from fleet.server.http.codec import (
     encode,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
     from fleet.server.prometheus import Metric
+    from fleet.server.ready import Readiness
     from fleet.server.tokens import Grant, Tokens
     from fleet.server.writer import Writer
 
@@ -82,12 +84,15 @@ class Server:
     meters: Meters
     watch: Watch
     audit: Audit
+    readiness: Readiness
     compat: Compat
     folders: Folders
     directory: str = ""  # where an agent works when the call names none
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
     presence: Presence = field(default_factory=Presence)
+    persistence: str = "sqlite"
+    connections: Callable[[], int] = int  # how many are open
     patience: float = REQUEST_SECONDS  # with those who send slowly
 
     def app(self) -> Guard:
@@ -101,6 +106,7 @@ class Server:
         sockets.patience = min(self.patience, AUTH_SECONDS)
         routes = [
             Route("/health", Answered(self.health), methods=["GET"]),
+            Route("/ready", Answered(self.ready), methods=["GET"]),
             Route("/metrics", Answered(self.metrics), methods=["GET"]),
             Route("/metrics/json", Answered(self.metrics_json), methods=["GET"]),
             Route("/mcp", self.mcp),
@@ -153,7 +159,10 @@ class Server:
             reply = await self._perform(operation, actor, request, key)
         except BaseException as error:
             self.audit.failed(operation, actor, request, error)
+            self.readiness.failed(error)
             raise
+        if not is_read(operation):
+            self.readiness.worked()
         self.audit.did(operation, actor, request, reply)
         return reply
 
@@ -202,8 +211,28 @@ class Server:
         return {"tasks": perform(context, ListTasks(limit=STATE))}
 
     async def health(self, _request: Request) -> Response:
-        """In constant time: it counts nothing."""
-        return _json(200, {"status": "ok", "version": __version__, "streams": len(self.streams)})
+        """In constant time: it counts and tries nothing. The server answers, so it is 200."""
+        problems = self.readiness.known(self.watch.looked, self.watch.trouble)
+        totals = self.meters.totals
+        body = {
+            "status": "degraded" if problems else "ok",
+            "version": __version__,
+            "persistence": self.persistence,
+            "agents": totals.members,
+            "chats": totals.chats,
+            "messages": totals.messages,
+            "workers": totals.live_runs,
+            "streams": len(self.streams),
+        }
+        return _json(200, body | ({"problems": problems} if problems else {}))
+
+    async def ready(self, _request: Request) -> Response:
+        problems = await self.readiness.problems()
+        if problems:
+            detail = " ".join(problems.values())
+            body = problem(503, "not_ready", detail, more={"problems": problems})
+            return _json(503, body, TYPE)
+        return _json(200, {"status": "ready"})
 
     async def metrics(self, _request: Request) -> Response:
         text = exposition(await self._measured())
@@ -216,7 +245,14 @@ class Server:
     async def _measured(self) -> tuple[Metric, ...]:
         fleet = self.context.world(self.context.project).fleet
         relay = await asyncio.to_thread(self.relay) if fleet.nodes else {}
-        return self.meters.read(self.store, fleet, relay)
+        own = server_figures(
+            refusals=self.audit.refusals,
+            dropped=self.audit.dropped,
+            connections=self.connections(),
+            streams=self.streams.counts(),
+            writing=len(self.writer),
+        )
+        return (*self.meters.read(self.store, fleet, relay), *own)
 
     async def openapi(self, _request: Request) -> Response:
         return Response(document(self.compat), media_type=JSON)

@@ -24,6 +24,7 @@ STYLE = (
 )
 FIXED = (
     ("GET /health", "Check that the server answers. Needs no token.", ""),
+    ("GET /ready", "Check that the server can do its work. Needs no token.", ""),
     ("GET /metrics", "The metrics, for Prometheus. Needs no token.", ""),
     ("GET /metrics/json", "The metrics.", ""),
     ("GET /events", "A stream of events, as they happen.", "after"),

@@ -206,7 +206,15 @@ def _fixed() -> dict[str, Any]:
         "description": "The number of the last event you have seen.",
         "schema": number,
     }
-    health = {"type": "object", "required": ["status", "version"]}
+    counts = ["agents", "chats", "messages", "workers", "streams"]
+    health = {
+        "type": "object",
+        "required": ["status", "version", "persistence", *counts],
+        "properties": {
+            "status": {"enum": ["ok", "degraded"]},
+            **{name: {"type": "integer"} for name in counts},
+        },
+    }
     text = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
     rows = {"type": "object", "required": ["fleet", "kind", "data"]}
     plain = {"content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -217,6 +225,12 @@ def _fixed() -> dict[str, Any]:
             "health",
             "Check that the server answers.",
             _responses("It answers.", health),
+            open_=True,
+        ),
+        "/ready": _get(
+            "ready",
+            "Check that the server can do its work: it writes to the store, and its supervisor beats.",
+            _responses("It can.", {"type": "object", "required": ["status"]}),
             open_=True,
         ),
         "/metrics": _get("metrics", "The metrics.", measured, open_=True),

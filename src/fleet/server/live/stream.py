@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError, Forbidden
-from fleet.server.live.frames import Heard, team_in
+from fleet.server.live.frames import Heard, Wrap, team_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -93,6 +93,11 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def counts(self) -> dict[str, int]:
+        """How many readers there are of each kind."""
+        sockets = sum(reader.view.wrap is Wrap.FRAMES for reader in self._all)
+        return {"sse": len(self._all) - sockets, "websocket": sockets}
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

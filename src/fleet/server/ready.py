@@ -1,0 +1,123 @@
+"""Whether the server can do its work: `/ready` tries it, `/health` says what was seen last."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import FleetError, Unavailable
+from fleet.supervisor.supervisor import LEASE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fleet.ports import Store
+
+TRUST_SECONDS = 1.0  # for which an answer counts: whoever asks often costs nothing more
+DEADLINE = 2.0  # seconds for the store
+FREE_BYTES = 32 << 20  # on the disk of the home
+SILENT_SECONDS = 10.0  # without a look of the thread that watches the store
+PROBE = "probe"  # the kind of the ids that are taken to try a write
+BEAT = LEASE // 3  # what is left at least of the lease of a supervisor that renews it
+
+Problems = dict[str, str]  # by what they are of: the store, the disk, the supervisor
+
+
+class Readiness:
+    """`open_store` is called in a thread, so that a store that stalls stalls nobody else.
+
+    The sentences name no address and no path: strangers may ask, too.
+    """
+
+    def __init__(self, open_store: Callable[[], Store], home: Path, host: str) -> None:
+        self._open, self._home, self._host = open_store, home, host
+        self.supervised = False  # a supervisor should be at work here
+        self._look: asyncio.Future[Problems] | None = None
+        self._looked = 0.0
+        self._last: Problems = {}
+        self._trouble = ""  # of the last request that needed the store
+
+    def worked(self) -> None:
+        """A request has written."""
+        if self._trouble:
+            self._trouble = ""
+            self._last.pop("store", None)
+
+    def failed(self, error: BaseException) -> None:
+        if isinstance(error, Unavailable) and error.code in {
+            "unavailable",
+            "disk_full",
+            "bad_store",
+        }:
+            self._trouble = _store_problem(error)
+
+    def known(self, watched: float, trouble: str) -> Problems:
+        """What was seen last. `watched`: when the store was last looked at; `trouble`: why in vain."""
+        problems = dict(self._last)
+        if self._trouble or trouble:
+            problems["store"] = self._trouble or trouble
+        elif time.monotonic() - watched > SILENT_SECONDS:
+            problems["store"] = f"The store has not answered for {SILENT_SECONDS:g} seconds."
+        return problems
+
+    async def problems(self) -> Problems:
+        """Try it; several who ask at once share one try."""
+        if self._look is None or (
+            self._look.done() and time.monotonic() - self._looked > TRUST_SECONDS
+        ):
+            self._look, self._looked = asyncio.get_running_loop().create_future(), time.monotonic()
+            threading.Thread(target=self._try, args=(self._look,), daemon=True).start()
+        done, _ = await asyncio.wait({self._look}, timeout=DEADLINE)
+        slow = {"store": f"The store did not answer within {DEADLINE:g} seconds."}
+        self._last = self._look.result() if done else slow
+        if "store" not in self._last:
+            self._trouble = ""
+        return self._last
+
+    def _try(self, look: asyncio.Future[Problems]) -> None:
+        """In a thread."""
+        problems = self._disk()
+        try:
+            problems |= self._store()
+        except FleetError as error:
+            problems["store"] = _store_problem(error)
+        except Exception as error:  # noqa: BLE001  # whoever waits for the answer gets one
+            problems["store"] = f"The store cannot be used ({type(error).__name__})."
+        with suppress(RuntimeError):  # the server has ended
+            look.get_loop().call_soon_threadsafe(_answer, look, problems)
+
+    def _disk(self) -> Problems:
+        try:
+            disk = os.statvfs(self._home)
+        except OSError as error:
+            return {"disk": f"The home cannot be read: {error.strerror}."}
+        free = disk.f_bavail * disk.f_frsize
+        return {} if free >= FREE_BYTES else {"disk": f"The disk has {free >> 20} MB left."}
+
+    def _store(self) -> Problems:
+        store = self._open()
+        try:
+            store.new_id(PROBE)  # written, and waited for
+            if not self.supervised:
+                return {}
+            row = store.hosts().get(self._host)
+            beats = row is not None and row.holder and row.lease_until - store.now() > BEAT
+            return {} if beats else {"supervisor": "The supervisor does not beat."}
+        finally:
+            store.close()
+
+
+def _answer(look: asyncio.Future[Problems], problems: Problems) -> None:
+    if not look.done():
+        look.set_result(problems)
+
+
+def _store_problem(error: FleetError) -> str:
+    if error.code == "disk_full":
+        return "The disk of the store is full."
+    return f"The store cannot be used ({error.code})."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from _thread import allocate_lock
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,6 +49,21 @@ UNUSABLE = {
 }
 
 
+# To close a file gives up every POSIX lock that this process has on it, those of SQLite's other
+# connections too: the next process to leave would then remove the log that they still use. So a file
+# that this process may have open is not opened again by us.
+_OPENED: set[tuple[int, int] | None] = set()
+_OPENING = allocate_lock()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Sqlite:
     """`bell` wakes a supervisor at once; without one, a waiting process polls."""
 
@@ -64,12 +80,10 @@ class Sqlite:
             raise self._explain(error) from error
 
     def _open(self) -> sqlite3.Connection:
-        self._refuse_unopened()
-        old = os.umask(0o077)
-        try:
-            db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-        finally:
-            os.umask(old)
+        with _OPENING:
+            self._refuse_unopened()
+            db = self._connect()
+            _OPENED.add(_identity(self._path))
         try:
             for pragma in PRAGMAS:
                 _patiently(partial(db.execute, pragma))
@@ -81,10 +95,19 @@ class Sqlite:
             raise
         return db
 
+    def _connect(self) -> sqlite3.Connection:
+        old = os.umask(0o077)
+        try:
+            return sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        finally:
+            os.umask(old)
+
     def _refuse_unopened(self) -> None:
         """Check the file itself, before SQLite may write a byte to it or beside it."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if _identity(self._path) in _OPENED:
+                return
             numbers = header(self._path)
             damaged = beheaded(self._path)
         except OSError as error:

@@ -20,7 +20,8 @@ class Served:
     """A server in a process of its own, over a home of its own."""
 
     def __init__(self, root: Path) -> None:
-        self.env = {**os.environ, "FLEET_HOME": str(root / "home"), "HOME": str(root / "me")}
+        home = root.parent / f"{root.name}-me"  # of the place in which it is, nothing is offered
+        self.env = {**os.environ, "FLEET_HOME": str(root / "home"), "HOME": str(home)}
         self.cwd = root
         self.start()
 

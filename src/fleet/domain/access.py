@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fleet.domain.data import dataclass
-from fleet.domain.errors import Forbidden, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from fleet.domain.errors import Forbidden
 
 
 class Permission(StrEnum):
@@ -75,12 +72,16 @@ LEEWAY = 60.0  # seconds by which another machine's clock may differ from the se
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A person, a run or the supervisor. A run's `run` is its id, and it acts on its own task."""
+    """A person, a run or the supervisor. A run's `run` is its id, and it acts on its own task.
+
+    `remote`: it asks a server, with a token. Any other actor is at this machine, and has a shell.
+    """
 
     name: str
     role: Role
     team: str = LOCAL_TEAM
     run: str = ""
+    remote: bool = False
 
     @property
     def task(self) -> str:
@@ -113,32 +114,3 @@ def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> N
         )
     if team is not None and team != actor.team and actor.role is not Role.COORDINATOR:
         raise Forbidden(f"{actor.name} is in team {actor.team}, not in {team}.")
-
-
-def allow_named(
-    actor: Actor,
-    *,
-    places: tuple[str, ...],
-    commands: tuple[str, ...],
-    is_known: Callable[[str], bool],
-) -> None:
-    """Raise unless an actor on another machine may use these directories and commands here.
-
-    Choosing a command, or the directory it runs in, is as good as a shell on this machine, so only
-    an administrator may. People at this machine are not checked: they have a shell already.
-    """
-    if Permission.ADMIN in GRANTS[actor.role]:
-        return
-    if commands:
-        raise Forbidden(
-            f"{actor.name} is a {actor.role}, and may not ask the server for {commands[0]}.",
-            fix="Ask a coordinator, or leave it out.",
-            code="not_from_outside",
-        )
-    for path in places:
-        if not is_known(path):
-            raise NotFound(
-                f"'{path[:100]}' is not a directory that this server offers.",
-                fix="Ask a coordinator, or have it added to the setting `server.places`.",
-                code="no_such_place",
-            )

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet.domain.causes import is_held
 from fleet.domain.data import NamedTuple
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
@@ -158,6 +159,9 @@ def waits(
     if task.spec.assignee:
         why = f"{task.spec.assignee} does it by hand."
         reasons.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
+    if is_held(task):
+        why = f"A {task.caused_by} asked for it: a team-lead or a coordinator must let it run."
+        reasons.append(Wait(task.id, "held", why, f"fleet resume {task.id}"))
     if task.tally.not_before > now:
         seconds = (task.tally.not_before - now + 999_999) // 1_000_000
         reasons.append(Wait(task.id, "postponed", f"Not for {seconds} s: {task.tally.why}"))

@@ -123,7 +123,12 @@ class Task:
     tally: Tally = field(default_factory=Tally)
     depth: int = 0  # how many agents are between a person and this task
     role: str = ""  # the role of its runs in the team; empty: as its agent is declared
-    spawned: bool = False  # an agent asked for it: it waits for a free place, even with a terminal
+    spawned: bool = (
+        False  # asked for by an agent or over a server: it always waits for a free place
+    )
+    caused_by: str = (
+        ""  # the role of who lets it run; empty: a person at this machine. See `causes`
+    )
     choice: Choice | None = None  # who does it, since it was added; None: decided when it starts
 
     @property

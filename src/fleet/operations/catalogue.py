@@ -76,6 +76,10 @@ def _no_trail() -> AuditTrail:
     raise Unavailable("There is no audit trail here.", fix="Run this on the server's machine.")
 
 
+def _everywhere(_context: Context, _directory: str) -> bool:
+    return True
+
+
 def _as_asked(task: Task) -> Spec:
     return task.spec
 
@@ -101,6 +105,7 @@ class Context(NamedTuple):
     trees: Callable[[], Worktrees] = _no_git
     wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
     audit: Callable[[], AuditTrail] = _no_trail
+    offers: Callable[[Context, str], bool] = _everywhere  # a directory to the actor's team
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
         """Write; on behalf of a run only if that run is still as it was read."""

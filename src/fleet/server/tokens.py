@@ -95,6 +95,7 @@ class Tokens:
                 Role(claims["role"]),
                 str(claims["team"]),
                 str(claims.get("run", "")),
+                remote=True,
             )
             return Grant(str(claims["jti"]), actor, float(claims["exp"]), key)
         except jwt.ExpiredSignatureError:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from fleet.domain.causes import is_held
 from fleet.domain.entry import Entry, EntryKind, has_words, words_of
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
@@ -115,6 +116,7 @@ class MemoryStore:
             if t.state is TaskState.OPEN
             and not t.paused
             and not t.spec.assignee
+            and not is_held(t)
             and t.join is None
             and t.tally.not_before <= now
             and t.id not in asking

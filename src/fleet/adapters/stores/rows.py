@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.stores.codec import VERSION, encode
+from fleet.domain.causes import is_held
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
@@ -84,7 +85,7 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["created_at"] = record.created_at
             values["not_before"] = record.tally.not_before
             by_hand = record.paused or record.join is not None or record.spec.assignee
-            values["held"] = int(bool(by_hand))
+            values["held"] = int(bool(by_hand) or is_held(record))
             values["needs"] = " ".join(record.after)
             values["project"] = key(record.project)
             values["team"] = key(record.team)

@@ -11,7 +11,7 @@ from fleet.domain.errors import BadInput
 from fleet.domain.task import Spec
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.tasks.change import AddTask
-from fleet.operations.tasks.check_spec import check_spec
+from fleet.operations.tasks.check_spec import check_spec, checked_choice
 from fleet.operations.tasks.dependencies import AddDependency
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def create_issue(client: Client, typed: Typed, *, dry_run: bool) -> Issue | Spec
         in_place=where.in_place and not idle,
         assignee=typed.assignee,
     )
-    check_spec(spec, client.world(where.project))  # an unknown coder ends it here
+    check_spec(spec)
+    checked_choice(spec, client.world(where.project))  # an unknown coder ends it here
     named = (*wanted.after, *wanted.blocks, *filter(None, [typed.parent]))
     if named:
         client.call(ListIssues(tasks=named))

@@ -38,7 +38,7 @@ def reopen_task(client: Client, name: str, *, unassign: bool = True) -> list[str
     if status in ENDED:
         client.call(RetryTask(task))
         lines.append(f"{task} is open again.")
-    elif status in {"paused", "postponed"}:
+    elif status in {"paused", "postponed", "held"}:
         client.call(ResumeTask(task))
         lines.append(f"{task} may start.")
     elif status == "assigned" and unassign:

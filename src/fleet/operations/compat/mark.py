@@ -6,22 +6,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused, nearest
 from fleet.domain.event import Kind
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.causes import cause_of
 from fleet.operations.shared.names import the_task
-from fleet.operations.tasks.assign import AssignTask, assign, must_be_theirs
+from fleet.operations.tasks.assign import AssignTask, assign, may_assign, must_be_theirs
 from fleet.operations.tasks.change import (
     CloseTask,
-    PauseTask,
     ResumeTask,
-    RetryTask,
     close,
-    pause,
+    pause_task,
+    reopen_task,
     resume,
-    retry,
 )
 from fleet.operations.tasks.commit import write_task
 from fleet.operations.tasks.rows import TaskRow, rows
@@ -46,23 +46,29 @@ def mark(context: Context, request: MarkTask) -> TaskRow:
     task = the_task(context, request.task, Permission.CLAIM)
     match request.status:
         case "open":
-            must_be_theirs(context, task)
             return _open(context, task)
         case "in_progress":
             return _begin(context, task)
         case "resolved":
             return _resolve(context, task)
         case "blocked":
-            return pause(context, PauseTask(task.id))
+            must_be_theirs(context, task, or_free=False)
+            return pause_task(context, task)
     fix = nearest(request.status, WORDS) or f"Choose one of: {', '.join(WORDS)}."
     raise BadInput(f"'{request.status[:60]}' is not a status.", fix=fix)
 
 
 def _open(context: Context, task: Task) -> TaskRow:
-    if task.state in ENDED or task.state is TaskState.REVIEW:
-        return retry(context, RetryTask(task.id))
-    if task.paused:
+    """By who may not assign, a task opens again without a run: it is theirs to do, or is held."""
+    over = task.state in ENDED or task.state is TaskState.REVIEW
+    must_be_theirs(context, task, or_free=not over and not task.paused)
+    if over:
+        return reopen_task(context, task)
+    if task.paused and may_assign(context):
         return resume(context, ResumeTask(task.id))
+    if task.paused:
+        opened = let_run(replace(task, paused=False), cause_of(context))
+        return write_task(context, opened, Kind.TASK_RESUMED)
     return _labelled(context, task, begun=False)
 
 

@@ -33,6 +33,7 @@ TABLE = (
     Word("stopping", "in_progress", "in_progress"),
     Word("asking", "blocked", "blocked"),
     Word("paused", "blocked", "blocked"),
+    Word("held", "blocked", "open"),
     Word("review", "blocked", "blocked"),
     Word("failed", "blocked", "blocked"),
     Word("done", "closed", "resolved"),

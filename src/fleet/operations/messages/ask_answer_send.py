@@ -9,6 +9,7 @@ from fleet.domain import message as rules
 from fleet.domain import task as tasks
 from fleet.domain.access import SUPERVISOR, Permission
 from fleet.domain.budget import GIVE_UP, OPTIONS
+from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
@@ -16,6 +17,7 @@ from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.rows import MessageRow, message_row
+from fleet.operations.shared.causes import cause_of, may_speak
 from fleet.operations.shared.names import (
     how_many,
     number_of_message,
@@ -118,11 +120,16 @@ def send(context: Context, request: SendWords) -> MessageRow:
             fix=f"`fleet retry {task.id}` opens it again; then send it.",
             code="ended",
         )
+    if not may_speak(context, task):
+        raise Forbidden(
+            f"The coder of {task.id} carries out what it is told as a program.",
+            fix="Ask a coordinator to send it.",
+        )
     words = _message(context, task, MessageKind.WORDS, text)
     words = replace(words, at=_after_its_claim(context, task))
     event = context.event(Kind.MESSAGE_SENT, task.id, message=words.id)
     if task.state is TaskState.REVIEW:  # there is more to do
-        task = tasks.reopen(task)
+        task = let_run(tasks.reopen(task), cause_of(context))
     parents = parent_changes(context.store, task, now=words.at)
     context.commit([Put(words), Put(task), *parents], event)
     return message_row(words)

@@ -11,6 +11,7 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.message import Message, MessageKind, MessageState, order_of
 from fleet.domain.task import ENDED, TaskState
+from fleet.operations.shared.causes import may_speak
 from fleet.ports import Put, TaskQuery
 
 if TYPE_CHECKING:
@@ -83,12 +84,12 @@ def hearers(store: Store, board: Task, *, to: str, by: str) -> list[Task]:
 
 
 def words_for(context: Context, task: Task, message: Message) -> list[Change]:
-    """The changes that copy the message to the agent of a task, unless that agent is its author.
+    """The changes that copy the message to the agent of a task, if its author may speak to that one.
 
     They write the live run too, or the task without one: a supervisor that ends or starts it
     meanwhile must then decide again.
     """
-    if task.join is not None or task.id == context.actor.task:
+    if task.join is not None or task.id == context.actor.task or not may_speak(context, task):
         return []
     store, at = context.store, context.store.now()
     run = store.run(task.run_id) if task.run_id else None

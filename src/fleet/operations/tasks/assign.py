@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import GRANTS, Permission
+from fleet.domain.causes import check_depth, let_run
 from fleet.domain.data import dataclass
-from fleet.domain.depth import check_depth
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.event import Kind
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.causes import cause_of
 from fleet.operations.shared.names import clean_text, the_task
 from fleet.operations.tasks.commit import write_task
 from fleet.operations.tasks.rows import TaskRow, rows
@@ -68,16 +69,23 @@ def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
     return _given(context, task, name)
 
 
-def must_be_theirs(context: Context, task: Task) -> None:
-    """Raise unless it has no assignee, or is the actor's, or the actor added it or may assign."""
-    known = {"", context.actor.name}
-    mine = task.spec.assignee in known or task.author in known or _has(context, task)
-    if not mine and Permission.ASSIGN not in GRANTS[context.actor.role]:
-        raise Forbidden(
-            f"{task.id} is assigned to {task.spec.assignee}.",
-            fix="Ask them, or a team-lead.",
-            code="not_yours",
-        )
+def must_be_theirs(context: Context, task: Task, *, or_free: bool = True) -> None:
+    """Raise unless it is the actor's, or the actor added it or may assign.
+
+    `or_free`: a task without an assignee is everybody's.
+    """
+    name = context.actor.name
+    mine = name in {task.spec.assignee, task.author} or _has(context, task)
+    if mine or (or_free and not task.spec.assignee) or may_assign(context):
+        return
+    whose = f"assigned to {task.spec.assignee}" if task.spec.assignee else "not yours"
+    raise Forbidden(
+        f"{task.id} is {whose}.", fix="Ask its author, or a team-lead.", code="not_yours"
+    )
+
+
+def may_assign(context: Context) -> bool:
+    return Permission.ASSIGN in GRANTS[context.actor.role]
 
 
 def _has(context: Context, task: Task) -> bool:
@@ -110,6 +118,8 @@ def _given(context: Context, task: Task, name: str) -> TaskRow:
     if context.run is not None and not name:  # without an assignee it would get a run
         check_depth(task.depth, context.world("").settings.max_depth)
     changed = replace(task, spec=replace(task.spec, assignee=name))
+    if not name:
+        changed = let_run(changed, cause_of(context))
     return write_task(context, changed, Kind.TASK_ASSIGNED, assignee=name)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fleet.domain import task as rules
 from fleet.domain.access import SUPERVISOR, Permission, allow
+from fleet.domain.causes import is_held, let_run
 from fleet.domain.data import dataclass
-from fleet.domain.depth import check_depth, depth_of
 from fleet.domain.errors import BadInput, FleetError, Refused, nearest
 from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
@@ -16,10 +16,11 @@ from fleet.domain.run import Wanted
 from fleet.domain.schedule import credential
 from fleet.domain.task import SETTLED, Join, Spec, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.causes import cause_of, decide
 from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.names import clean_text, some_text, the_task
 from fleet.operations.tasks.assign import must_be_theirs
-from fleet.operations.tasks.check_spec import check_spec
+from fleet.operations.tasks.check_spec import check_spec, checked_choice
 from fleet.operations.tasks.commit import children, decided, write_task
 from fleet.operations.tasks.dependencies import needed
 from fleet.operations.tasks.rows import TaskRow, rows
@@ -76,7 +77,7 @@ class PauseTask(Request[TaskRow]):
 
 @dataclass(frozen=True, slots=True)
 class ResumeTask(Request[TaskRow]):
-    """Also ends the wait for a rate limit, and renews the budget if it is spent."""
+    """Also ends the wait for a lead or for a rate limit, and renews the budget if it is spent."""
 
     task: str
 
@@ -86,15 +87,24 @@ def add(context: Context, request: AddTask) -> TaskRow:
     return write_task(context, task, Kind.TASK_ADDED, title=task.title)
 
 
-def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
-    """The task that the request asks for, not written yet."""
+def new_task(context: Context, request: AddTask, *, role: str = "", depth: int = 0) -> Task:
+    """The task that the request asks for, not written yet. Raise unless the actor may cause it."""
     one_line = " ".join(request.title.split())
     title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
     prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
     team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     project = request.project or context.project
-    choice = check_spec(request.spec, context.world(project))
+    check_spec(request.spec)
+    caused, depth = decide(
+        context,
+        project,
+        request.spec,
+        run=not request.join and not request.spec.assignee,
+        role=role,
+        depth=depth,
+    )
+    choice = checked_choice(request.spec, context.world(project))
     if len(request.after) > MOST_AFTER:
         raise BadInput(
             f"A task can wait for at most {MOST_AFTER} others.",
@@ -102,7 +112,6 @@ def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
         )
     after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
     parent, join = _parent(context, request.parent), _join(request.join)
-    depth = _depth(context, request, depth)
     return Task(  # the id is made last, so that a refused task uses up none
         id=context.store.new_id("t"),
         version=0,
@@ -118,18 +127,11 @@ def new_task(context: Context, request: AddTask, *, depth: int = 0) -> Task:
         parent=parent,
         join=join,
         depth=depth,
-        spawned=context.run is not None,
+        role=caused.role,
+        spawned=caused.counted,
         choice=choice,
+        caused_by=caused.by,
     )
-
-
-def _depth(context: Context, request: AddTask, least: int) -> int:
-    """Its depth, which is limited only for a task that will have runs."""
-    by = context.store.task(context.run.task) if context.run else None
-    depth = depth_of(by, least)
-    if depth and not request.join and not request.spec.assignee:
-        check_depth(depth, context.world("").settings.max_depth)
-    return depth
 
 
 def _join(name: str) -> Join | None:
@@ -177,9 +179,13 @@ def _end_run(context: Context, task: Task) -> TaskRow:
 
 
 def retry(context: Context, request: RetryTask) -> TaskRow:
-    task = the_task(context, request.task, Permission.ASSIGN)
+    return reopen_task(context, the_task(context, request.task, Permission.ASSIGN))
+
+
+def reopen_task(context: Context, task: Task) -> TaskRow:
     with decided(task):
-        return write_task(context, rules.reopen(task), Kind.TASK_REOPENED)
+        opened = let_run(rules.reopen(task), cause_of(context))
+        return write_task(context, opened, Kind.TASK_REOPENED)
 
 
 def close(context: Context, request: CloseTask) -> TaskRow:
@@ -201,7 +207,10 @@ def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
 
 
 def pause(context: Context, request: PauseTask) -> TaskRow:
-    task = the_task(context, request.task, Permission.ASSIGN)
+    return pause_task(context, the_task(context, request.task, Permission.ASSIGN))
+
+
+def pause_task(context: Context, task: Task) -> TaskRow:
     _must_be_going(task)
     if task.paused:
         return rows(context, [task])[0]
@@ -213,12 +222,13 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
     if not task.paused:
         _must_be_going(task)
     changes = [*_parked(context, task), *_budget_question(context, task)]
-    if not task.paused and not task.tally.not_before and not changes:
+    waits = task.paused or task.tally.not_before or is_held(task)
+    if not waits and not changes:
         return rows(context, [task])[0]
     if any(isinstance(change.record, Message) for change in changes):
         task = rules.grant(task)
     resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0))
-    return write_task(context, resumed, Kind.TASK_RESUMED, changes)
+    return write_task(context, let_run(resumed, cause_of(context)), Kind.TASK_RESUMED, changes)
 
 
 def _parked(context: Context, task: Task) -> list[Change]:

@@ -23,8 +23,7 @@ NO_BRANCH = re.compile(  # what git refuses in a branch name
 )
 
 
-def check_spec(spec: Spec, world: World[Chosen]) -> Choice | None:
-    """Return who will do it; None: that is decided when it starts."""
+def check_spec(spec: Spec) -> None:
     if not 0 <= spec.priority <= 4:
         raise BadInput(
             f"Priority {spec.priority} is not between 0 (first) and 4 (last).",
@@ -58,7 +57,6 @@ def check_spec(spec: Spec, world: World[Chosen]) -> Choice | None:
         )
     if spec.base.startswith("-"):
         raise BadInput(f"'{spec.base}' is not a commit.", fix="Name a branch, a tag or a commit.")
-    return _checked_choice(spec, world)
 
 
 def _check_labels(labels: tuple[str, ...]) -> None:
@@ -68,8 +66,11 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         some_text("label", label, most=MAX_CHARACTERS, example="Name it, or leave it out.")
 
 
-def _checked_choice(spec: Spec, world: World[Chosen]) -> Choice | None:
-    """Raise unless its agent and coder exist. Defaults of the settings are checked at the start."""
+def checked_choice(spec: Spec, world: World[Chosen]) -> Choice | None:
+    """Who will do it; None: that is decided when it starts. Raise unless they exist.
+
+    Defaults of the settings are checked at the start.
+    """
     if spec.coder:
         world.fleet.check_coder(spec.coder)
     agent, choice = choose_in(world, spec)

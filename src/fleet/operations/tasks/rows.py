@@ -24,6 +24,7 @@ STATUS_BY_REASON = {  # the status of an open task by the reason why it waits; t
     "asking": "asking",
     "paused": "paused",
     "assigned": "assigned",
+    "held": "held",
     "after": "waiting",
     "postponed": "postponed",
     "children": "children",

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.causes import KINDS
 from fleet.domain.data import dataclass
-from fleet.domain.depth import KINDS, run_role
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.event import Kind
 from fleet.domain.fleet import RUN_ROLES
@@ -16,6 +16,7 @@ from fleet.domain.run import Checkpoint
 from fleet.domain.task import ENDED, Mode, Spec
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.branch_names import is_id
+from fleet.operations.shared.causes import check_directory
 from fleet.operations.shared.entries import must_be_self, the_team
 from fleet.operations.shared.names import clean_text, some_text
 from fleet.operations.tasks.change import MOST_TITLE, AddTask, new_task
@@ -64,6 +65,7 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     project = clean_text("directory", request.cwd, most=4096) or context.project
     if not project:
         raise BadInput("No working directory was given.", fix="Name the directory of a project.")
+    check_directory(context, project)
     agent, role = _who(context, request, project)
     kind = clean_text("kind", request.kind, most=MOST_TITLE)
     spec = Spec(
@@ -79,7 +81,7 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     team = the_team(context, request.team, Permission.SPAWN)
     wanted = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
     _must_be_free(context, handle, project, team)
-    task = replace(new_task(context, wanted, depth=request.depth), role=role, spawned=True)
+    task = replace(new_task(context, wanted, role=role, depth=request.depth), spawned=True)
     if session:
         tally = replace(task.tally, checkpoint=Checkpoint(session=session))
         task = replace(task, tally=tally)
@@ -100,10 +102,10 @@ def _handle(name: str) -> str:
 def _who(context: Context, request: SpawnAgent, project: str) -> tuple[str, str]:
     """Its agent, and its role."""
     if request.kind in context.world(project).fleet.agents and not request.agent:
-        return request.kind, run_role(request.role, context.actor)
+        return request.kind, request.role
     is_role = request.kind in RUN_ROLES or request.kind in KINDS
     kind = request.kind if is_role else ""
-    return request.agent, run_role(request.role or kind, context.actor)
+    return request.agent, request.role or kind
 
 
 def _must_be_free(context: Context, handle: str, project: str, team: str) -> None:

@@ -16,6 +16,7 @@ STATUSES = {
     "stopping": "Its coder is being ended.",
     "asking": "It asks something, and waits for the answer.",
     "paused": "A person, or its budget, holds it.",
+    "held": "A worker asked for it; a team-lead or a coordinator must let it run.",
     "review": "Its agent is done; a person looks first.",
     "failed": "Its attempts are spent: a person must act.",
     "done": "It is done, and its gate passed.",

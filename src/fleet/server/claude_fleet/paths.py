@@ -6,7 +6,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.depth import KINDS
+from fleet.domain.causes import KINDS
 from fleet.domain.fleet import RUN_ROLES
 from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import PRIORITIES, Spec

@@ -20,7 +20,6 @@ from fleet.operations.shared.names import PAGE
 from fleet.operations.tasks.list import ListTasks
 from fleet.server.audit import admitted
 from fleet.server.figures import server_figures
-from fleet.server.http.allowed_places import Narrow
 from fleet.server.http.codec import (
     encode,
     from_query,
@@ -35,6 +34,7 @@ from fleet.server.http.docs_page import page
 from fleet.server.http.door import GUEST
 from fleet.server.http.guard import REQUEST_SECONDS, BadBody, Guard, Rates, refused_body
 from fleet.server.http.idempotency import key_of
+from fleet.server.http.offered_places import OfferedPlaces
 from fleet.server.http.openapi import document
 from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.http.routes import Answered, Routes
@@ -98,7 +98,7 @@ class Server:
     def app(self) -> Guard:
         self.tokens.revoked_by(Revocations(self.store))
         self.tokens.ended_by(EndedRuns(self.store))
-        self.narrow = Narrow(self.store, (self.directory, *self.places))
+        self.context = self.context._replace(offers=OfferedPlaces((self.directory, *self.places)))
         self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
         self.streams.checked_by(self.tokens.check)
         transcripts = self.context.transcripts
@@ -169,7 +169,6 @@ class Server:
     async def _perform(self, operation: Operation, actor: Actor, request: Any, key: str) -> Any:
         context = self.context._replace(actor=actor)
         allow(actor, operation.permission)
-        self.narrow.check(operation, actor, request)
         if operation.outside:
             return await asyncio.wrap_future(self.hosts_do.do(actor, request, key))
         if is_read(operation):

@@ -1,0 +1,123 @@
+"""Write what each role may cause into docs/security.md; `--check` only says whether it is stale.
+
+Every cell is an answer of `fleet.domain.causes.decide`. `tests/integration/test_causes.py` asks a
+server the same of every cell.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fleet.domain.access import GRANTS, Actor, Permission, Role
+from fleet.domain.causes import HERE, RUN, Declared, Effects, Rules, decide
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import FleetError
+from fleet.domain.fleet import Agent, Fleet
+from fleet.domain.task import Spec, Task, TaskState
+
+PAGE = Path(__file__).parent.parent / "docs" / "security.md"
+BEGIN = "<!-- made by scripts/reference_causes.py; do not edit -->\n"
+END = "<!-- end -->\n"
+YES, NO, HELD, AT_ONCE, COUNTED = "yes", "no", "after a lead", "at once", "when there is room"
+
+
+class Asker(NamedTuple):
+    """`own`: the task of an agent's run."""
+
+    actor: Actor
+    own: Task | None = None
+
+
+def _agent(caused_by: str) -> Asker:
+    own = Task("t-1", 1, TaskState.RUNNING, "", "", "", "ada", 0, caused_by=caused_by)
+    return Asker(Actor("t-1.1", Role.WORKER, run="t-1.1"), own)
+
+
+ASKERS = {
+    "you": Asker(Actor("ada", Role.COORDINATOR)),
+    "your agent": _agent(HERE),
+    **{str(role): Asker(Actor("bob", role, remote=True)) for role in Role},
+    "a team's agent": _agent(str(Role.TEAM_LEAD)),
+}
+ROWS = {
+    "by hand": ("a task that a member does by hand", Effects(Spec(assignee="bob"), run=False)),
+    "run": ("a run of the default agent", Effects(Spec())),
+    "declared": ("a run of an agent that `fleet.yaml` declares", Effects(Spec(agent="reviewer"))),
+    "coder": ("a run of any other coder", Effects(Spec(coder="codex"))),
+    "program": ("a run of `scripted` or `command`", Effects(Spec(coder="scripted"))),
+    "own coder": ("a declared agent with another coder", Effects(Spec("reviewer", coder="codex"))),
+    "now": ("a run in mode `now` or `terminal` starts", Effects(Spec(mode="now"))),
+    "worker": ("a run with the role `worker`", Effects(Spec(), role="worker")),
+    "team-lead": ("a run with the role `team-lead`", Effects(Spec(), role="team-lead")),
+    "merger": ("a run with the role `merger`", Effects(Spec(), role="merger")),
+    "offered": (
+        "work in a directory that the server offers",
+        Effects(Spec(), directories=("/in",)),
+    ),
+    "elsewhere": ("work in any other directory", Effects(Spec(), directories=("/out",))),
+    "gate": ("a gate: a command of its own", Effects(Spec(gate="make"))),
+    "in place": ("work outside a worktree", Effects(Spec(in_place=True))),
+    "deep": ("an agent deeper than `max_depth`", Effects(Spec(), depth=4)),
+}
+ACTS = {  # what makes a task that is there run, or changes what it does
+    "lets a held task run, retries a task, unassigns it": Permission.ASSIGN,
+    "changes the words of a task that it could have asked for": Permission.ASSIGN,
+}
+RULES = Rules(
+    lambda: 3,
+    lambda directory: directory == "/in",
+    lambda: Declared(Fleet(agents={"reviewer": Agent("reviewer", "claude")}), "claude"),
+)
+
+
+def cell(asker: Asker, effects: Effects) -> str:
+    if Permission.ADD not in GRANTS[asker.actor.role]:
+        return NO
+    try:
+        caused = decide(asker.actor, effects, RULES, own=asker.own)
+    except FleetError:
+        return NO
+    if effects.run and caused.by not in RUN:
+        return HELD
+    if effects.spec.mode:
+        return COUNTED if caused.counted else AT_ONCE
+    return YES
+
+
+def table() -> str:
+    head = ["| what | " + " | ".join(ASKERS) + " |", "|---" * (len(ASKERS) + 1) + "|"]
+    rows = [
+        f"| {what} | " + " | ".join(cell(asker, effects) for asker in ASKERS.values()) + " |"
+        for what, effects in ROWS.values()
+    ]
+    rows += [
+        f"| {what} | " + " | ".join(_may(asker, needed) for asker in ASKERS.values()) + " |"
+        for what, needed in ACTS.items()
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _may(asker: Asker, needed: Permission) -> str:
+    return YES if needed in GRANTS[asker.actor.role] else NO
+
+
+def reference() -> str:
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> int:
+    page = reference()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(page, encoding="utf-8")
+        return 0
+    if PAGE.read_text(encoding="utf-8") == page:
+        return 0
+    print(f"{PAGE} is stale: run `python scripts/reference_causes.py`.", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

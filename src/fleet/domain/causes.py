@@ -1,0 +1,217 @@
+"""What an actor may cause: the one decision that every way to a run passes.
+
+A permission says what an actor may call. This says what may come of the call: a run at all, by
+which agent, in which role, where, with which commands, and how deep agents may spawn agents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import GRANTS, Permission, Role
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused, nearest
+from fleet.domain.fleet import RUN_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.domain.access import Actor
+    from fleet.domain.fleet import Fleet
+    from fleet.domain.task import Spec, Task
+
+HERE = ""  # the cause of what a person at this machine asks for, or an agent that works for one
+KINDS = {"lead": str(Role.TEAM_LEAD)}  # claude-fleet's names for some roles
+PROGRAMS = frozenset({"scripted"})  # coders that carry out their prompt as a program
+
+
+def _granted(permission: Permission) -> frozenset[str]:
+    return frozenset({HERE, *(str(role) for role in Role if permission in GRANTS[role])})
+
+
+RUN = _granted(Permission.SPAWN)  # the causes of a run
+ANYTHING = _granted(Permission.ADMIN)  # of any coder, command and directory
+RANKS = (HERE, *map(str, Role))  # the highest first
+
+
+class Declared(NamedTuple):
+    """What a project declares. `default`: its default agent or coder.
+
+    `program`: who runs this Fleet has made one of `PROGRAMS` the default, so anybody may use it.
+    """
+
+    fleet: Fleet
+    default: str
+    program: bool = False
+
+
+class Effects(NamedTuple):
+    """What a task would make happen. `run`: it would get runs of its own.
+
+    `role`: of its runs, as the request names it. `depth`: how many agents are between a person and
+    its runs.
+    """
+
+    spec: Spec
+    run: bool = True
+    directories: tuple[str, ...] = ()
+    role: str = ""
+    depth: int = 0
+
+
+class Rules(NamedTuple):
+    """What the decision depends on. `is_offered`: whether the actor's team may name a directory.
+
+    `declared` is called last: it reads files in a directory that the actor may have named.
+    """
+
+    max_depth: Callable[[], int]
+    is_offered: Callable[[str], bool]
+    declared: Callable[[], Declared]
+
+
+class Caused(NamedTuple):
+    """`by`: a role, or `HERE`. `role`: of its runs; empty: as its agent is declared.
+
+    `counted`: it waits for a free place, whatever its mode is.
+    """
+
+    by: str
+    role: str
+    counted: bool
+
+
+def cause_of(actor: Actor, own: Task | None = None) -> str:
+    """`own`: the task of the actor's run.
+
+    An agent that works for a person at this machine can do what that person can: it has their
+    shell. Any other run can cause what its role can.
+    """
+    if own is not None and own.caused_by == HERE:
+        return HERE
+    return str(actor.role) if own is not None or actor.remote else HERE
+
+
+def decide(actor: Actor, effects: Effects, rules: Rules, *, own: Task | None = None) -> Caused:
+    """Raise unless the actor may cause this; else say what becomes of it.
+
+    A task of an actor who may cause no run waits for one who may: see `is_held`.
+    """
+    by = cause_of(actor, own)
+    if effects.run and effects.depth:
+        check_depth(effects.depth, rules.max_depth())
+    if by not in ANYTHING:
+        _check_commands(actor, effects.spec)
+        check_directories(by, effects.directories, rules.is_offered)
+        _check_agent(actor, effects.spec, rules.declared())
+    return Caused(by, _role(actor, effects.role), counted=by != HERE or own is not None)
+
+
+def _check_commands(actor: Actor, spec: Spec) -> None:
+    """A command is as good as a shell on this machine, and so is work outside a worktree."""
+    if spec.gate or spec.in_place:
+        what = "a command as its gate" if spec.gate else "work outside a worktree"
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and may not ask the server for {what}.",
+            fix="Ask a coordinator, or leave it out.",
+            code="not_from_outside",
+        )
+
+
+def check_directories(by: str, named: tuple[str, ...], is_offered: Callable[[str], bool]) -> None:
+    """Raise `NotFound` unless `by` may have agents work in these directories."""
+    for directory in named:
+        if by not in ANYTHING and not is_offered(directory):
+            raise NotFound(
+                f"'{directory[:100]}' is not a directory that this server offers.",
+                fix="Ask a coordinator, or have it added to the setting `server.places`.",
+                code="no_such_place",
+            )
+
+
+def _check_agent(actor: Actor, spec: Spec, declared: Declared) -> None:
+    """Naming the default is the same as naming none. A declared agent has its own coder."""
+    fleet, name = declared.fleet, spec.agent or spec.coder or declared.default
+    known = name == declared.default or name in fleet.agents
+    coder = fleet.agent(name).coder if known else ""
+    if not known or spec.coder not in {"", coder}:
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and may only choose an agent that fleet.yaml declares,"
+            f" not '{(name if not known else spec.coder)[:60]}'.",
+            fix=f"Leave it out, or choose one of: {', '.join(fleet.agents)}."
+            if fleet.agents
+            else "Leave it out: the default agent does it.",
+            code="not_declared",
+        )
+    if not may_speak(str(actor.role), coder, program=declared.program):
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and '{coder}' carries out a prompt as a program.",
+            fix="Choose another agent, or ask a coordinator.",
+            code="not_declared",
+        )
+
+
+def may_speak(by: str, coder: str, *, program: bool) -> bool:
+    """Whether `by` may put words into the prompt of this coder. `program`: see `Declared`."""
+    return program or coder not in PROGRAMS or by in ANYTHING
+
+
+def _role(actor: Actor, name: str) -> str:
+    """The role of the runs, which may never do more than the actor.
+
+    For an actor below some of these roles it is written down, whatever the agent's declaration says
+    then or later.
+    """
+    role = KINDS.get(name, name)
+    if role and role not in RUN_ROLES:
+        fix = nearest(role, RUN_ROLES) or f"Roles: {', '.join(RUN_ROLES)}."
+        raise BadInput(f"'{name[:60]}' is not a role of an agent.", fix=fix)
+    if role and not _is_within(role, actor.role):
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, so its agent cannot be a {role}.",
+            fix="Ask a coordinator, or leave the role out.",
+        )
+    if role or all(_is_within(other, actor.role) for other in RUN_ROLES):
+        return role
+    return str(Role.WORKER)
+
+
+def _is_within(role: str, other: Role) -> bool:
+    return GRANTS[Role(role)] <= GRANTS[other]
+
+
+def depth_of(own: Task | None, named: int = 0) -> int:
+    """The depth of a task that is added by the agent of the task `own`; 0 for a person (None).
+
+    `named` is the depth that the request names; it counts only if it is larger.
+    """
+    return max(named, own.depth + 1 if own else 0)
+
+
+def check_depth(depth: int, most: int) -> None:
+    """Raise `Refused` beyond the allowed depth, so that agents cannot spawn agents for ever."""
+    if depth > most:
+        raise Refused(
+            f"The agent would be at depth {depth}; agents may spawn agents down to depth {most}.",
+            fix="Do the work yourself, or leave it to the agent that spawned you. "
+            "The setting `max_depth` allows more.",
+            code="too_deep",
+        )
+
+
+def is_held(task: Task) -> bool:
+    """Whether the task waits until an actor who may cause a run lets it run."""
+    return task.caused_by not in RUN and task.join is None and not task.spec.assignee
+
+
+def let_run(task: Task, by: str) -> Task:
+    """The task, when `by` lets it run. If `by` may cause no run, it waits for one who may."""
+    if by in RUN and task.caused_by in RUN:
+        return task
+    return replace(task, caused_by=by)
+
+
+def reworded(task: Task, by: str) -> Task:
+    """The task, when `by` has changed its words: its runs can cause what the lower of both can."""
+    return replace(task, caused_by=max(task.caused_by, by, key=RANKS.index))

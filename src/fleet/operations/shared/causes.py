@@ -1,0 +1,70 @@
+"""Ask the one decision about what an actor may cause, with what it depends on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleet.domain import causes
+from fleet.domain.causes import Caused, Declared, Effects, Rules
+from fleet.domain.errors import FleetError
+from fleet.operations.shared.choice import choose_for
+
+if TYPE_CHECKING:
+    from fleet.domain.task import Spec, Task
+    from fleet.operations.catalogue import Context
+
+
+def decide(
+    context: Context, project: str, spec: Spec, *, run: bool = True, role: str = "", depth: int = 0
+) -> tuple[Caused, int]:
+    """What becomes of a task that the actor asks for or whose words it changes, and its depth.
+
+    Raise unless the actor may cause it. `depth`: as the request names it.
+    """
+    own = own_task(context)
+    deep = causes.depth_of(own, depth)
+    directories = tuple(dict.fromkeys(d for d in (project, spec.cwd) if d))
+    effects = Effects(spec, run=run, directories=directories, role=role, depth=deep)
+    rules = Rules(
+        lambda: context.world("").settings.max_depth,
+        lambda directory: context.offers(context, directory),
+        lambda: _declared(context, project),
+    )
+    return causes.decide(context.actor, effects, rules, own=own), deep
+
+
+def check_directory(context: Context, directory: str) -> None:
+    """Raise unless agents of the actor may work there. Call it before files there are read."""
+    causes.check_directories(
+        cause_of(context), (directory,), lambda named: context.offers(context, named)
+    )
+
+
+def cause_of(context: Context) -> str:
+    return causes.cause_of(context.actor, own_task(context))
+
+
+def own_task(context: Context) -> Task | None:
+    """The task of the run that asks; None for a person."""
+    return context.store.task(context.run.task) if context.run else None
+
+
+def may_speak(context: Context, task: Task) -> bool:
+    """Whether the actor may put words into the conversation of the task's agent."""
+    by = cause_of(context)
+    if by in causes.ANYTHING:
+        return True
+    try:
+        coder = choose_for(context.world(task.project), task).coder
+    except FleetError:  # its project's settings are wrong, so it cannot start
+        coder = task.choice.coder if task.choice else task.spec.coder or task.spec.agent
+    return causes.may_speak(by, coder, program=_is_program(context))
+
+
+def _declared(context: Context, project: str) -> Declared:
+    world = context.world(project)
+    return Declared(world.fleet, world.settings.coder, _is_program(context))
+
+
+def _is_program(context: Context) -> bool:
+    return context.world("").settings.coder in causes.PROGRAMS

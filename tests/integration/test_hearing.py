@@ -119,17 +119,21 @@ def test_a_line_in_a_chat_reaches_the_agents_in_it_and_nobody_else(supervised):
     assert supervised.client.app.store.message(line["id"]).readers == (f"{task}.1",)
 
 
-def test_a_line_in_the_teams_chat_reaches_every_agent_at_work_but_its_author(supervised):
+def test_in_the_teams_chat_only_a_lead_speaks_into_every_conversation(supervised):
+    """What enters a conversation is an order: a worker may give one to an agent, not to all."""
     chat = chat_with(supervised)
-    one = supervised.add("hear 20", f"run fleet chat say {chat} Ping", "hear 2", "say Bye.")
+    one = supervised.add("hear 20", f"run fleet chat say {chat} Ping", "hear 20", "say Bye.")
     other = supervised.add("hear 20", "say Bye.")
     supervised.start()
     supervised.running(one)
     supervised.running(other)
     ok(supervised, "send", one, "Go.")
+    until(lambda: [line["text"] for line in data(supervised, "chat", "read", chat)] == ["Ping"])
+    ok(supervised, "chat", "say", chat, "Lunch is ready.")
     supervised.wait(one, other)
-    assert heard(supervised, other) == [f"[Chat {chat}, from {one}.1]\nPing"]
-    assert heard(supervised, one) == ["Go."]
+    lunch = f"[Chat {chat}, from ada]\nLunch is ready."
+    assert heard(supervised, other) == [lunch]
+    assert heard(supervised, one) == ["Go.", lunch]
 
 
 def test_lines_for_an_agent_that_waits_to_start_are_in_its_prompt(supervised):
@@ -211,7 +215,7 @@ def test_another_teams_agent_hears_nothing(supervised):
     supervised.start()
     supervised.running(task)
     other = {"CLAUDE_FLEET_TEAM": "blue"}
-    assert supervised.type("mail", "send", task, "Psst.", **other).returncode == 0
+    assert supervised.type("mail", "send", task, "Psst.", **other).returncode == 2
     assert supervised.type("mail", "broadcast", "Psst.", **other).returncode == 1
     supervised.wait(task)
     assert heard(supervised, task) == []

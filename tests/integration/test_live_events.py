@@ -196,8 +196,12 @@ def test_a_team_hears_only_its_own(server, root, ws):
         pass
     assert event[2]["task"] == ours
     stream.close()
-    socket.send({"type": "subscribe", "chatId": theirs})
-    assert "not in red" in socket.until("error")[-1]["message"]
+    for topic in (theirs, "t-999999", ours):  # theirs is as if there were none
+        socket.send({"type": "subscribe", "chatId": topic})
+        assert socket.until("subscribed")[-1]["chatId"] == topic
+    server.ok(red, "message.comment", task=theirs, text="Secret")
+    server.ok(blue, "message.comment", task=ours, text="Open")
+    assert socket.until("new_message")[-1]["message"]["text"] == "Open"
 
 
 def test_what_is_said_is_heard_by_who_subscribed_to_where_it_is_said(server, ws):

@@ -132,7 +132,7 @@ def test_a_team_sees_only_its_own(served, lead):
     red, blue = (served.token("a", "--role", "team-lead", "--team", t) for t in ("red", "blue"))
     task = served.ask("POST", "/v1/task/add", {"title": "Ours"}, token=red)[1]["data"]["id"]
     assert served.ask("GET", f"/v1/task/show?task={task}", token=red)[0] == 200
-    assert served.ask("GET", f"/v1/task/show?task={task}", token=blue)[0] == 403
+    assert served.ask("GET", f"/v1/task/show?task={task}", token=blue)[0] == 404
     rows = served.ask("GET", "/v1/task/list", token=blue)[1]["data"]
     assert task not in [row["id"] for row in rows]
 

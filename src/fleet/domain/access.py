@@ -61,6 +61,7 @@ GRANTS: dict[Role, frozenset[Permission]] = {
     Role.MERGER: frozenset({_P.READ, _P.COMMIT, _P.MERGE, _P.PUSH}),
 }
 
+LEADS = frozenset({Role.COORDINATOR, Role.TEAM_LEAD})
 OWN = frozenset(
     {_P.ALERT, _P.NOTIFY}
 )  # these only send a message, so they give no power over others
@@ -103,8 +104,13 @@ def claims_of(actor: Actor, token_id: str, *, at: float, until: int) -> dict[str
     }  # fmt: skip
 
 
+def sees(actor: Actor, team: str) -> bool:
+    """Whether what belongs to this team exists for the actor; to others it is as if it did not."""
+    return team == actor.team or actor.role is Role.COORDINATOR
+
+
 def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> None:
-    """Raise `Forbidden` unless the actor may do this in that team."""
+    """Raise `Forbidden` unless the actor may do this in that team, which the actor named."""
     if permission not in GRANTS[actor.role]:
         raise Forbidden(
             f"{actor.name} is a {actor.role}, and may not {permission}.",
@@ -112,5 +118,5 @@ def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> N
             if permission in _LEAD
             else "Ask a coordinator.",
         )
-    if team is not None and team != actor.team and actor.role is not Role.COORDINATOR:
+    if team is not None and not sees(actor, team):
         raise Forbidden(f"{actor.name} is in team {actor.team}, not in {team}.")

@@ -1,4 +1,8 @@
-"""Messages of a team to agents at work: which agent hears one, and the text that it hears."""
+"""Whom a message is for, who may read it, and the text that an agent hears of it.
+
+An agent's address is its task's id, or its branch where no person of the team has that name; any
+other name is a person's. So a branch never takes a person's mail.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput
 from fleet.domain.message import MessageKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fleet.domain.message import Message
     from fleet.domain.run import Summary
@@ -23,26 +29,93 @@ MOST_MEMORY = 500  # characters of each memory that a new run is told
 SOLE = ("text", "directive", "message")  # a payload with one of these alone is shown as text
 
 
-def names_of(task: Task) -> tuple[str, ...]:
-    """The names that reach its agent: the task, the branch it asked for, any of its runs."""
+FOR_ONE = frozenset({MessageKind.MAIL, MessageKind.POST, MessageKind.HANDOFF})
+PRIVATE = "[private message]"
+SHORTEST = 4  # characters of a line that is private; a shorter one says little
+MOST_CANDIDATES = 5  # candidates that are listed when a name could mean several agents
+
+
+class Reader(NamedTuple):
+    """A member of a team who would read a message. `names` reach it; an agent has a `task`."""
+
+    names: frozenset[str]
+    task: str = ""
+    leads: bool = False
+
+
+def may_read(message: Message, reader: Reader, *, members: Collection[str] = ()) -> bool:
+    """Whether a member of the message's team may read it. `members`: of its chat; empty: all.
+
+    A message for one is read by that one, its author and those who lead; a chat by its members
+    alone. The copy that an agent hears is for that agent: others read the original, if they may.
+    """
+    if message.author in reader.names:
+        return True
+    if message.chat:
+        return not members or not reader.names.isdisjoint(members)
+    if source := message.data.get("source"):
+        return message.task == reader.task or (reader.leads and source != MessageKind.CHAT)
+    if message.kind not in FOR_ONE or not message.to:
+        return True
+    return message.to in reader.names or reader.leads
+
+
+def without_private(
+    lines: Sequence[str], messages: Sequence[Message], reader: Reader
+) -> tuple[str, ...]:
+    """Lines of the transcript of an agent, without those messages to it that are not the reader's.
+
+    A coder repeats what it heard, as text or in JSON.
+    """
+    texts = [m.text for m in messages if not may_read(m, reader)]
+    private = {line.strip() for text in texts for line in text.splitlines()}
+    forms = {
+        form
+        for line in private
+        if len(line) >= SHORTEST
+        for form in (line, json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1])
+    }
+    longest_first = sorted(forms, key=len, reverse=True)
+    return tuple(_without(line, longest_first) for line in lines) if forms else tuple(lines)
+
+
+def _without(line: str, forms: Sequence[str]) -> str:
+    for form in forms:
+        line = line.replace(form, PRIVATE)
+    return line
+
+
+def names_of(task: Task, *, person: bool) -> tuple[str, ...]:
+    """The names that reach its agent: the task, any of its runs, and the branch it asked for.
+
+    `person`: a person of its team has the branch's name; then the branch reaches only them.
+    """
     runs = (f"{task.id}.{number}" for number in range(1, task.tally.runs + 1))
-    return tuple(dict.fromkeys(name for name in (task.id, task.spec.branch, *runs) if name))
+    branch = "" if person else task.spec.branch
+    return tuple(dict.fromkeys(name for name in (task.id, branch, *runs) if name))
 
 
-def is_meant(task: Task, name: str) -> bool:
-    return bool(name) and name in names_of(task)
+def agent_of_branch(branch: str, tasks: Sequence[Task]) -> Task | None:
+    """The one task of these whose agent has the branch. Raise `BadInput` when there are several."""
+    named = [task for task in tasks if task.spec.branch == branch]
+    if len(named) > 1:
+        known = ", ".join(
+            f"{t.id} ({' '.join(t.title.split())[:40]})" for t in named[:MOST_CANDIDATES]
+        )
+        raise BadInput(
+            f"'{branch[:60]}' could mean {len(named)} agents: {known}.",
+            fix=f"Use the task's id: {named[0].id}",
+            code="ambiguous",
+        )
+    return named[0] if named else None
 
 
-def hears_post(task: Task, board: str, *, to: str = "", by: str = "") -> bool:
+def hears_post(task: Task, board: str, *, by: str = "") -> bool:
     """Whether the agent of this task hears a post on that board. `by`: the author's own task.
 
-    The agents of the board's task and of its children hear it; a named agent hears it anyway.
+    The agents of the board's task and of its children hear it.
     """
-    if task.id == by:
-        return False
-    if to:
-        return is_meant(task, to)
-    return board in {task.id, task.parent}
+    return task.id != by and board in {task.id, task.parent}
 
 
 def as_words(message: Message) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
 from fleet.domain.access import Role
-from fleet.domain.errors import Forbidden, NotFound
+from fleet.domain.errors import FleetError, Forbidden, NotFound
 from fleet.domain.record_json import dumps
-from fleet.domain.run import Ending
+from fleet.domain.run import Ending, Summary
+from fleet.operations.compat.issues import ListIssues
 from fleet.operations.messages.ask_answer_send import (
     Answer,
     Ask,
@@ -17,9 +20,17 @@ from fleet.operations.messages.ask_answer_send import (
     ListQuestions,
     TakeAnswer,
 )
+from fleet.operations.messages.boards import Post
+from fleet.operations.messages.chats import OpenChat
+from fleet.operations.messages.mail import ListMail, SendMail
+from fleet.operations.tasks.at_work import ListAgents
 from fleet.operations.tasks.change import AddTask, CloseTask
+from fleet.operations.tasks.dependencies import AddDependency, RemoveDependency
 from fleet.operations.tasks.list import ListTasks, ReadyTasks
 from fleet.operations.tasks.show import ShowTask
+from fleet.operations.tasks.spawn import SpawnAgent
+from fleet.operations.tasks.transcript import ReadTranscript
+from fleet.operations.team.checkpoints import LatestCheckpoint, ListCheckpoints, SaveCheckpoint
 from tests.unit.operations.samples import DECLARED, SECRET, sample
 
 BY_NAME = pytest.mark.parametrize("name", DECLARED)
@@ -31,10 +42,94 @@ def test_a_team_is_shown_and_changes_nothing_of_another(name, role, office):
     request = sample(name, office, team="blue")
     before = office.snapshot()
     reply = ()
-    with suppress(Forbidden):
+    with suppress(Forbidden, NotFound):
         reply = office.call(request, office.person(role, "red", name="ada"))
     assert SECRET not in dumps(reply)
     assert office.snapshot() == before
+
+
+ID = re.compile(r"\b(?:[tm]-[0-9]+|e-[0-9]+)\b")
+NOTHING = {"t": "t-999999", "m": "m-999999", "e": "e-999999"}
+
+
+def of_nothing(value):
+    """The same request with ids that nothing has."""
+    if isinstance(value, str):
+        return ID.sub(lambda found: NOTHING[found[0][0]], value)
+    if isinstance(value, tuple):
+        return tuple(map(of_nothing, value))
+    if is_dataclass(value):
+        return replace(value, **{f.name: of_nothing(getattr(value, f.name)) for f in fields(value)})
+    return value
+
+
+def answer_to(office, request, actor):
+    """The refusal, without the ids in it; or the reply."""
+    try:
+        return office.call(request, actor)
+    except FleetError as error:
+        return type(error), error.code, ID.sub("ID", error.message), ID.sub("ID", error.fix)
+
+
+@pytest.mark.parametrize("role", [role for role in Role if role is not Role.COORDINATOR])
+@BY_NAME
+def test_an_id_of_another_team_is_answered_as_an_id_of_nothing(name, role, office):
+    request = sample(name, office, team="blue")
+    actor = office.person(role, "red", name="ada")
+    if (other := of_nothing(request)) == request:
+        return  # it names no id
+    assert answer_to(office, request, actor) == answer_to(office, other, actor)
+
+
+FROM_RED = {
+    "after": lambda blue: AddTask("x", after=(blue,)),
+    "parent": lambda blue: AddTask("x", parent=blue),
+    "swarm": lambda blue: SpawnAgent("", "x", "red", "/repo", swarm=blue),
+    "spawn after": lambda blue: SpawnAgent("", "x", "red", "/repo", after=(blue,)),
+    "needs": lambda blue: AddDependency("OWN", blue),
+    "needs no more": lambda blue: RemoveDependency("OWN", blue),
+    "issues": lambda blue: ListIssues(("OWN", blue)),
+    "before": lambda blue: ListTasks(before=blue),
+    "ready before": lambda blue: ReadyTasks(before=blue),
+    "agents before": lambda blue: ListAgents(before=blue),
+    "issues before": lambda blue: ListIssues(before=blue),
+    "mail to": lambda blue: SendMail(blue, "x"),
+    "mail of": lambda blue: ListMail(to=blue),
+    "mail to a run": lambda blue: SendMail(f"{blue}.1", "x"),
+    "post to": lambda blue: Post("OWN", "{}", to=blue),
+    "checkpoint for": lambda blue: SaveCheckpoint(Summary("g", "n"), blue),
+    "checkpoints of": ListCheckpoints,
+    "latest of": LatestCheckpoint,
+    "chat with": lambda blue: OpenChat((blue,)),
+    "a run": lambda blue: ReadTranscript(f"{blue}.1"),
+    "answer": lambda blue: Answer(blue, "x"),
+}
+
+
+@pytest.mark.parametrize("way", FROM_RED)
+def test_an_id_beside_ones_own_is_answered_as_an_id_of_nothing(way, office):
+    """In lists, as a parent, to wait for, as an address."""
+    lead = office.person(Role.TEAM_LEAD, "red")
+    own, blue = office.add("Own", team="red"), office.add("Theirs", team="blue")
+    office.start(blue)
+    office.ask(blue)
+
+    def asked(other: str):
+        request = FROM_RED[way](other)
+        for field in fields(request):
+            value = getattr(request, field.name)
+            if value == "OWN":
+                request = replace(request, **{field.name: own})
+            elif isinstance(value, tuple):
+                request = replace(
+                    request, **{field.name: tuple(own if v == "OWN" else v for v in value)}
+                )
+        return request
+
+    before = office.snapshot()
+    theirs = answer_to(office, asked(blue), lead)
+    assert office.snapshot() == before
+    assert theirs == answer_to(office, asked("t-999999"), lead)
 
 
 @BY_NAME
@@ -80,7 +175,7 @@ def test_a_new_task_is_its_authors_teams(office):
     assert office.call(AddTask("Mine"), worker).team == "red"
     with pytest.raises(Forbidden):
         office.call(AddTask("Theirs", team="blue"), worker)
-    with pytest.raises(Forbidden):
+    with pytest.raises(NotFound):
         office.call(AddTask("After theirs", after=(office.add(team="blue"),)), worker)
 
 

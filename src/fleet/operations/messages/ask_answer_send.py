@@ -16,6 +16,7 @@ from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import ENDED, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.addresses import readable_on_task
 from fleet.operations.messages.rows import MessageRow, message_row
 from fleet.operations.shared.causes import cause_of, may_speak
 from fleet.operations.shared.names import (
@@ -137,13 +138,12 @@ def send(context: Context, request: SendWords) -> MessageRow:
 
 def read(context: Context, request: ReadMessage) -> MessageRow:
     """Read a message about a task. Mail, chats and hand-offs have their own operations."""
-    message = context.store.message(request.message)
-    if not message.task:
+    message = readable_on_task(context, request.message.strip())
+    if message is None:
         raise NotFound(
-            f"There is no message {message.id} about a task.",
+            f"There is no message '{request.message[:60]}' about a task.",
             fix="`fleet mail list`, `fleet chat list` and `fleet checkpoints` list the others.",
         )
-    the_task(context, message.task, Permission.READ)
     return message_row(message)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import Permission
+from fleet.domain.access import Permission, allow
+from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, nearest
 from fleet.domain.event import Kind
@@ -15,9 +16,10 @@ from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.message import read as as_read
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.addresses import address, readable_on_task, reader_of
 from fleet.operations.messages.deliver import hearers, speak
 from fleet.operations.messages.speech import new_message
-from fleet.operations.shared.entries import LEADS, must_be_self
+from fleet.operations.shared.entries import must_be_self
 from fleet.operations.shared.names import clean_text, how_many, the_task
 from fleet.operations.shared.pages import pages
 from fleet.operations.shared.untrusted import json_object
@@ -118,8 +120,12 @@ def post(context: Context, request: Post) -> PostRow:
         ),
     }
     to = clean_text("name", request.to.strip(), most=200)
+    if to:
+        to, agent = address(context.store, task.team, to)
+        agents = [agent] if agent else []
+    else:
+        agents = hearers(context.store, task, by=context.actor.task)
     message = new_message(context, MessageKind.POST, "", task=task.id, to=to, data=data)
-    agents = hearers(context.store, task, to=to, by=context.actor.task)
     event = context.event(Kind.BOARD_POSTED, task.id, message=message.id)
     return post_row(speak(context, message, agents, event))
 
@@ -139,12 +145,12 @@ def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:
         _one_of(TYPES, request.type, "type of post")
     if request.priority:
         _one_of(PRIORITIES, request.priority, "priority")
-    rows = []
+    rows, reader = [], reader_of(context.store, context.actor)
     query = _on_board(task.id)._replace(
         type=request.type, before=request.before, limit=min(limit, 200)
     )
     for message in islice(_posts(context, query), MOST_SEARCHED):
-        if _is_wanted(context, message, request):
+        if may_read(message, reader) and _is_wanted(context, message, request):
             rows.append(post_row(message))
             if len(rows) == limit:
                 break
@@ -163,15 +169,10 @@ def _posts(context: Context, query: MessageQuery) -> Iterator[Message]:
 def _is_wanted(context: Context, message: Message, request: ReadBoard) -> bool:
     name = context.actor.name
     return (
-        _may_see(context, message)
+        request.type in {"", message.data["type"]}
         and request.priority in {"", message.data["priority"]}
         and not (request.unread and name in message.readers)
     )
-
-
-def _may_see(context: Context, message: Message) -> bool:
-    names = {message.author, message.to}
-    return not message.to or context.actor.name in names or context.actor.role in LEADS
 
 
 def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
@@ -193,15 +194,10 @@ def _some(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _the_post(context: Context, name: str, permission: Permission) -> Message:
-    try:
-        message = context.store.message(name)
-    except NotFound:
-        message = None
+    message = readable_on_task(context, name)
     if message is None or message.kind is not MessageKind.POST:
         raise NotFound(f"There is no post '{name[:60]}'.", fix="Read the board for their ids.")
-    the_task(context, message.task, permission)
-    if not _may_see(context, message):
-        raise NotFound(f"There is no post '{name[:60]}'.", fix="Read the board for their ids.")
+    allow(context.actor, permission)
     return message
 
 

@@ -11,14 +11,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import Permission
+from fleet.domain.access import GRANTS, Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound
 from fleet.domain.event import Kind
 from fleet.domain.message import MessageKind, order_of
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.messages.deliver import agents_named, at_work, own_names, speak
+from fleet.operations.messages.addresses import address, at_work, is_person, own_names
+from fleet.operations.messages.deliver import speak
 from fleet.operations.messages.speech import new_message
 from fleet.operations.shared.entries import a_name, keep, must_be_self, new_entry, the_team
 from fleet.operations.shared.names import how_many, some_text
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.entry import Entry
     from fleet.domain.message import Message
+    from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
 MOST, MOST_IN_IT, MOST_UNREAD, PAGE = 100_000, 50, 1000, 200
@@ -137,10 +139,10 @@ def open_chat(context: Context, request: OpenChat) -> ChatRow:
 
 
 def _member(context: Context, team: str, name: str) -> str:
-    """The member's name, by name or uid; an agent may be given by any name that reaches it."""
-    known = context.store.entry(EntryKind.MEMBER, team, name) is not None
-    if known or agents_named(context.store, team, [name]):
-        return name
+    """A person by name or uid; an agent by any name that reaches it, as its task's id."""
+    to, agent = address(context.store, team, name)
+    if agent or is_person(context.store, team, name):
+        return to
     return show_member(context, ShowMember(name, team)).name
 
 
@@ -161,10 +163,23 @@ def say(context: Context, request: Say) -> SayingRow:
     text = some_text("message", request.text, most=MOST)
     data = json_object("data", request.data, most=MOST, example='{"task": "t-3"}')
     line = new_message(context, MessageKind.CHAT, text, team=chat.team, chat=chat.key, data=data)
-    names, store = chat.body["participants"], context.store
-    agents = agents_named(store, chat.team, names) if names else at_work(store, chat.team)
+    agents = _agents(context, chat)
     event = context.event(Kind.CHAT_SAID, "", message=line.id, team=chat.team, chat=chat.key)
     return _saying(speak(context, line, agents, event))
+
+
+def _agents(context: Context, chat: Entry) -> list[Task]:
+    """The agents that hear a line at once.
+
+    In the chat of the whole team only those who may broadcast speak into every agent's conversation;
+    a line of any other member is read there by who looks.
+    """
+    store, names = context.store, chat.body["participants"]
+    if names:
+        agents = (address(store, chat.team, name).agent for name in names)
+        return list({agent.id: agent for agent in agents if agent}.values())
+    leads = Permission.BROADCAST in GRANTS[context.actor.role]
+    return at_work(store, chat.team) if leads else []
 
 
 def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
@@ -202,7 +217,7 @@ def _the_chat(context: Context, chat: str, team: str) -> Entry:
 def _is_in(context: Context, chat: Entry) -> bool:
     """Whether the caller is in it; an agent is also in the chats of its task's earlier runs."""
     names = chat.body["participants"]
-    return not names or not set(names).isdisjoint(own_names(context))
+    return not names or not set(names).isdisjoint(own_names(context.store, context.actor))
 
 
 def _lines(context: Context, chat: Entry, before: str = "") -> Iterator[Message]:

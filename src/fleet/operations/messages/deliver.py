@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from fleet.domain import message as rules
-from fleet.domain.addressing import as_words, hears_post, is_meant, names_of, source_of
+from fleet.domain.addressing import as_words, hears_post, source_of
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.message import Message, MessageKind, MessageState, order_of
-from fleet.domain.task import ENDED, TaskState
+from fleet.domain.task import TaskState
 from fleet.operations.shared.causes import may_speak
 from fleet.ports import Put, TaskQuery
 
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Change, Store
 
-MAX_TASKS = 500  # to look through for a name
-_ID = re.compile(r"(t-[0-9]{1,18})(?:\.[0-9]{1,9})?")
-WAITING = tuple(str(state) for state in TaskState if state not in ENDED)
+MAX_TASKS = 500  # of a board, whose agents hear a post
 
 
 def speak(context: Context, message: Message, agents: Iterable[Task], event: Event) -> Message:
@@ -46,41 +43,12 @@ def speak_all(
     return [m for m in written[: len(messages)] if isinstance(m, Message)]
 
 
-def at_work(store: Store, team: str) -> list[Task]:
-    """The tasks of this team that have a live run."""
-    tasks = store.tasks_by_id(sorted({run.task for run in store.live_runs()}))
-    return [task for task in tasks.values() if task.team == team]
-
-
-def agents_named(store: Store, team: str, names: Sequence[str]) -> list[Task]:
-    """The tasks whose agents these names reach, each once; not tasks that have ended."""
-    by_id = {name: match[1] for name in names if (match := _ID.fullmatch(name))}
-    others = [name for name in names if name not in by_id]
-    tasks = list(store.tasks_by_id(sorted(set(by_id.values()))).values())
-    if others:
-        tasks += at_work(store, team)
-        if not all(any(is_meant(task, name) for task in tasks) for name in others):
-            tasks += store.tasks(TaskQuery(states=WAITING, team=team, limit=MAX_TASKS))
-    tasks = [t for t in tasks if t.team == team and t.state not in ENDED]
-    meant = (next((t for t in tasks if is_meant(t, name)), None) for name in names)
-    return list({task.id: task for task in meant if task is not None}.values())
-
-
-def own_names(context: Context) -> tuple[str, ...]:
-    """The names that reach the actor: for an agent also its task, its branch, its earlier runs."""
-    name, task = context.actor.name, context.actor.task
-    return tuple(dict.fromkeys((name, *names_of(context.store.task(task))))) if task else (name,)
-
-
-def hearers(store: Store, board: Task, *, to: str, by: str) -> list[Task]:
-    """The tasks whose agents hear a post on this board; `by`: the author's own task."""
-    if to:
-        candidates = agents_named(store, board.team, [to])
-    else:
-        query = TaskQuery(parent=board.id, at_work=True, limit=MAX_TASKS)
-        around = (board, *store.tasks(query))
-        candidates = [task for task in around if task.state is TaskState.RUNNING]
-    return [task for task in candidates if hears_post(task, board.id, to=to, by=by)]
+def hearers(store: Store, board: Task, *, by: str) -> list[Task]:
+    """The tasks whose agents hear a post to all on this board; `by`: the author's own task."""
+    query = TaskQuery(parent=board.id, at_work=True, limit=MAX_TASKS)
+    around = (board, *store.tasks(query))
+    candidates = (task for task in around if task.state is TaskState.RUNNING)
+    return [task for task in candidates if hears_post(task, board.id, by=by)]
 
 
 def words_for(context: Context, task: Task, message: Message) -> list[Change]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
 from fleet.domain.addressing import TO_ALL
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import Forbidden, Refused
+from fleet.domain.errors import Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind, MessageState, order_of
 from fleet.domain.message import read as as_read
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.messages.deliver import agents_named, at_work, own_names, speak, speak_all
+from fleet.operations.messages.addresses import address, at_work, is_person, own_names, reader_of
+from fleet.operations.messages.deliver import speak, speak_all
 from fleet.operations.messages.speech import new_message, the_message
 from fleet.operations.shared.entries import a_name, must_be_self, must_own, page, the_team
-from fleet.operations.shared.names import clean_text, how_many, some_text
+from fleet.operations.shared.names import clean_text, how_many, some_text, the_task
 from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
@@ -92,9 +94,10 @@ class TakeMail(Request[tuple[MailRow, ...]]):
 def send(context: Context, request: SendMail) -> MailRow:
     must_be_self(context, request.sender)
     team = the_team(context, request.team, Permission.MAIL)
-    mail = _mail(context, request, team=team, to=a_name("recipient", request.to))
+    to, agent = address(context.store, team, a_name("recipient", request.to))
+    mail = _mail(context, request, team=team, to=to)
     event = context.event(Kind.MAIL_SENT, "", message=mail.id, team=team)
-    return mail_row(speak(context, mail, agents_named(context.store, team, [mail.to]), event))
+    return mail_row(speak(context, mail, [agent] if agent else [], event))
 
 
 def _mail(context: Context, request: SendMail | Broadcast, **fields: Any) -> Message:
@@ -122,11 +125,11 @@ def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
 
 
 def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
-    owner, own = request.to.strip() or context.actor.name, own_names(context)
+    owner, own = request.to.strip() or context.actor.name, own_names(context.store, context.actor)
+    team = the_team(context, request.team, Permission.MAIL)
     if owner not in own:
         must_own(context, owner)
-    team = the_team(context, request.team, Permission.MAIL)
-    wanted = own if owner == context.actor.name else (owner,)
+    wanted = own if owner == context.actor.name else _addressees(context, team, owner)
     query = MessageQuery(
         MessageKind.MAIL,
         team=team,
@@ -139,9 +142,19 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
     return tuple(map(mail_row, mails[: request.limit]))
 
 
+def _addressees(context: Context, team: str, name: str) -> tuple[str, ...]:
+    """The name and, if it is an agent's, its task; also of an agent that has ended."""
+    to, agent = address(context.store, team, name)
+    if agent is None and to == name and not is_person(context.store, team, name):
+        with suppress(NotFound):
+            to = the_task(context, name, Permission.READ).id
+    return tuple(dict.fromkeys((to, name)))
+
+
 def read(context: Context, request: ReadMail) -> MailRow:
+    reader = reader_of(context.store, context.actor)
     mail = the_message(context, MessageKind.MAIL, request.mail, Permission.MAIL)
-    if mail.to not in own_names(context):
+    if mail.to not in reader.names:
         raise Forbidden(f"That mail is for {mail.to}.", fix="Leave it to them.")
     if mail.state is MessageState.OPEN:
         (mail,) = _mark_read(context, [mail])

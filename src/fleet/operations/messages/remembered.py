@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.domain.addressing import as_memories, as_words, names_of, source_of
+from fleet.domain.addressing import as_memories, as_words, source_of
 from fleet.domain.entry import EntryKind
 from fleet.domain.message import MessageKind, MessageState, order_of
+from fleet.operations.messages.addresses import agent_names
 from fleet.ports import EntryQuery, MessageQuery
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def _handoff(store: Store, task: Task) -> Message | None:
     pending = str(MessageState.OPEN)
     query = MessageQuery(MessageKind.HANDOFF, team=task.team, state=pending, limit=1)
     handoffs = [
-        h for name in names_of(task) for h in store.find_messages(query._replace(topic=name))
+        h
+        for name in agent_names(store, task)
+        for h in store.find_messages(query._replace(topic=name))
     ]
     return max(handoffs, key=lambda handoff: order_of(handoff.id), default=None)
 
@@ -49,7 +52,7 @@ def _memories(store: Store, task: Task) -> list[Entry]:
     """Newest first."""
     memories = [
         entry
-        for name in names_of(task)
+        for name in agent_names(store, task)
         for entry in store.entries(
             EntryQuery(EntryKind.MEMORY, task.team, name, limit=MAX_MEMORIES)
         )

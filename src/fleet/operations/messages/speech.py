@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.access import Permission, allow
+from fleet.domain.access import Permission, allow, sees
+from fleet.domain.addressing import may_read
 from fleet.domain.errors import NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.operations.messages.addresses import reader_of
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
@@ -36,13 +38,21 @@ def new_message(
 def the_message(
     context: Context, kind: MessageKind, message_id: str, permission: Permission
 ) -> Message:
-    """Raise `NotFound` unless there is one of this kind, in a team that the actor may see."""
-    try:
-        message = context.store.message(message_id.strip())
-    except NotFound:
-        message = None
+    """Raise `NotFound` unless there is one of this kind that the actor may read."""
+    message = _in_view(context, message_id.strip())
     if message is None or message.kind is not kind:
         name = NAMES.get(kind, str(kind))
         raise NotFound(f"There is no {name} '{message_id[:60]}'.", fix="List them first.")
-    allow(context.actor, permission, team=message.team)
+    allow(context.actor, permission)
     return message
+
+
+def _in_view(context: Context, message_id: str) -> Message | None:
+    try:
+        message = context.store.message(message_id)
+    except NotFound:
+        return None
+    seen = sees(context.actor, message.team) and may_read(
+        message, reader_of(context.store, context.actor)
+    )
+    return message if seen else None

@@ -39,7 +39,7 @@ def resolve(
     task = _named(context, wanted, project) or _numbered(context, wanted, project)
     if task is None:
         raise NotFound(f"There is no task or branch '{wanted[:60]}'.", fix=_near(context, wanted))
-    allow(context.actor, permission, team=task.team)
+    allow(context.actor, permission)
     return task
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.domain.access import Permission, Role, allow
+from fleet.domain.access import LEADS, Permission, allow
 from fleet.domain.entry import Entry, EntryKind
-from fleet.domain.errors import Forbidden
-from fleet.operations.shared.names import clean_text, how_many, some_text, team_in_view
+from fleet.domain.errors import BadInput, Forbidden
+from fleet.operations.shared.names import (
+    clean_text,
+    how_many,
+    is_task_name,
+    some_text,
+    team_in_view,
+)
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
@@ -15,7 +21,6 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST_NAME = 200
-LEADS = frozenset({Role.COORDINATOR, Role.TEAM_LEAD})
 
 
 def the_team(context: Context, team: str, permission: Permission) -> str:
@@ -43,6 +48,15 @@ def must_own(context: Context, owner: str) -> None:
 
 def a_name(what: str, name: str) -> str:
     return some_text(what, " ".join(name.split()), most=MOST_NAME, example="Name a member.")
+
+
+def a_person(name: str) -> str:
+    """The name of a person: not one that is an agent's address."""
+    if is_task_name(name.strip()):
+        raise BadInput(
+            f"The name '{name[:60]}' looks like a task's id.", fix="Choose another name."
+        )
+    return a_name("name", name)
 
 
 def new_entry(

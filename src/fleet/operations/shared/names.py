@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import Permission, Role, allow
+from fleet.domain.access import Permission, Role, allow, sees
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.domain.message import MessageKind
 from fleet.ports import MessageQuery
@@ -39,14 +39,19 @@ def the_task(context: Context, name: str, permission: Permission) -> Task:
         from fleet.operations.shared.branch_names import resolve  # noqa: PLC0415  # it needs this module
 
         return resolve(context, wanted, permission, project=context.project)
-    try:
-        task = context.store.task(f"t-{int(match[1])}")
-    except NotFound as error:
-        raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST) from error
-    allow(context.actor, permission, team=task.team)
+    task = task_in_view(context, f"t-{int(match[1])}")
+    if task is None:
+        raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST)
+    allow(context.actor, permission)
     if match[2]:
         _numbered(context, task, int(match[2]))
     return task
+
+
+def task_in_view(context: Context, task_id: str) -> Task | None:
+    """The task of this id; None when there is none in a team that the actor sees."""
+    task = context.store.tasks_by_id([task_id]).get(task_id)
+    return task if task is not None and sees(context.actor, task.team) else None
 
 
 def the_run(context: Context, name: str, permission: Permission) -> Run:
@@ -75,14 +80,10 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
     """By id (`m-7`), or the one open question of a task."""
     name = name.strip()
     if _MESSAGE.fullmatch(name):
-        try:
-            question = context.store.message(name)
-            task = context.store.task(question.task)  # mail, say, is about none
-        except NotFound as error:
-            raise NotFound(
-                f"There is no question '{name}'.", fix="`fleet questions` lists them."
-            ) from error
-        allow(context.actor, permission, team=task.team)
+        question = message_on_task(context, name)
+        if question is None:
+            raise NotFound(f"There is no question '{name}'.", fix="`fleet questions` lists them.")
+        allow(context.actor, permission)
         return question
     task = the_task(context, name, permission)
     still = context.store.open_questions([task.id])
@@ -101,6 +102,15 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
             code="answered",
         )
     raise Refused(f"{task.id} has asked nothing.", fix="`fleet questions` lists what is open.")
+
+
+def message_on_task(context: Context, name: str) -> Message | None:
+    """The message of this id about a task that the actor sees."""
+    try:
+        message = context.store.message(name)
+    except NotFound:
+        return None
+    return message if message.task and task_in_view(context, message.task) else None
 
 
 def number_of_message(name: str) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.addressing import may_read
 from fleet.domain.choice import model_slots
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
@@ -15,6 +16,7 @@ from fleet.domain.task import (
     Spec,
 )  # imported at run time: a client reads the types of a reply
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.addresses import reader_of
 from fleet.operations.messages.rows import MessageRow, message_row
 from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.names import the_task
@@ -116,7 +118,8 @@ def _brief(context: Context, task: Task) -> TaskDetail:
 
 
 def _whole(context: Context, task: Task, detail: TaskDetail) -> TaskDetail:
-    store = context.store
+    store, reader = context.store, reader_of(context.store, context.actor)
+    messages = store.messages(task.id, newest=MOST_MESSAGES)
     if detail.task.status == "ready":
         reasons = _no_room(context, task)
     else:
@@ -130,7 +133,7 @@ def _whole(context: Context, task: Task, detail: TaskDetail) -> TaskDetail:
         needed_by=tuple(store.dependents(task.id)),
         waits=tuple(WaitRow(w.code, w.why, w.fix) for w in reasons),
         runs=tuple(_run_row(r) for r in store.runs(task.id)),
-        messages=tuple(message_row(m) for m in store.messages(task.id, newest=MOST_MESSAGES)),
+        messages=tuple(message_row(m) for m in messages if may_read(m, reader)),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission
+from fleet.domain.addressing import without_private
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.messages.addresses import reader_of
 from fleet.operations.shared.names import the_run
 
 if TYPE_CHECKING:
@@ -18,7 +20,10 @@ MAX_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Lines of a transcript as the coder wrote them, and where the next ones start."""
+    """Lines of a transcript as the coder wrote them, and where the next ones start.
+
+    Messages to the agent that the caller may not read are replaced.
+    """
 
     run: str
     coder: str
@@ -46,7 +51,10 @@ def read(context: Context, request: ReadTranscript) -> Spoken:
     chunk = context.transcripts().read(
         run.id, request.offset, limit=request.limit, final=not run.live
     )
-    return Spoken(run.id, run.choice.coder, chunk.lines, chunk.offset, run.live)
+    lines, reader = chunk.lines, reader_of(context.store, context.actor)
+    if lines and not reader.leads:
+        lines = without_private(lines, context.store.messages(run.task), reader)
+    return Spoken(run.id, run.choice.coder, lines, chunk.offset, run.live)
 
 
 OPERATIONS = (

@@ -5,24 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet.domain.access import Permission
+from fleet.domain.access import LEADS, Permission
+from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.message import MessageKind, MessageState, order_of
 from fleet.domain.run import Checkpoint, Summary
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.messages.deliver import agents_named, own_names, speak
+from fleet.operations.messages.addresses import Address, address, own_names, reader_of
+from fleet.operations.messages.deliver import speak
 from fleet.operations.messages.speech import new_message, the_message
 from fleet.operations.shared.entries import a_name, must_be_self, must_own, the_team
 from fleet.operations.shared.names import clean_text, how_many, some_text, team_in_view
 from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.domain.message import Message
     from fleet.operations.catalogue import Context
 
 MOST, MOST_ITEMS = 10_000, 200
+MOST_LOOKED_AT = 100  # hand-offs for one name, among which the caller may read some
 STATUS = {
     MessageState.OPEN: "pending",
     MessageState.CLOSED: "accepted",
@@ -76,7 +81,7 @@ class LatestCheckpoint(Request[CheckpointRow]):
 
 @dataclass(frozen=True, slots=True)
 class ListCheckpoints(Request[tuple[CheckpointRow, ...]]):
-    """Newest first. `to`: those for this member; empty: all that the caller may see."""
+    """Newest first. `to`: those for this member; empty: the caller's own, for a lead all."""
 
     to: str = ""
     status: str = ""
@@ -99,7 +104,8 @@ class RejectCheckpoint(Request[CheckpointRow]):
 def save(context: Context, request: SaveCheckpoint) -> CheckpointRow:
     must_be_self(context, request.sender)
     team = the_team(context, request.team, Permission.CHECKPOINT)
-    to = a_name("recipient", request.to or context.actor.name)
+    name = a_name("recipient", request.to or context.actor.name)
+    to, agent = address(context.store, team, name) if request.to else Address(name)
     _check(request.summary)
     handoff = new_message(
         context,
@@ -112,7 +118,7 @@ def save(context: Context, request: SaveCheckpoint) -> CheckpointRow:
         checkpoint=Checkpoint(session=_session(context), outline=request.summary),
     )
     event = context.event(Kind.CHECKPOINT_SAVED, "", message=handoff.id, team=team)
-    return _row(speak(context, handoff, agents_named(context.store, team, [to]), event))
+    return _row(speak(context, handoff, [agent] if agent else [], event))
 
 
 def _session(context: Context) -> str:
@@ -146,14 +152,13 @@ def _the_handoff(context: Context, name: str) -> Message:
 def latest(context: Context, request: LatestCheckpoint) -> CheckpointRow:
     to = request.to.strip()
     team = the_team(context, request.team, Permission.CHECKPOINT)
-    names = (to,) if to else own_names(context)
-    query = MessageQuery(MessageKind.HANDOFF, team=team, limit=1)
-    messages = [
-        h for name in names for h in context.store.find_messages(query._replace(topic=name))
-    ]
-    if not messages:
-        raise NotFound(f"There is no checkpoint for {names[0][:60]}.", fix="`fleet checkpoints`")
-    return _row(max(messages, key=lambda handoff: order_of(handoff.id)))
+    names = (_addressee(context, team, to),) if to else own_names(context.store, context.actor)
+    query = MessageQuery(MessageKind.HANDOFF, team=team, limit=MOST_LOOKED_AT)
+    handoffs = _for_names(context, names, query)
+    if not handoffs:
+        name = (to or names[0])[:60]
+        raise NotFound(f"There is no checkpoint for {name}.", fix="`fleet checkpoints`")
+    return _row(max(handoffs, key=lambda handoff: order_of(handoff.id)))
 
 
 def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[CheckpointRow, ...]:
@@ -161,15 +166,37 @@ def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[Checkp
         *some, last = STATES
         known = f"{', '.join(some)} and {last}"
         raise BadInput(f"'{request.status[:60]}' is not a status.", fix=f"There are {known}.")
+    team, limit = team_in_view(context, request.team), how_many(request.limit)
     query = MessageQuery(
         MessageKind.HANDOFF,
-        team=team_in_view(context, request.team),
-        topic=request.to.strip(),
+        team=team,
         state=str(STATES[request.status]) if request.status else "",
         before=request.before,
-        limit=how_many(request.limit),
+        limit=limit,
     )
-    return tuple(map(_row, context.store.find_messages(query)))
+    to = request.to.strip()
+    if not to and context.actor.role in LEADS:
+        return tuple(map(_row, context.store.find_messages(query)))
+    names = (_addressee(context, team, to),) if to else own_names(context.store, context.actor)
+    handoffs = _for_names(context, names, query)
+    handoffs.sort(key=lambda handoff: order_of(handoff.id), reverse=True)
+    return tuple(map(_row, handoffs[:limit]))
+
+
+def _addressee(context: Context, team: str, name: str) -> str:
+    try:
+        return address(context.store, team or context.actor.team, name).to
+    except NotFound:
+        return name  # nothing was ever sent there
+
+
+def _for_names(context: Context, names: Sequence[str], query: MessageQuery) -> list[Message]:
+    """The hand-offs for these names that the actor may read."""
+    reader = reader_of(context.store, context.actor)
+    handoffs = (
+        h for name in names for h in context.store.find_messages(query._replace(topic=name))
+    )
+    return [handoff for handoff in handoffs if may_read(handoff, reader)]
 
 
 def accept(context: Context, request: AcceptCheckpoint) -> CheckpointRow:
@@ -183,7 +210,7 @@ def reject(context: Context, request: RejectCheckpoint) -> CheckpointRow:
 
 def _settled(context: Context, name: str, state: MessageState, why: str) -> CheckpointRow:
     handoff = _the_handoff(context, name)
-    if handoff.to not in own_names(context):
+    if handoff.to not in own_names(context.store, context.actor):
         must_own(context, handoff.to)
     if handoff.state is state:
         return _row(handoff)

@@ -14,7 +14,7 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import a_name, keep, new_entry, page, the_team
+from fleet.operations.shared.entries import a_person, keep, new_entry, page, the_team
 from fleet.operations.team.members import BeSeen, be_seen, uid_of
 from fleet.operations.team.tokens import MOST_SECONDS, SECOND, a_role, revoked
 from fleet.ports import EntryQuery
@@ -250,7 +250,7 @@ def _name(name: str) -> str:
             f"'{name[:60]}' is not a name to enrol with.",
             fix="Use up to 50 letters, digits, - and _.",
         )
-    return a_name("name", name)
+    return a_person(name)
 
 
 def _hash(secret: str) -> str:

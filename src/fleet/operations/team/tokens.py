@@ -12,7 +12,7 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, nearest
 from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import a_name, keep, new_entry, the_team
+from fleet.operations.shared.entries import a_person, keep, new_entry, the_team
 from fleet.operations.shared.names import how_many
 from fleet.ports import EntryQuery
 
@@ -64,7 +64,7 @@ class ListTokens(Request[tuple[TokenRow, ...]]):
 
 
 def create(context: Context, request: CreateToken) -> TokenRow:
-    name, role = a_name("name", request.name), a_role(request.role)
+    name, role = a_person(request.name), a_role(request.role)
     team = the_team(context, request.team, Permission.ADMIN)
     if not 1 <= request.seconds <= MOST_SECONDS:
         raise BadInput(

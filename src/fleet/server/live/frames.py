@@ -5,22 +5,24 @@ from __future__ import annotations
 import struct
 from enum import Enum
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.access import Role
+from fleet.domain.addressing import Reader, may_read
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.event import Kind
 from fleet.domain.message import MessageKind
-from fleet.operations.shared.entries import LEADS
 from fleet.server.http.codec import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from fleet.domain.access import Actor
     from fleet.domain.event import Event
+    from fleet.domain.message import Message
     from fleet.ports import Store
 
     FrameOf = Callable[[Event, Store], dict[str, Any]]
@@ -34,6 +36,7 @@ TALK = frozenset(
 )
 ENTRIES = frozenset({Kind.MAIL_SENT, Kind.CHAT_SAID})  # named an entry, before those were messages
 TEAM = "team"  # the topic of all that is said in one's team
+NOBODY = Reader(frozenset())
 TEXT, CLOSE = 1, 8  # kinds of a socket's frames
 
 
@@ -51,18 +54,20 @@ class Wrap(Enum):
 
 
 class Content(NamedTuple):
-    """The words that an event is about.
+    """The message that an event is about, its fields as they are sent, and its chat's members."""
 
-    `names`: who may read them besides those who lead; none: the whole team. `closed`: nobody else.
-    """
+    message: Message | None = None
+    said: Mapping[str, Any] = MappingProxyType({})
+    members: tuple[str, ...] = ()
 
-    said: dict[str, Any]
-    names: frozenset[str]
-    topics: frozenset[str]
-    closed: bool = False
+    @property
+    def topics(self) -> frozenset[str]:
+        """The chat or the member it was sent to."""
+        message = self.message
+        return frozenset({message.chat or message.to} - {""}) if message else frozenset()
 
 
-NOTHING = Content({}, frozenset(), frozenset())
+NOTHING = Content()
 
 
 class Heard:
@@ -85,7 +90,7 @@ class Heard:
     def full_frame(self) -> bytes:
         if self.content is NOTHING:
             return self.frame
-        return framed(encode(self._frame | {"message": self.content.said}))
+        return framed(encode(self._frame | {"message": dict(self.content.said)}))
 
     @cached_property
     def topics(self) -> frozenset[str]:
@@ -126,25 +131,23 @@ def _content(store: Store, message_id: str) -> Content:
     }  # fmt: skip
     if m.chat:
         chat = store.entry(EntryKind.CHAT, m.team, m.chat)
-        names = frozenset(chat.body["participants"] if chat else ())
-        return Content(fields | {"chat": m.chat}, names, frozenset({m.chat}), closed=True)
+        members = tuple(chat.body["participants"] if chat else ())
+        return Content(m, fields | {"chat": m.chat}, members)
     if m.kind is MessageKind.MAIL:
         fields["subject"] = m.subject
-    names = frozenset({m.author, m.to}) if m.to else frozenset[str]()
-    return Content(fields, names, frozenset({m.to} - {""}))
+    return Content(m, fields)
 
 
 class View(NamedTuple):
     """What a reader hears. Readers with equal views are handed the same bytes.
 
-    `team` None: of all teams. `name` and whether they lead say which private words may be read.
+    `team` None: of all teams. `reader` says which messages may be read.
     `topics`, each with the number after which it counts, are a socket's; a stream hears all.
     """
 
     wrap: Wrap
     team: str | None
-    name: str = ""
-    leads: bool = False
+    reader: Reader = NOBODY
     topics: frozenset[tuple[str, int]] = frozenset()
 
     def hears(self, heard: Heard) -> bool:
@@ -152,7 +155,12 @@ class View(NamedTuple):
             return False
         if self.wrap is not Wrap.FRAMES or not heard.topics:
             return True
-        return any(name in heard.topics and heard.number > after for name, after in self.topics)
+        topics = heard.topics if self.may_read(heard) else heard.topics - heard.content.topics
+        return any(name in topics and heard.number > after for name, after in self.topics)
+
+    def may_read(self, heard: Heard) -> bool:
+        message, _, members = heard.content
+        return message is None or may_read(message, self.reader, members=members)
 
     def said(self, some: Iterable[Heard]) -> bytes:
         mine = (heard for heard in some if self.hears(heard))
@@ -161,16 +169,12 @@ class View(NamedTuple):
         return self.wrap(b"".join(heard.sse for heard in mine))
 
     def frame(self, heard: Heard) -> bytes:
-        _, names, _, closed = heard.content
-        may_read = not names or self.name in names or (self.leads and not closed)
-        return heard.full_frame if may_read else heard.frame
+        return heard.full_frame if self.may_read(heard) else heard.frame
 
 
-def view_of(actor: Actor, wrap: Wrap) -> View:
-    team = None if actor.role is Role.COORDINATOR else actor.team
-    if wrap is not Wrap.FRAMES:  # it is told no words, so that all in a team are told the same
-        return View(wrap, team)
-    return View(wrap, team, actor.name, actor.role in LEADS)
+def view_of(actor: Actor, wrap: Wrap, reader: Reader = NOBODY) -> View:
+    """A stream is told no words, so that all in a team are told the same: it has no `reader`."""
+    return View(wrap, None if actor.role is Role.COORDINATOR else actor.team, reader)
 
 
 def framed(payload: bytes, kind: int = TEXT) -> bytes:

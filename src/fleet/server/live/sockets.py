@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from fleet.domain.access import Permission, allow
+from fleet.domain.access import Permission, allow, sees
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refused
+from fleet.operations.messages.addresses import own_names, reader_of
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, object_of
 from fleet.server.http.door import GUEST
@@ -110,7 +110,7 @@ class _Talk:
             self._must_hear(actor, topic)
         opening = {} if after is not None else state_at(self._streams, self._sockets.state, actor)
         number = opening.get("number", number)
-        view = view_of(actor, Wrap.FRAMES)
+        view = view_of(actor, Wrap.FRAMES, reader_of(self._sockets.store, actor))
         view = view._replace(topics=frozenset((topic, number) for topic in topics))
         reader = Reader(self._transport, view, token, number, self._last_words)
         self._streams.admit(reader)
@@ -121,7 +121,7 @@ class _Talk:
                 await self._say({"type": "state", **opening})
             await self._streams.join(reader)
             for topic in topics:
-                self._outputs.listen(reader, topic)
+                self._listen(reader, actor, topic)
             await self._talk(reader, actor)
         finally:
             self._streams.leave(reader)
@@ -185,18 +185,22 @@ class _Talk:
             await self._say(answer | {"number": reader.number})
         finally:
             self._streams.resume(reader)
-        self._outputs.listen(reader, topic)
+        self._listen(reader, actor, topic)
+
+    def _listen(self, reader: Reader, actor: Actor, topic: str) -> None:
+        """Follow the transcript, if the topic is a task that the actor sees."""
+        task = self._sockets.store.tasks_by_id([topic]).get(topic)
+        if task is not None and sees(actor, task.team):
+            self._outputs.listen(reader, topic)
 
     def _must_hear(self, actor: Actor, topic: str) -> None:
+        """A task of another team is as if there were none: what is said there is not heard."""
         store = self._sockets.store
         chat = store.entry(EntryKind.CHAT, actor.team, topic)
         if chat is not None:
             names = chat.body["participants"]
-            if names and actor.name not in names:
+            if names and set(names).isdisjoint(own_names(store, actor)):
                 raise NotFound(f"You have no chat '{topic[:60]}'.")
-            return
-        with suppress(NotFound):  # a name, or nothing yet: what is said there is looked at later
-            allow(actor, Permission.READ, team=store.task(topic).team)
 
     async def _heard(self) -> dict[str, Any]:
         message = await self._receive()

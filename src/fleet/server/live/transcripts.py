@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fleet.domain.addressing import without_private
 from fleet.domain.errors import FleetError, NotFound
 from fleet.server.http.codec import encode
 from fleet.server.live.frames import framed
@@ -76,19 +77,24 @@ class Outputs:
             watched.offset = await asyncio.to_thread(self._end, run)
         chunk = await asyncio.to_thread(self._read, run, watched.offset, final=final)
         if chunk.lines:
-            frame = {
-                "type": "worker_output", "handle": task, "run": run, "lines": chunk.lines,
-                "from": watched.offset, "offset": chunk.offset,
-            }  # fmt: skip
+            self._tell(task, chunk, watched)
             watched.offset = chunk.offset
-            self._hand_out(framed(encode(frame)), watched.readers)
 
-    def _hand_out(self, frame: bytes, readers: set[Reader]) -> None:
-        for reader in readers:
-            if (
-                reader.transport.get_write_buffer_size() <= MOST_BUFFERED
-            ):  # else it sees a gap in `from`
-                reader.write(frame)
+    def _tell(self, task: str, chunk: Chunk, watched: _Watched) -> None:
+        """To each what it may read of it: the messages to the agent are not for everyone."""
+        messages = self._store.messages(task)
+        frames: dict[tuple[str, ...], bytes] = {}
+        for reader in watched.readers:
+            if reader.transport.get_write_buffer_size() > MOST_BUFFERED:
+                continue  # it sees a gap in `from`
+            lines = without_private(chunk.lines, messages, reader.view.reader)
+            if lines not in frames:
+                frame = {
+                    "type": "worker_output", "handle": task, "run": watched.run, "lines": lines,
+                    "from": watched.offset, "offset": chunk.offset,
+                }  # fmt: skip
+                frames[lines] = framed(encode(frame))
+            reader.write(frames[lines])
 
     def _read(self, run: str, offset: int, *, final: bool) -> Chunk:
         return self._transcripts().read(run, offset, limit=MAX_FRAME_BYTES, final=final)

@@ -13,6 +13,7 @@ from fleet.adapters.home.home import Home
 from fleet.app.coders import make_coder, preload, probe_programs
 from fleet.app.stores import open_store
 from fleet.app.worlds import Worlds
+from fleet.config.stores import kind_of
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import BadInput, Forbidden
 
@@ -142,7 +143,8 @@ class App:
     @property
     def shared(self) -> bool:
         """Whether other hosts may use this store; then keepers have leases."""
-        return self.loaded.settings.store.url.startswith("postgres")
+        kind = kind_of(self.loaded.settings.store.url)
+        return kind is not None and kind.shared
 
     def arrive(self) -> None:
         """Call it before a supervisor starts here, for one command or for long."""
@@ -166,11 +168,11 @@ class App:
 
     def notifiers(self) -> list[Notifier]:
         """By the settings as they are now."""
-        from fleet.adapters.machine.notify import Desktop, Webhook
+        from fleet.adapters.machine.notify import CHANNELS
 
         notify = self.worlds("").settings.notify
-        notifiers: list[Notifier] = [Desktop(self.env)] if notify.desktop else []
-        return [*notifiers, Webhook(notify.webhook, self.env)] if notify.webhook else notifiers
+        values = ((make, getattr(notify, name)) for name, make in CHANNELS.items())
+        return [make(value, self.env) for make, value in values if value]
 
     def notices(self, warn: Callable[[str], None]) -> Notices:
         from fleet.adapters.machine.notify import NumberFile

@@ -14,6 +14,7 @@ from fleet.adapters.home.home import SERVING
 from fleet.adapters.home.key_ring import Key, KeyRing
 from fleet.adapters.processes.background import Service, born, fleet_argv, is_alive, within
 from fleet.base.files import write_atomically
+from fleet.config.stores import KINDS, kind_of
 from fleet.domain.access import claims_of
 from fleet.domain.errors import BadInput, Refused
 
@@ -42,9 +43,6 @@ __all__ = [
     "signs_alike",
     "within",
 ]
-
-
-STORES = {"": "", "sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
 
 
 def signed(claims: dict[str, Any], key: Key) -> str:
@@ -88,13 +86,15 @@ def begin(service: Service, words: Sequence[str], *, port: int, cwd: Path) -> Po
 def check_store(app: App) -> None:
     """Raise unless the store is what `STORAGE_BACKEND` says: few read the warnings of a server."""
     backend = app.env.get("STORAGE_BACKEND", "").lower()
-    if backend not in STORES:
+    if not backend:
+        return
+    if backend not in KINDS:
         raise BadInput(
             f"STORAGE_BACKEND: there is no '{backend[:30]}' store here.",
-            fix="Set it to sqlite or postgresql, or leave it out.",
+            fix=f"Set it to one of {', '.join(KINDS)}, or leave it out.",
             code="no_such_store",
         )
-    if STORES[backend] and not app.loaded.settings.store.url.startswith(STORES[backend]):
+    if kind_of(app.loaded.settings.store.url) is not KINDS[backend]:
         raise BadInput(
             f"STORAGE_BACKEND is {backend}, but the store's address is of another kind.",
             fix="Set DATABASE_URL (postgresql) or DB_PATH (sqlite), or `store.url` alone.",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fleet.config.stores import examples, kind_of
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -17,22 +18,20 @@ if TYPE_CHECKING:
 def open_store(
     url: str, bell: Bell | None = None, *, taken: Callable[[str], bool] | None = None
 ) -> Store:
-    """`sqlite:///PATH` or `postgresql://…`; the store never gives out an id that is `taken`."""
-    from fleet.adapters.stores.sql import SqlStore
-
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite":
-        from fleet.adapters.stores.sqlite import Sqlite
-
-        path = Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
-        return SqlStore(Sqlite(path, bell=bell), taken=taken)
-    if scheme in {"postgresql", "postgres"}:
-        try:
-            from fleet.adapters.stores.postgres import Postgres
-        except ImportError as error:
-            raise BadInput(
-                "The store is PostgreSQL, and its driver is not installed.",
-                fix="pip install 'agent-fleet[postgres]'",
-            ) from error
-        return SqlStore(Postgres(url, bell=bell), taken=taken)
-    raise BadInput(f"'{scheme}' is not a kind of store.", fix="Use sqlite:///… or postgresql://…")
+    """The store never gives out an id that is `taken`."""
+    kind = kind_of(url)
+    if kind is None:
+        scheme = url.partition("://")[0]
+        raise BadInput(f"'{scheme}' is not a kind of store.", fix=f"Use {examples()}.")
+    module, _, name = kind.opens.partition(":")
+    try:
+        opens = getattr(import_module(module), name)
+    except ImportError as error:
+        if not kind.extra:
+            raise
+        raise BadInput(
+            f"The driver of the store {kind.like} is not installed.",
+            fix=f"pip install 'agent-fleet[{kind.extra}]'",
+        ) from error
+    store: Store = opens(url, bell, taken)
+    return store

@@ -9,6 +9,7 @@ from fleet.config.keys import lookup as schema
 from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong, take
 from fleet.config.keys.values import read
+from fleet.config.stores import KINDS
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, nearest
 
@@ -100,7 +101,6 @@ def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) 
 
 
 ALIASES = ("CLAUDE_FLEET_TEAM", "STORAGE_BACKEND", "DATABASE_URL", "DB_PATH")
-BACKENDS = ("", "sqlite", "postgresql", "postgres")
 
 
 def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
     backend = env.get("STORAGE_BACKEND", "").lower()
     for other in key.env:
         text = env.get(other, "")
-        if other == "DATABASE_URL" and backend not in {"postgresql", "postgres"}:
+        if other == "DATABASE_URL" and not (backend in KINDS and KINDS[backend].shared):
             continue  # a variable that half of all web projects set for themselves
         if other == "DB_PATH" and text:
             text = f"sqlite:///{text}" if backend in {"", "sqlite"} else ""
@@ -120,8 +120,8 @@ def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
     backend = env.get("STORAGE_BACKEND", "")
-    if backend.lower() not in BACKENDS:
-        message = f"there is no '{backend}' store; set it to sqlite or postgresql."
+    if backend and backend.lower() not in KINDS:
+        message = f"there is no '{backend}' store; set it to one of: {', '.join(KINDS)}."
         problems.warn(Place("STORAGE_BACKEND"), "", message)
     known = {schema.variable(key) for key in table.KEYS} - {""}
     for name in env:

@@ -14,7 +14,9 @@ from fleet.base.files import write_atomically
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from fleet.ports import Notifier
 
 SEND_SECONDS = 5.0
 FROM_ENV = "os.environ/"
@@ -129,6 +131,13 @@ def _host(address: str) -> str:
     from urllib.parse import urlsplit  # noqa: PLC0415  # likewise
 
     return urlsplit(address).hostname or "the address"
+
+
+CHANNELS: dict[str, Callable[[Any, Mapping[str, str]], Notifier]] = {
+    # by the setting under `notify` that turns the channel on; called with its value and the environment
+    "desktop": lambda _on, env: Desktop(env),
+    "webhook": Webhook,
+}
 
 
 class NumberFile:

@@ -13,11 +13,11 @@ import psycopg
 from psycopg import sql as pg
 
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
-from fleet.adapters.stores.sql import split_script
+from fleet.adapters.stores.sql import SqlStore, split_script
 from fleet.domain.errors import BadStore, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from fleet.adapters.home.bell import Bell
@@ -43,6 +43,10 @@ NETWORK = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+
+
+def open_url(url: str, bell: Bell | None, taken: Callable[[str], bool] | None) -> SqlStore:
+    return SqlStore(Postgres(url, bell=bell), taken=taken)
 
 
 class Postgres:

@@ -8,16 +8,16 @@ import time
 from _thread import allocate_lock
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
-from fleet.adapters.stores.sql import split_script
+from fleet.adapters.stores.sql import SqlStore, split_script
 from fleet.domain.errors import BadStore, Spoiled, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from fleet.adapters.home.bell import Bell
     from fleet.adapters.stores.rows import Row
@@ -49,6 +49,12 @@ UNUSABLE = {
 }
 
 
+def open_url(url: str, bell: Bell | None, taken: Callable[[str], bool] | None) -> SqlStore:
+    rest = url.partition("://")[2]
+    path = Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
+    return SqlStore(Sqlite(path, bell=bell), taken=taken)
+
+
 # To close a file gives up every POSIX lock that this process has on it, those of SQLite's other
 # connections too: the next process to leave would then remove the log that they still use. So a file
 # that this process may have open is not opened again by us.
@@ -58,10 +64,10 @@ _OPENING = allocate_lock()
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class Sqlite:

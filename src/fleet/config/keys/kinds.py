@@ -7,6 +7,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from fleet.config import stores
 from fleet.domain.errors import nearest
 
 if TYPE_CHECKING:
@@ -244,11 +245,11 @@ def _store(key: Key, raw: Any) -> str:
     if text.startswith(FROM_ENV):
         return _reference(text)
     scheme, separator, rest = text.partition("://")
-    if not separator or scheme not in {"sqlite", "postgresql", "postgres"} or not rest.strip("/"):
-        fix = "Write sqlite:///PATH or postgresql://USER@HOST/NAME."
-        raise Wrong(f"{described(masked(text))} is not a store.", fix)
-    if scheme == "sqlite" and not rest.startswith("/"):
-        raise Wrong("an SQLite address has three slashes.", f"Write sqlite:///{rest}.")
+    kind = stores.KINDS.get(scheme)
+    if kind is None or not separator or not rest.strip("/"):
+        raise Wrong(f"{described(masked(text))} is not a store.", f"Write {stores.examples()}.")
+    if kind.is_file and not rest.startswith("/"):
+        raise Wrong("the URL of a file has three slashes.", f"Write {scheme}:///{rest}.")
     return text
 
 

@@ -220,7 +220,7 @@ WRONG = {
     "an SQLite address with two slashes": (
         "store: {url: 'sqlite://fleet.db'}\n",
         (
-            "fleet.yaml:1: store.url: an SQLite address has three slashes.\n"
+            "fleet.yaml:1: store.url: the URL of a file has three slashes.\n"
             "  Write sqlite:///fleet.db."
         ),
     ),

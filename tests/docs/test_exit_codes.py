@@ -32,7 +32,7 @@ def on_the_page() -> set[tuple[str, int]]:
     for first, second, third in (row for row in rows if len(row) == 3):
         status, codes = (first, third) if first.strip().isdigit() else (second, first)
         for number in re.findall(r"\d+", status):
-            found |= {(code, int(number)) for code in re.findall(r"`([a-z_]+)`", codes)}
+            found |= {(code, int(number)) for code in re.findall(r"`([a-z_-]+)`", codes)}
     return found
 
 

@@ -158,6 +158,40 @@ def test_a_dialog_is_seen_never_typed_into_and_over_once_it_is_answered(scratch)
     until(lambda: agents(scratch)["asks"]["doing"] == "waiting", "that it was interrupted")
 
 
+def test_a_command_of_the_program_that_begins_no_turn_is_delivered_and_blocks_nothing(scratch):
+    scratch("create", "tidy", "--prompt", "say Hi")
+    rests(scratch, "tidy")
+    assert scratch("prompt", "tidy", "/clear") == "t-1 has read the message (m-1).\n"
+    assert scratch("prompt", "tidy", "say More") == "t-1 has read the message (m-2).\n"
+    assert heard(scratch, "t-1") == ["say Hi", "say More"]
+
+
+def test_an_open_panel_is_a_state_of_its_own_and_says_what_closes_it(scratch):
+    scratch("create", "help", "--prompt", "say Hi")
+    rests(scratch, "help")
+    done = scratch.type("prompt", "help", "/help")
+    assert done.stdout == "t-1 has read the message (m-1).\n"
+    assert "It shows a panel now. Close it with Esc: fleet attach t-1" in done.stderr
+    until(lambda: agents(scratch)["help"]["doing"] == "panel", "its panel")
+    assert "Close it with Esc" in scratch.fails("prompt", "help", "say More", status=1)
+    assert "fleet attach help" in scratch("status")
+    press(scratch, "Escape")
+    until(lambda: agents(scratch)["help"]["doing"] == "waiting", "that the panel is closed")
+    assert "has read the message" in scratch("prompt", "help", "say More")
+
+
+def test_a_message_that_was_not_read_is_withdrawn(scratch):
+    scratch("create", "busy", "--prompt", "sleep 600")
+    first, second = (
+        scratch.data("prompt", "busy", "--queue", "--wait", "0", text)["id"]
+        for text in ("say One", "say Two")
+    )
+    assert scratch("unsend", first) == f"Withdrew {first} from t-1.\n"
+    statuses = {m["id"]: m["status"] for m in scratch.data("show", "t-1")["messages"]}
+    assert statuses == {first: "refused", second: "queued"}
+    assert f"{first} was already refused" in scratch.fails("unsend", first, status=1)
+
+
 def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(scratch):
     scratch("create", "mute", "--prompt", "forget")
     until(lambda: agents(scratch)["mute"]["doing"] == "waiting", "that its screen is looked at")

@@ -100,3 +100,24 @@ def test_words_that_are_sent_while_it_starts_come_after_its_first_prompt(program
         assert "At first." in first
         assert "And then." not in first
         assert "And then." in later
+
+
+@pytest.fixture
+def claude(tmp_path):
+    with TerminalScratch("claude", tmp_path, lambda _asked: say("Hello.")) as made:
+        yield made
+
+
+def test_commands_of_claude_code_are_delivered_and_block_no_later_prompt(claude):
+    scratch = claude
+    scratch("create", "seat", "--agent", "greeter", "--prompt", "Hi.")
+    scratch.until_doing("waiting")
+    for number, command in enumerate(("/clear", "/compact", "/nosuch"), 1):
+        heard = scratch("prompt", "seat", command)
+        assert heard == f"t-1 has read the message (m-{number}).\n"
+    assert "has read the message" in scratch("prompt", "seat", "/help")
+    scratch.until_doing("panel")
+    assert "Close it with Esc" in scratch.refused("prompt", "seat", "More.")
+    scratch.terminals.press("t-1.1", "Escape")
+    scratch.until(lambda: scratch.agent()["doing"] != "panel", why="the panel is closed")
+    assert "has read the message" in scratch("prompt", "seat", "And after that.")

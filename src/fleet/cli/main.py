@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Ask a question; the task waits for the answer.",
     ),
     "send": ("fleet.cli.tasks.messages:send", "Send a message to an agent while it works."),
+    "unsend": ("fleet.cli.tasks.messages:unsend", "Withdraw a message that was not read yet."),
     "answer": ("fleet.cli.tasks.messages:answer", "Answer a question."),
     "questions": ("fleet.cli.tasks.messages:questions", "List the open questions."),
     "bd": ("fleet.cli.bd.commands:bd", "Use this queue with the commands of bd (beads)."),
@@ -168,7 +169,17 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Work": (
         ("status", "add", "tasks", "show", "run", "logs", "answer", "retry", "cancel"),
         (
-            *("ready", "questions", "ask", "send", "comment", "pause", "resume", "reopen"),
+            *(
+                "ready",
+                "questions",
+                "ask",
+                "send",
+                "unsend",
+                "comment",
+                "pause",
+                "resume",
+                "reopen",
+            ),
             *("close", "dep", "task", "log", "bd"),
         ),
     ),

@@ -21,6 +21,8 @@ class Doing(StrEnum):
     WORKING = "working"
     WAITING = "waiting"  # its turn has ended, and it waits for a person
     PERMISSION = "permission"  # a dialog is on its screen
+    PANEL = "panel"  # a panel of its program is open, such as that of /help; Esc closes it
+    FIRST_START = "first-start"  # its program asks what it asks a person once: theme, login, trust
     IDLE = "idle"  # it has not been told anything yet
     EXITED = "exited"
     UNKNOWN = "unknown"  # we could not look, which proves nothing
@@ -89,6 +91,9 @@ def by_its_screen(
     if screen == "wants" and doing is not Doing.PERMISSION:
         fresh = doing is Doing.WORKING and silent < DRAWN  # the answer may have just been given
         return None if fresh else Activity(Doing.PERMISSION, shows)
+    if screen in {Doing.PANEL, Doing.FIRST_START}:
+        busy = doing is Doing.WORKING and silent < SILENT
+        return None if busy else Activity(Doing(screen), shows)
     if not in_doubt(activity, silent=silent) or screen not in {"working", "ready"}:
         return None
     if activity is None:

@@ -73,6 +73,8 @@ class Kind(StrEnum):
     """A message was sent to a task's agent. [task: message]"""
     MESSAGE_TYPED = "message.typed"
     """The supervisor pasted a message, or the prompt, into a terminal. [task, run: message, times, before]"""
+    MESSAGE_WITHDRAWN = "message.withdrawn"
+    """A message to a task's agent was withdrawn before the agent received it. [task: message]"""
 
     MAIL_BROADCAST = "mail.broadcast"
     """Mail was sent to every member of a team. [team: team]"""

@@ -15,6 +15,8 @@ class ScreenState(StrEnum):
     READY = "ready"  # it waits for a prompt
     TYPING = "typing"  # there are words in its prompt box that nobody has sent
     WANTS = "wants"  # a permission: keys would answer it
+    PANEL = "panel"  # a panel of the program's own is open, such as that of /help; Esc closes it
+    FIRST_START = "first-start"  # what it asks a person once: a theme, a login, trust in a folder
     UNKNOWN = "unknown"
 
 
@@ -44,8 +46,9 @@ class Terminal(Protocol):
 
         That it was taken is not proven by this. Raise `Refused`, having typed nothing, when its
         program has ended (`exited`), shows a dialog, which the keys would answer
-        (`wants_permission`), or has somebody's words in its prompt box (`typing`); `BadInput` when
-        it is nothing that can be typed.
+        (`wants_permission`), or a screen that takes them (`panel`, `first-start`), or has
+        somebody's words in its prompt box (`typing`); `BadInput` when it is nothing that can be
+        typed.
         """
 
     def press(self, run_id: str, key: str) -> None:

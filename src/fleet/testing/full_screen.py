@@ -12,7 +12,7 @@ works. What is sent meanwhile waits. A prompt is a script, one step a line, in t
     forget              end the turn without a word of it, as a program whose turn has failed
     crash STATUS        end at once, as it is        hang    hear and show nothing any more
 
-`/exit` ends it; Escape or Ctrl-C interrupts a turn. As a real program's hooks would, it appends a
+`/exit` ends it, `/clear` and `/help` begin no turn, and `/help` opens a panel that Escape closes; Escape or Ctrl-C interrupts a turn. As a real program's hooks would, it appends a
 line of JSON to `$FLEET_RUN_DIR/transcript` for each thing that happens. `--plain` does nothing with
 a prompt but to take it; `--deaf` ignores SIGTERM; `--record` appends all that came in, as it came.
 
@@ -135,7 +135,7 @@ class Program:
         self.waiting: list[str] = []
         self.work: Work | None = None
         self.screen_lines = ["A scripted program. /exit ends it."]
-        self.hung = False
+        self.hung = self.panel = False
         self.drawn = ""
         self.keys = Keystrokes()
 
@@ -170,6 +170,10 @@ class Program:
 
     def take(self, kind: str, text: str) -> bool:
         """One key, or one paste. True ends the program."""
+        if self.panel:
+            self.note("eaten", text)
+            self.panel = kind != Kind.ESCAPE
+            return False
         if self.work is not None and self.work.wants:
             self.note("eaten", text)
             if kind in {Kind.ENTER, Kind.ESCAPE}:
@@ -194,7 +198,8 @@ class Program:
         self.note("prompt", prompt)
         if prompt.strip() == "/exit":
             return True
-        if prompt:
+        self.panel = prompt == "/help"
+        if prompt and prompt not in {"/clear", "/help"}:
             self.waiting.append(prompt)
         return False
 
@@ -233,6 +238,8 @@ class Program:
                 _write(f"\x1b[H\x1b[2J{text}\x1b[{row};{column}H")
 
     def _bottom(self, columns: int) -> list[str]:
+        if self.panel:
+            return ["   Shortcuts", "", "   Esc to cancel"]
         wide = min(columns, 100) - 2
         if self.work is not None and self.work.wants:
             question = f"Do you want to run {self.work.wants}?"

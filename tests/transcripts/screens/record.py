@@ -189,8 +189,53 @@ def record_trust(program: str) -> None:
             at.close()
 
 
+def record_panels() -> None:
+    """What Claude Code opens by commands of its own."""
+    with tempfile.TemporaryDirectory() as place, ModelServer([]) as server:
+        at = Place("claude", Path(place), server, trusted=True)
+        try:
+            at.until(*READY)
+            for case, words in (("help", "For more help"), ("model", "Select model")):
+                at.say(f"/{case}")
+                at.keep(f"panel-{case}", at.until(words))
+                at.terminals.press(RUN, "Escape")
+                at.settle()
+        finally:
+            at.close()
+
+
+def record_first_start(program: str) -> None:
+    """What a program asks in a home that it has never seen."""
+    with tempfile.TemporaryDirectory() as place, ModelServer([]) as server:
+        at = Unknown(program, Path(place), server, trusted=False)
+        try:
+            if program == "codex":
+                at.keep("login", at.until("Sign in with ChatGPT"))
+                return
+            at.keep("theme", at.until("To change this later, run /theme"))
+            at.terminals.press(RUN, "Enter")
+            at.keep("notes", at.until("Security notes:"))
+        finally:
+            at.close()
+
+
+class Unknown(Place):
+    """With the program's own files removed, as before its first start."""
+
+    def claude(self, url: str, trusted: bool) -> list[str]:
+        argv = super().claude(url, trusted)
+        Path(self.env["HOME"], ".claude.json").unlink()
+        return argv
+
+    def codex(self, _url: str, _trusted: bool) -> list[str]:
+        return ["codex"]
+
+
 if __name__ == "__main__":
     for one in sys.argv[1:]:
         record(one)
         if one != "opencode":  # it asks nothing
             record_trust(one)
+            record_first_start(one)
+        if one == "claude":
+            record_panels()

@@ -17,6 +17,7 @@ from fleet.operations.messages.ask_answer_send import (
     ReadMessage,
     SendWords,
     TakeAnswer,
+    Unsend,
 )
 from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadBoard
 from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
@@ -73,6 +74,10 @@ SECRET = "blueprint"
 
 def _asked(office, team: str) -> str:
     return office.ask(office.add(SECRET, team=team), f"{SECRET}?", options=("yes", SECRET))
+
+
+def _sent(office, team: str) -> str:
+    return office.call(SendWords(office.add(SECRET, team=team), SECRET)).id
 
 
 def _answered(office, team: str) -> str:
@@ -271,6 +276,7 @@ SAMPLES = {
     ),
     "file.list": lambda office, team: _claimed(office, team, ListFiles()),
     "message.comment": lambda office, team: Comment(office.add(SECRET, team=team), SECRET),
+    "message.unsend": lambda office, team: Unsend(_sent(office, team)),
     "message.send": lambda office, team: SendWords(office.add(SECRET, team=team), SECRET),
     "message.read": lambda office, team: ReadMessage(_asked(office, team)),
     "message.ask": lambda office, team: Ask(SECRET, office.add(SECRET, team=team), ("a", "b")),

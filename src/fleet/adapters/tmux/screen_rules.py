@@ -34,6 +34,7 @@ class Program(NamedTuple):
 FULL_SCREEN = Program(
     pasted=r"\[Pasted text, \d+ characters\]$",
     rules=(
+        Seen("panel", "panel", 1, ("^   Esc to cancel$",)),
         Seen("dialog", "wants", 6, ("^│ Do you want to run .*│$", r"^│ ❯ 1\. Yes +│$")),
         Seen("spinner", "working", 4, (r"^[✶✸✹✺✷] Working… \(esc to interrupt", "^│ > ")),
         Seen("empty-box", "ready", 4, ("^│ > ", "^  Type a prompt; /exit to leave$"), "│ > "),

@@ -277,6 +277,12 @@ def _fit_to_type(run_id: str, screen: Screen) -> Screen:
             fix=f"Answer it: fleet attach {run_id}",
             code="wants_permission",
         )
+    if screen.state in {ScreenState.PANEL, ScreenState.FIRST_START}:
+        raise Refused(
+            f"{run_id} is showing a screen of its program that takes the keys ({screen.rule}).",
+            fix=f"Answer it, or close it with Esc: fleet attach {run_id}",
+            code=str(screen.state),
+        )
     return screen
 
 

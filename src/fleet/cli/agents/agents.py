@@ -186,7 +186,7 @@ def prompt(
     config: Path | None,
 ) -> Result:
     """Send an agent its next prompt, and wait until it starts on it."""
-    from fleet.cli.agents.calls import check_ease, check_heard
+    from fleet.cli.agents.calls import check_ease, check_heard, panel_notes
     from fleet.cli.tasks.messages import tell
     from fleet.cli.terminal.connect import connect
 
@@ -195,7 +195,7 @@ def prompt(
     message = tell(client, name, text, file, wait=wait)
     if not queue:
         check_heard(client, message)
-    return message
+    return message._replace(notes=panel_notes(client, message))
 
 
 @command(json=False, config=True)

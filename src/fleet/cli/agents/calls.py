@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
     from fleet.cli.terminal.render import Result
     from fleet.client import Client, LocalClient
+    from fleet.operations.messages.rows import MessageRow
     from fleet.operations.tasks.show import TaskDetail
 
 BUSY = {
     "working": "is busy with its turn",
     "permission": "asks for a permission on its screen",
+    "panel": "shows a panel of its program",
+    "first-start": "shows what its program asks at its first start",
     "exited": "has exited",
     "starting": "is still starting",
 }
@@ -71,14 +74,20 @@ def check_ease(client: Client, name: str, *, queue: bool) -> None:
     seen = sight(client, task)
     doing = seen.get("doing", "")
     why = BUSY.get(doing)
-    if why is None or (queue and doing in {"working", "starting"}):
+    if why is None or (queue and doing in {"working", "starting", "panel"}):
         return
     how = f" with status {seen['exit']}" if seen.get("exit") is not None else ""
     fix = {
         "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
         "permission": f"Answer it there: fleet attach {name}",
+        "panel": f"Close it with Esc: fleet attach {name}",
+        "first-start": f"Answer it there: fleet attach {name}. {_once(task)}",
     }.get(doing, f"`fleet explain {name}` shows more.")
     raise Refused(f"{task.task.id} {why}{how}.", fix=fix, code=doing)
+
+
+def _once(task: TaskDetail) -> str:
+    return f"Or run `{task.task.coder}` once yourself, and it asks no more."
 
 
 def check_heard(client: Client, result: Result) -> None:
@@ -90,9 +99,27 @@ def check_heard(client: Client, result: Result) -> None:
     if task.task.state == "running":
         raise Unavailable(
             f"{sent.task} has not started on the message ({sent.id}) yet.",
-            fix=f"It stays queued. `fleet explain {sent.task}` shows what it is doing.",
+            fix=f"It stays queued. {_before(task, sent)}",
             code="unconfirmed",
         )
+
+
+def panel_notes(client: Client, result: Result) -> tuple[str, ...]:
+    """What a command of the program's own may have opened, and how it is closed."""
+    sent = result.data
+    if not sent.text.startswith("/") or sent.status != "delivered":
+        return ()
+    seen = sight(client, client.call(ShowTask(sent.task)))
+    note = f"It shows a panel now. Close it with Esc: fleet attach {sent.task}"
+    return (note,) if seen.get("doing") == "panel" else ()
+
+
+def _before(task: TaskDetail, sent: MessageRow) -> str:
+    """What the message waits for: one that was sent before it, or the agent."""
+    queue = [m.id for m in task.messages if m.kind == "words" and m.status == "queued"]
+    if queue and queue[0] != sent.id:
+        return f"{queue[0]} is before it; `fleet unsend {queue[0]}` withdraws that."
+    return f"`fleet explain {sent.task}` shows what it is doing; `fleet unsend {sent.id}` withdraws it."
 
 
 def _check_that_it_starts(task: TaskDetail) -> None:

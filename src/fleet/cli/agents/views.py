@@ -17,7 +17,7 @@ Seen = dict[str, Any]  # an agent's row with what was seen of it
 STYLES: dict[str, Style] = {
     "working": "green",
     "waiting": "yellow",
-    "permission": "yellow",
+    **dict.fromkeys(("permission", "panel", "first-start"), "yellow"),
     "idle": "dim",
     "exited": "dim",
     "unknown": "red",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NODES_WITHIN = 1.5  # seconds for all nodes together, while the rest is read
 EVERY = 2.0  # seconds between the looks of `--watch`
 MOST_NEEDS = 100  # of each kind, in one page
+SCREENS = ("permission", "panel", "first-start")  # what a person has to answer or to close
 DOWN = 3  # the exit status when the queue cannot be read
 
 
@@ -139,10 +140,10 @@ def needs_you(client: Client, agents: list[dict[str, Any]]) -> list[dict[str, st
     questions = client.call(ListQuestions(MOST_NEEDS))
     needs = [_need(q.task, "asks", q.text, f"fleet answer {q.task} TEXT") for q in questions]
     for agent in agents:
-        if agent["doing"] == "permission":
+        if agent["doing"] in SCREENS:
             name = agent["branch"] or agent["task"]
             what = agent["screen"] or agent["title"]
-            needs.append(_need(agent["task"], "permission", what, f"fleet attach {name}"))
+            needs.append(_need(agent["task"], agent["doing"], what, f"fleet attach {name}"))
     ended = client.call(ListTasks(statuses=("failed", "review"), limit=MOST_NEEDS))
     for row in ended:
         goes_on = "retry" if row.state == "failed" else "close"

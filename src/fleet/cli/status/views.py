@@ -15,7 +15,7 @@ MOST_OF_A_KIND = 5  # of each kind of what needs you; the last line counts the o
 STYLES: dict[str, Style] = {"failed": "red", "not merged": "dim"}
 LISTS = {  # where the others are
     "asks": "fleet questions",
-    "permission": "fleet list",
+    **dict.fromkeys(("permission", "panel", "first-start"), "fleet list"),
     "failed": "fleet tasks --status failed",
     "review": "fleet tasks --status review",
     "not merged": "fleet status --json",

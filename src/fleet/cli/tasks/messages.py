@@ -95,6 +95,21 @@ def send(
     return tell(connect(config=config), task, text, file, wait=wait)
 
 
+@command(config=True)
+@click.argument("message")
+def unsend(message: str, config: Path | None) -> Result:
+    """Withdraw MESSAGE, if no agent has read it yet.
+
+    `fleet show TASK` lists the messages of a task. Text that already stands in the agent's prompt
+    box stays there.
+    """
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.messages.ask_answer_send import Unsend
+
+    row = connect(config=config).call(Unsend(message))
+    return Result("message", row, Text(f"Withdrew {row.id} from {row.task}."))
+
+
 def tell(
     client: Client, name: str, text: tuple[str, ...], file: str | None, *, wait: float
 ) -> Result:

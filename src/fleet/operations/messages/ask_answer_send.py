@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain import message as rules
 from fleet.domain import task as tasks
-from fleet.domain.access import SUPERVISOR, Permission
+from fleet.domain.access import SUPERVISOR, Permission, allow
 from fleet.domain.budget import GIVE_UP, OPTIONS
 from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
@@ -63,6 +63,13 @@ class SendWords(Request[MessageRow]):
 
     task: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsend(Request[MessageRow]):
+    """Only what the agent has not read. Another member's message needs the permission *assign*."""
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,26 @@ def send(context: Context, request: SendWords) -> MessageRow:
     parents = parent_changes(context.store, task, now=words.at)
     context.commit([Put(words), Put(task), *parents], event)
     return message_row(words)
+
+
+def unsend(context: Context, request: Unsend) -> MessageRow:
+    message = context.store.message(request.message)
+    if message.kind is not MessageKind.WORDS:
+        raise BadInput(
+            f"{message.id} is not a message to an agent.",
+            fix="`fleet show TASK` lists the messages of a task.",
+        )
+    task = the_task(context, message.task, Permission.SEND)
+    if message.author != context.actor.name:
+        allow(context.actor, Permission.ASSIGN, team=task.team)
+    if message.state is not MessageState.OPEN:
+        was = message_row(message).status
+        raise Refused(f"{message.id} was already {was}.", fix=f"fleet show {task.id}", code="ended")
+    why = f"{context.actor.name} withdrew it."
+    withdrawn = rules.refused(message, why, at=context.store.now())
+    event = context.event(Kind.MESSAGE_WITHDRAWN, task.id, message=message.id)
+    context.commit([Put(withdrawn)], event)
+    return message_row(withdrawn)
 
 
 def read(context: Context, request: ReadMessage) -> MessageRow:
@@ -324,6 +351,9 @@ OPERATIONS = (
     ),
     Operation(
         "message.send", SendWords, _P.SEND, send, "Send a message to an agent.", idempotent=False
+    ),
+    Operation(
+        "message.unsend", Unsend, _P.SEND, unsend, "Withdraw a message that was not read yet."
     ),
     Operation("message.read", ReadMessage, _P.READ, read, "Read one message."),
     Operation("message.ask", Ask, _P.ASK, ask, "Ask a question.", idempotent=False),

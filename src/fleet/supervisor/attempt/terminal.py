@@ -19,6 +19,7 @@ from fleet.ports import InTerminal, ScreenState
 from fleet.supervisor.attempt.words import note_heard, unread
 
 if TYPE_CHECKING:
+    from fleet.domain.message import Message
     from fleet.ports import Coder, Job, Listener
     from fleet.supervisor.attempt.attempt import Attempt
 
@@ -27,6 +28,8 @@ MAX_PASTES = 3
 LOOK_TRUST_SECONDS = 0.5  # how long the result of a look at the screen holds
 SHORTEST_PAUSE = SECOND // 64
 LONGEST_PAUSE = SECOND // 8  # between two looks at an unchanged screen
+COMMAND_TAKES = SECOND  # at least, from its Enter until the screen shows what it did
+TAKEN = frozenset({ScreenState.READY, ScreenState.PANEL})
 PROMPT = "prompt"  # the key of the prompt, which is not a message
 
 
@@ -53,6 +56,7 @@ class TerminalChannel:
         self._pause = 2 * LONGEST_PAUSE  # no program starts faster
         self._ready_seen = (False, 0.0)  # (ready, seconds since boot of that look)
         self._box_seen_at = 0  # when its empty prompt box was first seen
+        self._command_seen_at = 0  # when we last looked whether a command was carried out
 
     def listen(self, coder: Coder, opening: str) -> Listener:
         assert isinstance(coder, InTerminal)
@@ -172,8 +176,25 @@ class TerminalChannel:
         """The next words it heard are those we pasted: nothing else was in its prompt box."""
         for message in self._attempt.waiting:
             typed = self._typed.get(message.id)
-            if typed and self._attempt.conversation.heard_words > typed.before:
+            if typed is None:
+                continue
+            heard = self._attempt.conversation.heard_words > typed.before
+            if heard or self._is_carried_out(message, typed):
                 note_heard(self._parts.store, self._attempt.run, message)
+
+    def _is_carried_out(self, message: Message, typed: Typed) -> bool:
+        """Whether it was a command of the program's own that began no turn, such as /clear.
+
+        No hook reports those: it was taken when the prompt box is empty again, or a panel is open.
+        """
+        now = self._attempt.now()
+        due = max(typed.at + COMMAND_TAKES, self._command_seen_at + COMMAND_TAKES)
+        if not message.text.startswith("/") or self.typing or now < due or not self._is_free():
+            return False
+        self._command_seen_at = now
+        with suppress(FleetError):
+            return self._parts.terminal.screen(self._attempt.run.id).state in TAKEN
+        return False
 
     def end(self) -> None:
         """Close its terminal, unless a person is attached; the text of its screen is kept."""

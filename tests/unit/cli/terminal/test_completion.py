@@ -41,7 +41,7 @@ def test_tasks_are_completed_and_a_tab_makes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert answer("fleet show t") == [""]
     assert list(tmp_path.iterdir()) == []
-    subprocess.run([FLEET, "add", "Fix the login"], check=True, capture_output=True)
+    subprocess.run([FLEET, "add", "Fix the login", "--in-place"], check=True, capture_output=True)
     assert answer("fleet show t") == ["plain,t-1"]
     assert answer("fleet show t", shell="zsh") == ["plain", "t-1", "Fix the login"]
     assert answer("fleet show x") == [""]
@@ -70,7 +70,9 @@ def test_the_values_of_options_are_completed(line, words, tmp_path, monkeypatch)
     mine = "coders:\n  mine:\n    command: [mine]\n"
     (tmp_path / "fleet.yaml").write_text(reviewer + mine)
     if "--after" in line:
-        subprocess.run([FLEET, "add", "Fix the login"], check=True, capture_output=True)
+        subprocess.run(
+            [FLEET, "add", "Fix the login", "--in-place"], check=True, capture_output=True
+        )
     assert answer(line) == [f"plain,{word}" for word in words]
 
 

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.access import Actor, Role
+from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.operations.messages.ask_answer_send import (
     Answer,
     Ask,
     Comment,
     ListQuestions,
+    SendWords,
     TakeAnswer,
+    Unsend,
 )
 from fleet.operations.tasks.change import CancelTask, RetryTask
 from fleet.operations.tasks.transcript import ReadTranscript
@@ -176,3 +179,17 @@ def test_an_answer_that_comes_after_the_clock_was_set_back_is_not_taken_for_part
     question = office.ask(task)
     office.clock.advance(-7200)
     assert office.call(Answer(question, "Left.")).at > office.store.run(run).claimed_at
+
+
+def test_only_what_was_not_read_is_withdrawn_and_by_another_only_with_assign(office):
+    task = office.add()
+    worker, other = Actor("wes", Role.WORKER), Actor("win", Role.WORKER)
+    first = office.call(SendWords(task, "One"), worker).id
+    second = office.call(SendWords(task, "Two"), worker).id
+    office.refused(Unsend(first), other, Forbidden)
+    assert office.call(Unsend(first), worker).status == "refused"
+    assert office.call(Unsend(second)).status == "refused"
+    assert office.refused(Unsend(first), worker).message == f"{first} was already refused."
+    note = office.call(Comment(task, "A note")).id
+    assert "not a message to an agent" in office.refused(Unsend(note), kind=BadInput).message
+    assert office.told()[-2:] == ["message.withdrawn", "message.posted"]

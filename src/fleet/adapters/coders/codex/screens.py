@@ -10,6 +10,10 @@ SCREENS = Program(
     pasted=r"\[Pasted Content \d+ chars\]( #\d+)?$",
     rules=(
         Seen(
+            "login", "first-start", 14, (r"1\. Sign in with ChatGPT", r"^  Press enter to continue")
+        ),
+        Seen("trust", "first-start", 10, (r"^  Trust this folder\?", r"^  enter continue\b")),
+        Seen(
             "dialog",
             "wants",
             2,

@@ -120,7 +120,7 @@ def write(port: int, token: str, count: int, rate: float) -> None:
         connection.request("POST", "/v1/task/add", body, headers)
         answer = connection.getresponse()
         answer.read()
-        assert answer.status == 200, answer.status
+        assert answer.status == 201, answer.status
 
 
 def writing(place: Place, count: int, rate: float, writers: int) -> list:

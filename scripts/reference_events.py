@@ -30,7 +30,7 @@ Every event has these fields:
 | `type` | the kind, from the table below |
 | `task`, `run` | the task and the run that it is about; empty where the table names none |
 | `actor` | who caused it: a person, an agent or the supervisor |
-| `at` | when, in UTC microseconds |
+| `at` | when: RFC 3339 over the server, UTC microseconds in the store |
 | `data` | an object with the fields in the table, all of them text |
 
 An event *about a team* has no task: `data.team` is the team, and `data.entry` or `data.message` what changed.

@@ -10,10 +10,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import click
 
+from fleet.base.outside import Json, Time
 from fleet.cli.main import COMMANDS, LOCAL
 from fleet.cli.root import load
 from fleet.domain.access import GRANTS, Permission
@@ -30,7 +31,8 @@ Made from the catalogue by `scripts/reference_operations.py`; do not edit.
 
 An operation is one request that Fleet answers, over the command line, HTTP or MCP. Request and reply are
 records whose fields are listed below; in JSON they are objects with the same keys, and
-[JSON](json.md) explains how values are written.
+[JSON](json.md) explains how the command line writes values. Over HTTP and MCP a time is RFC 3339 text,
+and a JSON object is the object itself.
 
 Fleet first checks whether the actor is permitted. A role is a set of permissions, and everyone but a
 coordinator sees and changes only what belongs to their own team. Inside a run the actor is the run, with
@@ -94,7 +96,7 @@ def about_it(kind: type) -> list[str]:
 
 
 def table(kind: type) -> str:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     rows = [
         f"| `{f.name}` | {shown(hints[f.name])} | {default(f)} |"
         for f in fields(kind)  # type: ignore[arg-type]  # it is one
@@ -104,7 +106,9 @@ def table(kind: type) -> str:
 
 def shown(hint: Any) -> str:
     """A type in words."""
-    if get_origin(hint) is UnionType:
+    if get_origin(hint) is Annotated:
+        return {Time: "time", Json: "JSON object, as text"}[hint]
+    if get_origin(hint) in {UnionType, Union}:
         (present,) = (a for a in get_args(hint) if a is not NoneType)
         return f"{shown(present)}, or null"
     if get_origin(hint) is tuple:

@@ -73,7 +73,7 @@ def test_nobody_sees_the_tools_without_a_token(served):
     said = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     for token in ("", "x"):
         status, headers, _ = served.raw("POST", "/mcp", said, token=token, headers=ACCEPT)
-        assert (status, headers["www-authenticate"]) == (401, "Bearer")
+        assert (status, headers["www-authenticate"][:6]) == (401, "Bearer")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

@@ -129,7 +129,7 @@ def test_a_cancel_is_answered_when_the_run_is_over_and_holds_up_nobody(scratch, 
     while thread.is_alive():
         assert served.ask("GET", "/v1/task/list", token=token)[0] == 200
         note = {"task": task, "text": "Also"}
-        assert served.ask("POST", "/v1/message/comment", note, token=token)[0] == 200
+        assert served.ask("POST", "/v1/message/comment", note, token=token)[0] == 201
         between += 1
         thread.join(0.1)
     ((status, said, state),) = seen

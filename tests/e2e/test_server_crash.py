@@ -43,7 +43,7 @@ class Load:
                 status, said = self.served.ask(
                     "POST", "/v1/task/add", {"title": "Kept"}, token=self.token
                 )
-                assert status == 200
+                assert status == 201
                 self.known.append(said["data"]["id"])
 
     def end(self) -> None:

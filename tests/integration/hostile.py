@@ -55,7 +55,9 @@ class Answer:
 
     def must_be_a_problem(self) -> dict:
         assert 400 <= self.status < 500, self.data[:2000]
-        assert self.headers["content-type"] == "application/problem+json", self.data[:2000]
+        assert self.headers["content-type"] in {"application/problem+json", "application/json"}, (
+            self.data[:2000]
+        )
         said = json.loads(self.body)
         assert said["status"] == self.status
         assert re.fullmatch("[a-z_]+", said["code"])

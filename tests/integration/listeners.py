@@ -58,7 +58,7 @@ class Inside:
     def ok(self, who: str, operation: str, **fields):
         path = f"/v1/{operation.replace('.', '/')}"
         status, said = self.ask("POST", path, fields, token=who)
-        assert status == 200, (operation, said)
+        assert status in {200, 201}, (operation, said)
         return said["data"]
 
     def add(self, token: str, title: str = "Seen") -> str:

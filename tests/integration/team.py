@@ -65,7 +65,7 @@ class Team:
 
     def ok(self, who: str, method: str, path: str, body=None, **given):
         status, said = self.ask(who, method, path, body, **given)
-        assert status == 200, (path, said)
+        assert status in {200, 201}, (path, said)
         if kind := described_reply(method, path):
             msgspec.convert(said, kind)  # it is as `/openapi.json` says
         return said

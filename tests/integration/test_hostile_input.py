@@ -113,7 +113,7 @@ def test_what_is_json_within_json_is_as_bad(team, payload):
 
 def test_of_a_field_that_is_said_twice_the_last_counts_for_everybody(team):
     body = b'{"to": "bob", "text": "x", "sender": "bob", "sender": "ann"}'
-    assert posted(team, body, JSON, path="/v1/mail/send").status == 200
+    assert posted(team, body, JSON, path="/v1/mail/send").status == 201
     body = b'{"to": "bob", "text": "x", "sender": "ann", "sender": "bob"}'
     said = posted(team, body, JSON, path="/v1/mail/send").must_be_a_problem()
     assert said["code"] == "forged"
@@ -133,7 +133,7 @@ def test_a_form_in_a_browser_says_nothing_here(team, kind):
     """These are what a page of another site can send without being asked first."""
     said = posted(team, b'{"title": "x"}', f"Content-Type: {kind}").must_be_a_problem()
     assert (said["status"], said["code"]) == (415, "not_json")
-    assert posted(team, b'{"title": "x"}', f"{JSON}; charset=utf-8").status == 200
+    assert posted(team, b'{"title": "x"}', f"{JSON}; charset=utf-8").status == 201
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_the_token_of_a_run_ends_with_the_run(team, key):
     )
     until(lambda: team.served.ask("GET", LIST, token=later)[0] == 200)
     comment = {"task": task, "text": "Half done"}
-    assert team.served.ask("POST", "/v1/message/comment", comment, token=later)[0] == 200
+    assert team.served.ask("POST", "/v1/message/comment", comment, token=later)[0] == 201
     store.commit([Put(replace(run, state=RunState.ENDED, ended_at=9))], [])
     until(lambda: team.served.ask("GET", "/metrics/json", token=token)[0] == 401)
     assert refused(team, later) == "stale_run"
@@ -120,7 +120,7 @@ FORGED = {
     "/teams/red/broadcast": {"message": "x", "from": "bob"},
     "/v1/mail/send": {"to": "ann", "text": "x", "sender": "ann"},
     "/v1/mail/broadcast": {"text": "x", "sender": "bob"},
-    "/v1/board/post": {"task": "SWARM", "payload": "{}", "sender": "ann"},
+    "/v1/board/post": {"task": "SWARM", "payload": {}, "sender": "ann"},
     "/v1/board/mark_read": {"posts": ["m-1"], "reader": "ann"},
     "/v1/checkpoint/save": {"summary": {"goal": "g", "now": "n"}, "sender": "ann"},
     "/v1/memory/store": {"key": "k", "value": "v", "agent": "ann"},

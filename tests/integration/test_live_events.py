@@ -318,7 +318,7 @@ def test_events_have_the_names_that_older_clients_know(server, ws):
     swarm = server.ok(ann, "swarm.create", name="Builders")["id"]
     task = server.add(ann, "Build")
     server.ok(ann, "task.assign", task=task, assignee="bob")
-    server.ok(ann, "board.post", task=swarm, payload='{"text": "Green"}')
+    server.ok(ann, "board.post", task=swarm, payload={"text": "Green"})
     server.ok(ann, "message.comment", task=task, text="Mind the tests")
     server.ok(ann, "mail.broadcast", text="Hello all")
     server.ok(ann, "task.cancel", task=task)

@@ -63,7 +63,7 @@ def test_pages_follow_one_another_without_a_gap(team):
         team.ok("ann", "POST", "/v1/file/claim", {"path": n})
         team.ok("ann", "POST", "/v1/mail/send", {"to": "ann", "text": n})
         team.ok("ann", "POST", "/v1/checkpoint/save", {"summary": {"goal": n, "now": n}})
-        team.ok("ann", "POST", "/v1/board/post", {"task": swarms[0], "payload": "{}"})
+        team.ok("ann", "POST", "/v1/board/post", {"task": swarms[0], "payload": {}})
         team.ok("ann", "POST", "/v1/task/add", {"title": n, "spec": {"priority": 1}})
     for name, more in {
         "task.list": {}, "task.ready": {}, "task.issues": {}, "agent.list": {"all": True},

@@ -45,7 +45,7 @@ def over_http(team, who, name):
     """The code of what was said, and the words; no code: it was done."""
     path = f"/v1/{name.replace('.', '/')}"
     status, said = team.ask(who, "POST", path, BODIES.get(name, {}))
-    return ("", "") if status == 200 else (said["code"], said["detail"])
+    return ("", "") if status in {200, 201} else (said["code"], said["detail"])
 
 
 def over_mcp(team, who, name):
@@ -128,7 +128,7 @@ BODIES = {  # what has to be said for the request to be understood
     "swarm.create": {"name": "x"},
     "swarm.show": {"swarm": NONE},
     "swarm.kill": {"swarm": NONE},
-    "board.post": {"task": NONE, "payload": "{}"},
+    "board.post": {"task": NONE, "payload": {}},
     "board.read": {"task": NONE},
     "board.mark_read": {"posts": ["m-999999"]},
     "board.archive": {"posts": ["m-999999"]},

@@ -84,7 +84,7 @@ def test_what_is_new_has_not_been_changed_since(served, lead):
 
 def test_an_operation_is_asked_for_over_http(served, lead):
     status, said = served.ask("POST", "/v1/task/add", {"title": "Over HTTP"}, token=lead)
-    assert (status, said["kind"], said["data"]["title"]) == (200, "task.add", "Over HTTP")
+    assert (status, said["kind"], said["data"]["title"]) == (201, "task.add", "Over HTTP")
     task = said["data"]["id"]
     status, said = served.ask("GET", f"/v1/task/show?task={task}", token=lead)
     assert (status, said["data"]["task"]["id"]) == (200, task)

@@ -55,7 +55,7 @@ def lead(served):
 def test_a_task_added_over_http_has_its_folder(served, lead):
     body = {"title": "Fix the login", "project": str(served.cwd)}
     status, reply = served.ask("POST", "/v1/task/add", body, token=lead)
-    assert status == 200, reply
+    assert status == 201, reply
     assert_folder_soon(home_of(served), reply["data"]["id"])
 
 

@@ -30,7 +30,7 @@ def test_of_many_at_once_only_the_wrong_are_refused(team):
         answers = list(pool.map(ask, range(48)))
     claims = [status for what, status, _ in answers if what == "claim"]
     added = [
-        said["data"]["id"] for what, status, said in answers if what == "add" and status == 200
+        said["data"]["id"] for what, status, said in answers if what == "add" and status == 201
     ]
     assert sorted(claims) == [200] + [409] * 15
     assert len(set(added)) == 32

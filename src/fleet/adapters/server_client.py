@@ -17,7 +17,7 @@ from fleet.domain.errors import (
     Refused,
     Unavailable,
 )
-from fleet.domain.record_json import changed, plain, reader
+from fleet.domain.record_json import changed, outward, plain, reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Remote:
 
     def call(self, name: str, request: Any, reply: Any) -> Any:
         """Call the operation of this name; the result has the type `reply`."""
-        fields = changed(request)  # the server has the same defaults
+        fields = outward(request, changed(request))  # the server has the same defaults
         answer = self.say("POST", f"/v1/{name.replace('.', '/')}", fields)
         data = answer["data"]
         return None if data is None else reader(reply, strict=False)(data)

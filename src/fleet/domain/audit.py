@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from fleet.base.outside import Time
 from fleet.domain.data import NamedTuple, dataclass
 
 MAX_TARGET = 200  # characters
@@ -29,7 +30,7 @@ class AuditRecord:
     """`token` is the token's id. `count`: how often, since the last record of the same refusal."""
 
     id: str
-    at: int
+    at: Time
     outcome: str
     actor: str = ""
     role: str = ""

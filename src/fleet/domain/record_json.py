@@ -15,6 +15,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
+from fleet.base.outside import Json, Time, is_marked, microseconds
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -116,6 +118,15 @@ def _present(hint: Any) -> Any:
     return hint
 
 
+def outward(record: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Its fields as a server reads them, of its fields as we have them."""
+    types = get_type_hints(type(record), include_extras=True)
+    return {
+        name: json.loads(value) if is_marked(types[name], Json) else value
+        for name, value in values.items()
+    }
+
+
 @cache
 def reader(hint: Any, *, strict: bool) -> Callable[[Any], Any]:
     """A function that turns what JSON gave into a value of this type.
@@ -123,6 +134,10 @@ def reader(hint: Any, *, strict: bool) -> Callable[[Any], Any]:
     With `strict` it raises `TypeError` for a field that we do not know; otherwise it drops it.
     """
     kind = _present(hint)
+    if is_marked(kind, Time):
+        return _time
+    if is_marked(kind, Json):
+        return _json_text
     if get_origin(kind) in {tuple, list}:
         return _sequence_reader(get_origin(kind), reader(get_args(kind)[0], strict=strict))
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -140,7 +155,7 @@ def _sequence_reader(kind: Any, read: Callable[[Any], Any]) -> Callable[[Iterabl
 
 
 def _record_reader(kind: Any, *, strict: bool) -> Callable[[dict[str, Any]], Any]:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     readers = [(f.name, reader(hints[f.name], strict=strict)) for f in fields(kind)]
     needed = [(name, read) for name, read in readers if read is not _same]
     names = {name for name, _ in readers}
@@ -154,6 +169,14 @@ def _record_reader(kind: Any, *, strict: bool) -> Callable[[dict[str, Any]], Any
         return kind(**values)
 
     return read_record
+
+
+def _time(value: str | int) -> int:
+    return value if isinstance(value, int) else microseconds(value)
+
+
+def _json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _same(value: Any) -> Any:

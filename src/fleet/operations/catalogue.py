@@ -129,6 +129,7 @@ class Operation(NamedTuple):
     `at_host`: it acts on a run, so the supervisor of the run's host does it; see `Client.call`.
     `reads`: it changes nothing; None: decided by its permission.
     `outside`: it runs programs of this host and changes no record, so other operations need not wait.
+    `shown_by`: the operation that shows what it makes, by the id.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Operation(NamedTuple):
     at_host: bool = False
     reads: bool | None = None
     outside: bool = False
+    shown_by: str = ""
 
     @property
     def is_read(self) -> bool:

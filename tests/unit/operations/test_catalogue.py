@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_what_is_not_declared_is_not_an_operation(office):
 
 def decode(hint, value):
     """JSON as a value of this type, as a server or a client would read it."""
-    if get_origin(hint) is UnionType:
+    if get_origin(hint) in {UnionType, Union}:
         (present,) = (a for a in get_args(hint) if a is not NoneType)
         return None if value is None else decode(present, value)
     if get_origin(hint) is tuple:
@@ -82,7 +82,7 @@ def frozen_through_and_through(hint) -> bool:
         hints = get_type_hints(hint)
         inside = all(frozen_through_and_through(hints[f.name]) for f in fields(hint))
         return is_frozen(hint) and inside
-    if get_origin(hint) in {tuple, UnionType}:
+    if get_origin(hint) in {tuple, UnionType, Union}:
         return all(frozen_through_and_through(a) for a in get_args(hint) if a is not Ellipsis)
     return hint in {str, int, bool, NoneType}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput
@@ -32,7 +33,7 @@ class CommentRow:
     id: str
     author: str
     text: str
-    at: int
+    at: Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class Issue:
     after: tuple[str, ...]
     needed_by: tuple[str, ...]
     run: str
-    created_at: int
-    updated_at: int
-    closed_at: int | None
+    created_at: Time
+    updated_at: Time
+    closed_at: Time | None
     why: str
     question: str
     comments: tuple[CommentRow, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.task import TaskState
@@ -29,7 +30,7 @@ class TeamTask:
     owner: str
     author: str
     after: tuple[str, ...]
-    updated_at: int
+    updated_at: Time
 
 
 @dataclass(frozen=True, slots=True)

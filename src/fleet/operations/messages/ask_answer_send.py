@@ -347,16 +347,36 @@ def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...
 _P = Permission
 OPERATIONS = (
     Operation(
-        "message.comment", Comment, _P.SEND, comment, "Write a note on a task.", idempotent=False
+        "message.comment",
+        Comment,
+        _P.SEND,
+        comment,
+        "Write a note on a task.",
+        idempotent=False,
+        shown_by="message.read",
     ),
     Operation(
-        "message.send", SendWords, _P.SEND, send, "Send a message to an agent.", idempotent=False
+        "message.send",
+        SendWords,
+        _P.SEND,
+        send,
+        "Send a message to an agent.",
+        idempotent=False,
+        shown_by="message.read",
     ),
     Operation(
         "message.unsend", Unsend, _P.SEND, unsend, "Withdraw a message that was not read yet."
     ),
     Operation("message.read", ReadMessage, _P.READ, read, "Read one message."),
-    Operation("message.ask", Ask, _P.ASK, ask, "Ask a question.", idempotent=False),
+    Operation(
+        "message.ask",
+        Ask,
+        _P.ASK,
+        ask,
+        "Ask a question.",
+        idempotent=False,
+        shown_by="message.read",
+    ),
     Operation("message.answer", Answer, _P.ANSWER, answer, "Answer a question."),
     Operation("message.take", TakeAnswer, _P.ASK, take_answer, "Take the answer to a question."),
     Operation("message.questions", ListQuestions, _P.READ, questions, "List the open questions."),

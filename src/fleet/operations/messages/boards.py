@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Json, Time
 from fleet.domain.access import Permission, allow
 from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
@@ -49,10 +50,10 @@ class PostRow:
     type: str
     to: str
     priority: str
-    payload: str
+    payload: Json
     readers: tuple[str, ...]
-    at: int
-    archived_at: int | None
+    at: Time
+    archived_at: Time | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Post(Request[PostRow]):
     """
 
     task: str
-    payload: str
+    payload: Json
     type: str = "status"
     to: str = ""
     priority: str = "normal"
@@ -242,7 +243,15 @@ def post_row(message: Message) -> PostRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("board.post", Post, _P.BOARD, post, "Post to a task's board.", idempotent=False),
+    Operation(
+        "board.post",
+        Post,
+        _P.BOARD,
+        post,
+        "Post to a task's board.",
+        idempotent=False,
+        shown_by="message.read",
+    ),
     Operation("board.read", ReadBoard, _P.READ, read, "Read a task's board."),
     Operation("board.mark_read", MarkRead, _P.BOARD, mark_read, "Mark posts as read."),
     Operation("board.archive", ArchivePosts, _P.ASSIGN, archive, "Archive posts of a board."),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Json, Time
 from fleet.domain.access import GRANTS, Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
@@ -48,8 +49,8 @@ class SayingRow:
     author: str
     team: str
     text: str
-    data: str
-    at: int
+    data: Json
+    at: Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class ChatRow:
     participants: tuple[str, ...]
     unread: int
     last: SayingRow | None
-    at: int
+    at: Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Say(Request[SayingRow]):
 
     chat: str
     text: str
-    data: str = "{}"
+    data: Json = "{}"
     sender: str = ""
     team: str = ""
 

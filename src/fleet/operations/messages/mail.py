@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.addressing import TO_ALL
 from fleet.domain.data import dataclass
@@ -39,8 +40,8 @@ class MailRow:
     team: str
     subject: str
     text: str
-    at: int
-    read_at: int | None
+    at: Time
+    read_at: Time | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.data import dataclass
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class MessageRow:
     kind: str
     text: str
     state: str
-    at: int
+    at: Time
     options: tuple[str, ...]
     reply_to: str
     status: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.task import Mode
@@ -41,8 +42,8 @@ class AgentRow:
     project: str
     host: str
     path: str
-    started_at: int | None
-    ended_at: int | None
+    started_at: Time | None
+    ended_at: Time | None
     last: str
     usage: UsageRow
     team: str

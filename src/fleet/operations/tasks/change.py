@@ -266,7 +266,9 @@ def _must_be_going(task: Task) -> None:
 
 _P = Permission
 OPERATIONS = (
-    Operation("task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False),
+    Operation(
+        "task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False, shown_by="task.show"
+    ),
     Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
     Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Queue an ended task again."),
     Operation("task.close", CloseTask, _P.COMPLETE, close, "Close a task: mark it as done."),

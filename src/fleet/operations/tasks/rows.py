@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.choice import DEFAULT, frozen
 from fleet.domain.data import dataclass
 from fleet.domain.run import Choice, RunState
@@ -56,9 +57,9 @@ class RunNow:
     """The newest run of a task, as a list shows it."""
 
     id: str
-    started_at: int | None
-    ended_at: int | None
-    heard_at: int | None
+    started_at: Time | None
+    ended_at: Time | None
+    heard_at: Time | None
     lines: int | None
     peak_context: int | None
     usage: UsageRow
@@ -82,7 +83,7 @@ class TaskRow:
     given: tuple[str, ...]
     project: str
     cwd: str
-    created_at: int
+    created_at: Time
     run: RunNow | None
 
 

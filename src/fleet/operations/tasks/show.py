@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.addressing import may_read
 from fleet.domain.choice import model_slots
@@ -44,9 +45,9 @@ class RunRow:
     host: str
     branch: str
     path: str
-    claimed_at: int
-    started_at: int | None
-    ended_at: int | None
+    claimed_at: Time
+    started_at: Time | None
+    ended_at: Time | None
     ending: str
     detail: str
     usage: UsageRow
@@ -79,7 +80,7 @@ class TaskDetail:
     messages: tuple[MessageRow, ...]
     failures: int
     why: str
-    updated_at: int
+    updated_at: Time
 
 
 @dataclass(frozen=True, slots=True)

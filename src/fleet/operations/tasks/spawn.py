@@ -134,6 +134,12 @@ def _session(name: str) -> str:
 
 OPERATIONS = (
     Operation(
-        "agent.spawn", SpawnAgent, Permission.SPAWN, spawn, "Queue an agent.", idempotent=False
+        "agent.spawn",
+        SpawnAgent,
+        Permission.SPAWN,
+        spawn,
+        "Queue an agent.",
+        idempotent=False,
+        shown_by="task.show",
     ),
 )

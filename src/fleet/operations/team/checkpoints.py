@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import LEADS, Permission
 from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
@@ -51,8 +52,8 @@ class CheckpointRow:
     task: str
     status: str
     why: str
-    at: int
-    settled_at: int | None
+    at: Time
+    settled_at: Time | None
     summary: Summary
 
 
@@ -242,7 +243,15 @@ def _row(handoff: Message) -> CheckpointRow:
 
 _P = Permission.CHECKPOINT
 OPERATIONS = (
-    Operation("checkpoint.save", SaveCheckpoint, _P, save, "Save a checkpoint.", idempotent=False),
+    Operation(
+        "checkpoint.save",
+        SaveCheckpoint,
+        _P,
+        save,
+        "Save a checkpoint.",
+        idempotent=False,
+        shown_by="checkpoint.load",
+    ),
     Operation("checkpoint.load", LoadCheckpoint, _P, load, "Load a checkpoint.", reads=True),
     Operation(
         "checkpoint.latest", LatestCheckpoint, _P, latest, "Load the newest checkpoint.", reads=True

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from fleet.base.outside import Time
 from fleet.domain.access import GRANTS, OWN, SUPERVISOR, Actor, Permission, Role, claims_of
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
@@ -41,9 +42,9 @@ class EnrolmentRow:
     role: str
     team: str
     name: str
-    at: int
-    until: int
-    revoked_at: int | None
+    at: Time
+    until: Time
+    revoked_at: Time | None
     secret: str = ""
 
 
@@ -56,7 +57,7 @@ class EnrolledRow:
     role: str
     team: str
     token: str
-    until: int
+    until: Time
 
 
 @dataclass(frozen=True, slots=True)

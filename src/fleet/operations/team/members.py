@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import Entry, EntryKind
@@ -31,8 +32,8 @@ class MemberRow:
     name: str
     role: str
     team: str
-    since: int
-    seen_at: int
+    since: Time
+    seen_at: Time
 
 
 @dataclass(frozen=True, slots=True)

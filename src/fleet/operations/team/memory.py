@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
@@ -34,8 +35,8 @@ class MemoryRow:
     value: str
     type: str
     tags: tuple[str, ...]
-    at: int
-    changed_at: int
+    at: Time
+    changed_at: Time
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
@@ -40,7 +41,7 @@ class SwarmRow:
     state: str
     agents: int
     tasks: int
-    at: int
+    at: Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,15 @@ def _row(context: Context, task: Task) -> SwarmRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("swarm.create", CreateSwarm, _P.SPAWN, create, "Create a swarm.", idempotent=False),
+    Operation(
+        "swarm.create",
+        CreateSwarm,
+        _P.SPAWN,
+        create,
+        "Create a swarm.",
+        idempotent=False,
+        shown_by="swarm.show",
+    ),
     Operation("swarm.list", ListSwarms, _P.READ, list_swarms, "List the swarms."),
     Operation("swarm.show", ShowSwarm, _P.READ, show, "Show a swarm."),
     Operation("swarm.kill", KillSwarm, _P.DISMISS, kill, "End a swarm.", at_host=True),

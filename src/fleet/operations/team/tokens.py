@@ -6,6 +6,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet.base.outside import Time
 from fleet.domain.access import Actor, Permission, Role, claims_of
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
@@ -33,9 +34,9 @@ class TokenRow:
     name: str
     role: str
     team: str
-    at: int
-    until: int
-    revoked_at: int | None
+    at: Time
+    until: Time
+    revoked_at: Time | None
     token: str = ""
 
 

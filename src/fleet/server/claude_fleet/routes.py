@@ -13,11 +13,11 @@ from starlette.routing import Route
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import BadInput, FleetError, Forbidden
 from fleet.operations.catalogue import find
-from fleet.operations.shared.names import cursor_of
 from fleet.operations.shared.untrusted import check_plain
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, from_query, object_of
 from fleet.server.http.idempotency import key_of
+from fleet.server.http.pages import cut, is_list, link_to, one_more
 from fleet.server.http.problem import problem_of, refusal
 from fleet.server.http.routes import Answered
 
@@ -129,10 +129,15 @@ def other_routes(
     def route(path: OtherPath) -> Route:
         async def handle(request: Request) -> Response:
             call = await heard(request, who(request), directory)
-            operation_request = path.ask(call)
-            key = "" if path.method == "GET" else key_of(request)
-            reply = await perform(find(type(operation_request)), call.actor, operation_request, key)
-            headers = {"link": link} if (link := _next(request, operation_request, reply)) else {}
+            body, headers = path.ask(call), {}
+            operation = find(type(body))
+            if is_list(operation):
+                rows = await perform(operation, call.actor, one_more(body))
+                reply, cursor = cut(rows, body.limit)  # type: ignore[attr-defined]  # a list has one
+                headers = {"link": link_to(request, cursor)} if cursor else {}
+            else:
+                key = "" if path.method == "GET" else key_of(request)
+                reply = await perform(operation, call.actor, body, key)
             if path.then and reply:
                 more = path.then(reply)
                 reply = await perform(find(type(more)), call.actor, more)
@@ -151,17 +156,6 @@ async def heard(request: Request, actor: Actor, directory: str = "") -> Call:
     query = request.query_params
     check_plain((body, dict(query), dict(request.path_params)))
     return Call(actor, request.path_params, query, body, directory)
-
-
-def _next(request: Request, operation_request: object, reply: object) -> str:
-    """Where the next page is, when this one is full."""
-    limit = getattr(operation_request, "limit", 0)
-    if not isinstance(reply, tuple) or not reply or not limit or len(reply) < limit:
-        return ""
-    if not hasattr(operation_request, "before"):
-        return ""
-    url = request.url.include_query_params(before=cursor_of(reply[-1]))
-    return f'<{url.path}?{url.query}>; rel="next"'
 
 
 def page_of(limit: int) -> int:

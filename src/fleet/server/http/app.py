@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -14,9 +15,8 @@ from starlette.routing import Route, WebSocketRoute
 from fleet import __version__
 from fleet.base.machine import is_out_of_files
 from fleet.domain.access import Permission, allow
-from fleet.domain.errors import BadInput, FleetError, Forbidden
-from fleet.operations.catalogue import perform
-from fleet.operations.shared.names import PAGE
+from fleet.domain.errors import FleetError, Forbidden
+from fleet.operations.catalogue import find, perform
 from fleet.operations.tasks.list import ListTasks
 from fleet.server.audit import admitted
 from fleet.server.figures import server_figures
@@ -25,10 +25,13 @@ from fleet.server.http.codec import (
     from_query,
     hints,
     is_read,
+    location_of,
     object_of,
+    outside,
     path_of,
     request_of,
     spoken,
+    status_of_done,
 )
 from fleet.server.http.docs_page import page
 from fleet.server.http.door import GUEST
@@ -36,6 +39,7 @@ from fleet.server.http.guard import REQUEST_SECONDS, BadBody, Guard, Rates, refu
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.offered_places import OfferedPlaces
 from fleet.server.http.openapi import document
+from fleet.server.http.pages import check_limit, cut, is_list, link_to, one_more
 from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.http.routes import Answered, Routes
 from fleet.server.live.presence import EndedRuns, Presence, Revocations
@@ -144,14 +148,26 @@ class Server:
 
     def _route(self, operation: Operation) -> Route:
         methods = ["GET", "POST"] if is_read(operation) else ["POST"]
+        paged = is_list(operation)
 
         async def handle(request: Request) -> Response:
             actor = self.who(request)
             body = request_of(operation, await _fields(operation, request))
+            if paged:
+                return await self._page(operation, actor, body, request)
             reply = await self.perform(operation, actor, body, key_of(request))
-            return _json(200, {"fleet": 1, "kind": operation.name, "data": reply})
+            return _done(operation, reply)
 
         return Route(path_of(operation), Answered(handle), methods=methods)
+
+    async def _page(
+        self, operation: Operation, actor: Actor, body: Any, request: Request
+    ) -> Response:
+        rows, cursor = cut(await self.perform(operation, actor, one_more(body)), body.limit)
+        answer = _json(200, _envelope(operation, rows) | {"next": cursor})
+        if cursor and request.method != "POST":
+            answer.headers["link"] = link_to(request, cursor)
+        return answer
 
     async def perform(self, operation: Operation, actor: Actor, request: Any, key: str = "") -> Any:
         """Carry it out if the actor may, and write down that it was asked for."""
@@ -207,7 +223,8 @@ class Server:
     def seen_by(self, actor: Actor) -> dict[str, Any]:
         """The state that events change: tasks neither done nor cancelled, newest first, one page."""
         context = self.context._replace(actor=actor, store=self.store)
-        return {"tasks": perform(context, ListTasks(limit=STATE))}
+        tasks = perform(context, ListTasks(limit=STATE))
+        return {"tasks": outside(tasks, find(ListTasks).reply)}
 
     async def health(self, _request: Request) -> Response:
         """In constant time: it counts and tries nothing. The server answers, so it is 200."""
@@ -266,16 +283,23 @@ async def _to_docs(_request: Request) -> Response:
 
 async def _fields(operation: Operation, request: Request) -> dict[str, Any]:
     if request.method in {"GET", "HEAD"}:
-        return _paged(operation, from_query(hints(operation.request), request.query_params))
-    return _paged(operation, object_of(await request.body()))
-
-
-def _paged(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
-    limit = fields.get("limit")
-    rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
-    if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
-        raise BadInput(f"A page has 1 to {PAGE} rows.", fix="Ask for the rest with `before`.")
+        fields = from_query(hints(operation.request), request.query_params)
+    else:
+        fields = object_of(await request.body())
+    check_limit(operation, fields)
     return fields
+
+
+def _envelope(operation: Operation, reply: Any) -> dict[str, Any]:
+    return {"fleet": 1, "kind": operation.name, "data": outside(reply, operation.reply)}
+
+
+def _done(operation: Operation, reply: Any) -> Response:
+    """Of something that was made, `Location` is where it is shown."""
+    answer = _json(status_of_done(operation), _envelope(operation, reply))
+    if operation.shown_by:
+        answer.headers["location"] = f"{location_of(operation)}{quote(reply.id, safe='')}"
+    return answer
 
 
 def _json(status: int, data: Any, kind: str = JSON) -> Response:

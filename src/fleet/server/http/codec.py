@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from fleet.base.outside import Json, Time, is_marked, moment
 from fleet.domain.errors import BadInput, NotFound
 from fleet.domain.record_json import plain
 from fleet.operations.catalogue import operations
 from fleet.operations.shared.untrusted import check_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.datastructures import QueryParams
 
@@ -35,6 +36,18 @@ def spoken() -> dict[str, Operation]:
 def path_of(operation: Operation) -> str:
     """`task.add` is said at `/v1/task/add`."""
     return f"{ROOT}/{operation.name.replace('.', '/')}"
+
+
+def status_of_done(operation: Operation) -> int:
+    """Each call of an operation that is not idempotent makes one thing more."""
+    return 200 if operation.idempotent else 201
+
+
+@cache
+def location_of(operation: Operation) -> str:
+    """Where what it makes is shown, up to the id."""
+    show = named(operation.shown_by)
+    return f"{path_of(show)}?{next(iter(hints(show.request)))}="
 
 
 def is_read(operation: Operation) -> bool:
@@ -68,11 +81,25 @@ def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
     """Raise `BadInput` with the place of what does not fit. What nobody knows is refused, too."""
     check_plain(fields)
     _check_known(operation.name, operation.request, fields)
+    if texts := _json_fields(operation.request):
+        fields = {**fields, **{name: _text(name, fields[name]) for name in texts if name in fields}}
     try:
         return msgspec.convert(fields, operation.request, strict=True)
     except msgspec.ValidationError as error:
         fix = f"Fields: {', '.join(hints(operation.request))}."
         raise BadInput(f"{operation.name}: {error}.", fix=fix) from None
+
+
+@cache
+def _json_fields(kind: type) -> tuple[str, ...]:
+    types = get_type_hints(kind, include_extras=True)
+    return tuple(field.name for field in fields(kind) if is_marked(types[field.name], Json))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, dict):
+        raise BadInput(f"'{name}' is not a JSON object.", fix=f'For example: {{"{name}": {{}}}}')
+    return ENCODER.encode(value).decode()
 
 
 def _check_known(what: str, kind: Any, fields: Mapping[str, Any]) -> None:
@@ -131,3 +158,42 @@ ENCODER = msgspec.json.Encoder(enc_hook=plain)
 
 def encode(data: Any) -> bytes:
     return ENCODER.encode(data)
+
+
+def outside(reply: Any, kind: Any) -> Any:
+    """A value of this type as replies have it: see `fleet.base.outside`."""
+    show = _outside(kind)
+    return reply if show is None or reply is None else show(reply)
+
+
+@cache
+def _outside(hint: Any) -> Callable[[Any], Any] | None:
+    """None: as it is, which the encoder writes fastest."""
+    if is_marked(hint, Time):
+        return moment
+    if is_marked(hint, Json):
+        return lambda text: msgspec.Raw(text.encode())
+    parts = [part for part in get_args(hint) if part is not type(None)]
+    if get_origin(hint) is tuple:
+        inner = _outside(parts[0])
+        return None if inner is None else lambda values: [inner(value) for value in values]
+    if parts:
+        return _outside(parts[0])
+    return _record_outside(hint) if is_dataclass(hint) else None
+
+
+def _record_outside(kind: Any) -> Callable[[Any], Any] | None:
+    types = get_type_hints(kind, include_extras=True)
+    names = [field.name for field in fields(kind)]
+    special = [(name, show) for name in names if (show := _outside(types[name])) is not None]
+    if not special:
+        return None
+
+    def show_record(record: Any) -> dict[str, Any]:
+        values = {name: getattr(record, name) for name in names}
+        for name, show in special:
+            if (value := values[name]) is not None:
+                values[name] = show(value)
+        return values
+
+    return show_record

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 
 from fleet import __version__
+from fleet.base.outside import Json, Time
 from fleet.domain.data import NamedTuple
-from fleet.server.http.codec import encode, is_read, path_of, spoken
+from fleet.server.http.codec import encode, is_read, path_of, spoken, status_of_done
+from fleet.server.http.pages import is_list
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation
@@ -58,12 +61,23 @@ KEY = {
     "description": "A request repeated with the same key within a day is executed once and gets the same reply.",
     "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"},
 }
+TEXT = {"type": "string"}
+LOCATION = {"Location": {"description": "Where it is shown.", "schema": TEXT}}
+LINK = {"Link": {"description": "The next page, as rel=next, if there is one.", "schema": TEXT}}
+NEXT = {
+    "description": "The `before` of the next page; null: this is the last.",
+    "anyOf": [{"type": "string"}, {"type": "null"}],
+}
+OUTSIDE: dict[Any, dict[str, Any]] = {
+    Time: {"type": "string", "format": "date-time"},
+    Json: {"type": "object"},
+}
 SAMPLES: dict[str, Any] = {  # what a field of this name may hold
     "task": "t-31", "needs": "t-30", "swarm": "t-7", "name": "bob", "handle": "fix-login",
     "title": "Fix the login", "prompt": "The form forgets the name.", "text": "Mind the tests.",
     "message": "m-12", "question": "m-12", "posts": ["m-12"], "mail": "m-5", "checkpoint": "m-6",
     "key": "db/port", "value": "It is 5433.", "query": "port", "path": "src/login.py", "to": "bob",
-    "token": "bob", "status": "done", "payload": '{"tests": "green"}', "host": "desk",
+    "token": "bob", "status": "done", "payload": {"tests": "green"}, "host": "desk",
     "summary": {"goal": "Login", "now": "Half done"}, "subject": "Fix the login", "body": "Look.",
     "toHandle": "bob", "swarmId": "t-7", "messageType": "status", "messageIds": ["m-12"],
     "goal": "Login", "now": "Half done", "chat": "3f2a9c04d1e8b765",
@@ -85,6 +99,8 @@ def described(compat: Compat) -> dict[str, Any]:
     known = _Known(dict(zip(map(_word, types), made, strict=True)), components)
     for operation in operations:
         known.fields(operation.request)["additionalProperties"] = False
+        mark(operation.request, components)
+        mark(operation.reply, components)
     paths = {path_of(operation): _path(operation, known) for operation in operations}
     for other in others:
         where = other.path.replace(":path}", "}")
@@ -101,6 +117,23 @@ def described(compat: Compat) -> dict[str, Any]:
             },
         },
     }
+
+
+def mark(hint: Any, components: dict[str, Any]) -> None:
+    """Describe what looks different outside: see `fleet.base.outside`."""
+    for part in get_args(hint):
+        mark(part, components)
+    if not is_dataclass(hint) or hint.__name__ not in components:  # type: ignore[union-attr]  # a class
+        return
+    properties = components[hint.__name__]["properties"]  # type: ignore[union-attr]  # as above
+    for name, kind in get_type_hints(hint, include_extras=True).items():
+        schema = next((OUTSIDE[t] for t in OUTSIDE if t in (kind, *get_args(kind))), None)
+        if schema is None:
+            mark(kind, components)
+        elif type(None) in get_args(kind):
+            properties[name] = {"anyOf": [schema, {"type": "null"}]}
+        else:
+            properties[name] = schema
 
 
 def _word(kind: Any) -> str:
@@ -127,7 +160,12 @@ def _path(operation: Operation, known: _Known) -> dict[str, Any]:
         "summary": operation.summary,
         "tags": [operation.name.partition(".")[0]],
         "x-permission": str(operation.permission),
-        "responses": _responses(operation.summary, _data(operation, known.schema(operation.reply))),
+        "responses": _responses(
+            operation.summary,
+            _data(operation, known.schema(operation.reply)),
+            status_of_done(operation),
+            LOCATION if operation.shown_by else {},
+        ),
     }
     post = {**what, "requestBody": _body(known, operation.request)}
     if not is_read(operation):
@@ -161,20 +199,30 @@ def _parameters(fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _data(operation: Operation, reply: Any) -> dict[str, Any]:
+    more = {"next": NEXT} if is_list(operation) else {}
     return {
         "type": "object",
-        "required": ["fleet", "kind", "data"],
+        "required": ["fleet", "kind", "data", *more],
         "properties": {
             "fleet": {"const": 1},
             "kind": {"const": operation.name},
             "data": reply,
+            **more,
         },
     }
 
 
-def _responses(summary: str, schema: Any) -> dict[str, Any]:
+def _responses(
+    summary: str, schema: Any, status: int = 200, headers: dict[str, Any] | None = None
+) -> dict[str, Any]:
     done = {"description": summary, "content": {"application/json": {"schema": schema}}}
-    return {"200": done, "default": WRONG}
+    return {str(status): done | ({"headers": headers} if headers else {}), "default": WRONG}
+
+
+def _name_there(other: Described, where: str) -> str:
+    """`POST /checkpoints/{id}/accept` is `post_checkpoints_by_id_accept`."""
+    words = re.sub(r"\{(\w+)\}", r"by_\1", where).strip("/")
+    return f"{other.method.lower()}_{re.sub(r'[^a-z_]+', '_', words.lower())}"
 
 
 def _other(other: Described, where: str, tag: str, known: _Known) -> dict[str, Any]:
@@ -182,14 +230,20 @@ def _other(other: Described, where: str, tag: str, known: _Known) -> dict[str, A
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", where)
     ]
+    paged = other.query is not None and "before" in known.fields(other.query)["properties"]
+    if other.method != "GET" and not other.open:
+        parameters.append(KEY)
     if other.query is not None:
         parameters += _parameters(known.fields(other.query))
     what: dict[str, Any] = {
-        "operationId": f"{other.method} {where}",
+        "operationId": _name_there(other, where),
         "summary": other.about,
         "tags": [tag],
         "parameters": parameters,
-        "responses": _responses(other.about, known.schema(other.reply)) | {"default": WRONG_THERE},
+        "responses": {
+            **_responses(other.about, known.schema(other.reply), headers=LINK if paged else {}),
+            "default": WRONG_THERE,
+        },
     }
     if other.open:
         what["security"] = []

@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fleet.base.outside import moment
 from fleet.domain.access import Role
 from fleet.domain.addressing import Reader, may_read
 from fleet.domain.data import NamedTuple
@@ -115,7 +116,7 @@ class Heard:
         event = self.event
         return {
             "number": event.number, "type": event.type, "task": event.task, "run": event.run,
-            "actor": event.actor, "at": event.at, "data": dict(event.data),
+            "actor": event.actor, "at": moment(event.at), "data": dict(event.data),
         }  # fmt: skip
 
     @property
@@ -127,7 +128,7 @@ def _content(store: Store, message_id: str) -> Content:
     m = store.message(message_id)
     fields = {
         "id": m.id, "kind": m.kind, "task": m.task, "author": m.author, "to": m.to,
-        "text": m.text, "at": m.at, "data": dict(m.data),
+        "text": m.text, "at": moment(m.at), "data": dict(m.data),
     }  # fmt: skip
     if m.chat:
         chat = store.entry(EntryKind.CHAT, m.team, m.chat)

@@ -97,7 +97,7 @@ def post(who: Who, given: Arguments) -> list[Step]:
     fields = {
         "task": given.get("swarm_id") or who.actor.task,
         "type": given["message_type"],
-        "payload": json.dumps(given["payload"], ensure_ascii=False),
+        "payload": given["payload"],
         "to": given.get("target_handle", ""),
         "priority": given.get("priority", "normal"),
     }
@@ -139,7 +139,7 @@ def swarms(_who: Who, given: Arguments) -> list[Step]:
 
 def directive(_who: Who, given: Arguments) -> list[Step]:
     fields = {"task": given["swarm_id"], "type": "directive"}
-    fields |= {"payload": json.dumps({"directive": given["directive"]}, ensure_ascii=False)}
+    fields |= {"payload": {"directive": given["directive"]}}
     return [Step("board.post", fields | {"priority": given.get("priority", "normal")})]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.domain.access import GRANTS, Role, allow
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError
-from fleet.server.http.codec import ENCODER, named, request_of
+from fleet.server.http.codec import ENCODER, named, outside, request_of
 from fleet.server.mcp.tool_table import TOOLS
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ async def run_tool(perform: Perform, who: Who, name: str, given: Mapping[str, An
         for step in steps_of(name, who, given):
             operation = named(step.operation)
             request = request_of(operation, step.fields)
-            replies[step.key] = await perform(operation, who.actor, request)
+            reply = await perform(operation, who.actor, request)
+            replies[step.key] = outside(reply, operation.reply)
     except FleetError as error:
         text = f"{error.message} {error.fix}".strip()
         return ToolReply(text, {"code": error.code, "message": error.message}, failed=True)

@@ -64,7 +64,7 @@ def test_a_frame_has_our_event_whole_and_a_stream_of_events_has_our_name_alone()
     event = Event(Kind.CHAT_OPENED, "", "ann", 5, data=data, number=7)
     heard = Heard(event, "red", MemoryStore(), frame_of)
     own = {
-        "number": 7, "type": "chat.opened", "task": "", "run": "", "actor": "ann", "at": 5, "data": data,
+        "number": 7, "type": "chat.opened", "task": "", "run": "", "actor": "ann", "at": "1970-01-01T00:00:00.000005Z", "data": data,
     }  # fmt: skip
     frame = json.loads(heard.frame[4:] if heard.frame[1] == 126 else heard.frame[2:])
     assert frame == {"type": "event", "number": 7, "chatId": "c-1", "event": own}

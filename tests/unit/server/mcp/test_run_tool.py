@@ -13,18 +13,17 @@ def run(perform, name, **given):
     return asyncio.run(run_tool(perform, LEAD, name, given))
 
 
-async def says_its_name(operation, actor, request):
-    return {"operation": operation.name, "by": actor.name, "request": type(request).__name__}
+async def has_nothing(*_):
+    return ()
 
 
 def test_a_tool_of_one_operation_replies_with_what_that_replied():
-    reply = run(says_its_name, "team_tasks")
-    assert json.loads(reply.text) == {"operation": "task.list", "by": "ada", "request": "ListTasks"}
-    assert (reply.data, reply.failed) == (None, False)
+    reply = run(has_nothing, "team_tasks")
+    assert (json.loads(reply.text), reply.failed) == ([], False)
 
 
 def test_a_tool_of_several_operations_replies_by_their_keys():
-    reply = run(says_its_name, "team_status")
+    reply = run(has_nothing, "team_status")
     assert list(json.loads(reply.text)) == ["members", "workers", "tasks", "questions"]
 
 

@@ -1,0 +1,30 @@
+"""Types whose values look different outside: in replies of the server, and in its clients.
+
+Inside, a time is whole microseconds since 1970 UTC, and JSON that we only pass on is text. Outside, a
+time is RFC 3339 text and such JSON is the object itself. A record's field says so by its type.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, get_origin
+
+Time = Annotated[int, "time"]
+Json = Annotated[str, "json"]  # the text of a JSON object
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def moment(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
+
+
+def microseconds(text: str) -> int:
+    """Of a time as RFC 3339 has it. Raise `ValueError` for anything else."""
+    return (datetime.fromisoformat(text) - EPOCH) // _MICROSECOND
+
+
+def is_marked(hint: Any, mark: Any) -> bool:
+    """Whether the type of a field is `mark`: `Time` or `Json`."""
+    return get_origin(hint) is Annotated and hint == mark

@@ -1,0 +1,48 @@
+"""Lists come in pages: each says where the next one begins, if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_origin
+
+from fleet.domain.errors import BadInput
+from fleet.operations.shared.names import PAGE, cursor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from fleet.operations.catalogue import Operation
+
+
+def is_list(operation: Operation) -> bool:
+    return (
+        operation.is_read
+        and get_origin(operation.reply) is tuple
+        and "before" in operation.request.__dataclass_fields__  # type: ignore[attr-defined]  # it is one
+    )
+
+
+def check_limit(operation: Operation, fields: Mapping[str, Any]) -> None:
+    limit = fields.get("limit")
+    rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
+    if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
+        raise BadInput(f"A page has 1 to {PAGE} rows.", fix="Ask for the rest with `before`.")
+
+
+def one_more(request: Any) -> Any:
+    """With a row more than was asked for, whoever asks knows whether there are any."""
+    return replace(request, limit=request.limit + 1)
+
+
+def cut(rows: tuple[Any, ...], limit: int) -> tuple[tuple[Any, ...], str | None]:
+    """The page, and the cursor of the next one: the `before` with which to ask for it."""
+    if len(rows) <= limit:
+        return rows, None
+    return rows[:limit], cursor_of(rows[limit - 1])
+
+
+def link_to(request: Request, cursor: str) -> str:
+    url = request.url.include_query_params(before=cursor)
+    return f'<{url.path}?{url.query}>; rel="next"'

@@ -192,3 +192,27 @@ def test_whoever_is_killed_while_taking_leaves_nothing_behind(tmp_path, capsys):
             assert Path(json.loads(record.read_text())["gitdir"]).is_dir(), told
     with capsys.disabled():
         print(f"\nSEED={SEED}: {ROUNDS} killed while taking")
+
+
+def test_the_pool_is_trimmed_to_its_size_and_to_what_was_used_lately(checkout, repo, tmp_path):
+    first, second = (prepared(checkout, site(repo, name)) for name in ("t-1", "t-2"))
+    for place, name in ((first, "t-1"), (second, "t-2")):
+        assert checkout.remove(place, task=name, delete_branch=True).parked
+    old, new = sorted(parked(tmp_path), key=lambda record: record.stat().st_mtime_ns)
+    os.utime(old, (100, 100))
+    assert checkout.trim_pool(repo, 99) == []
+    assert checkout.trim_pool(repo, 200, dry_run=True) == [old.with_suffix("")]
+    assert len(parked(tmp_path)) == 2
+    assert checkout.trim_pool(repo, 200) == [old.with_suffix("")]
+    assert parked(tmp_path) == [new]
+    assert checkout_in(tmp_path, pool=0).trim_pool(repo, 0) == [new.with_suffix("")]
+    assert list(new.parent.iterdir()) == []
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+def test_a_pooled_worktree_in_which_somebody_works_is_not_removed(checkout, repo, tmp_path):
+    used(checkout, repo)
+    (record,) = parked(tmp_path)
+    (record.with_suffix("") / "mine.txt").write_text("Work\n")
+    assert checkout_in(tmp_path, pool=0).trim_pool(repo, 0) == []
+    assert (record.with_suffix("") / "mine.txt").read_text() == "Work\n"

@@ -111,6 +111,19 @@ def test_gc_removes_what_ended_tasks_left_and_keeps_their_work(scratch, task):
     assert [k["id"] for k in scratch.data("kept")] == [f"{task}/1"]
 
 
+def test_gc_gives_back_the_pool_once_it_is_turned_off(scratch, task):
+    scratch("kill", task, "--force")
+    (record,) = (scratch.home / "worktrees" / "pool").glob("*/*.parked")
+    assert scratch("gc") == "There is nothing to remove.\n"
+    scratch("config", "set", "workspace.pool=0")
+    pooled = record.with_suffix("")
+    assert scratch("gc", "--dry-run") == f"Would remove {pooled}, which waited in the pool.\n"
+    assert pooled.exists()
+    assert scratch("gc") == f"Removed {pooled}, which waited in the pool.\n"
+    assert not pooled.exists()
+    assert scratch("gc") == "There is nothing to remove.\n"
+
+
 def test_kept_work_is_restored_as_it_was_and_dropped(scratch, task, tmp_path):
     scratch("gc", "--days", "0")
     assert f"{task}/1" in scratch("kept", "list")

@@ -176,6 +176,10 @@ class GitCheckout:
                 messages.append(error.message)
         return messages
 
+    def trim_pool(self, project: Path, before: float, *, dry_run: bool = False) -> list[Path]:
+        """Remove pooled worktrees beyond `workspace.pool`, and those unused since `before` (seconds)."""
+        return self._pool(Repo.of(project)).trim(before, dry_run=dry_run)
+
     def _pool(self, repo: Repo) -> Pool:
         folder = self._worktrees / "pool" / digest(str(repo.common))
         return Pool(repo, folder, self._rules.pool, clean=self._rules.pool_ignored == "clean")

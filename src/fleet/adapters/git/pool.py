@@ -69,6 +69,24 @@ class Pool:
                 return True
         return False
 
+    def trim(self, before: float, *, dry_run: bool = False) -> list[Path]:
+        """Remove the trees parked before this time (seconds) and the oldest beyond the pool's size."""
+        if not self.folder.is_dir():
+            return []
+        with self.repo.alone():
+            newest = sorted(self._records(), key=_parked_at, reverse=True)
+            spare = [r for n, r in enumerate(newest) if n >= self.size or _parked_at(r) <= before]
+            return [r.with_suffix("") for r in spare if dry_run or self._drop(r)]
+
+    def _drop(self, record: Path) -> bool:
+        """False when the tree was changed since it was parked: then it belongs to no task, and stays."""
+        root = record.with_suffix("")
+        if self._parked(record, root) is None:
+            return False
+        self.repo.git("worktree", "remove", "--force", "--force", str(root))
+        record.unlink(missing_ok=True)
+        return True
+
     def _parked(self, record: Path, root: Path) -> Tree | None:
         """None, and the record removed, when the tree is gone or has changed files."""
         with suppress(FleetError, OSError, ValueError, KeyError):
@@ -98,6 +116,10 @@ class Pool:
 
     def _record(self, root: Path) -> Path:
         return root.with_name(f"{root.name}{PARKED}")
+
+
+def _parked_at(record: Path) -> float:
+    return record.stat().st_mtime
 
 
 def _point_to(gitdir: Path, root: Path) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
 
 MAX_TASKS = 10_000
-DAY = 86_400_000_000
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Tidied:
     cleared: tuple[Cleared, ...]
     orphans: tuple[Orphan, ...]
     dry_run: bool
+    pooled: tuple[str, ...] = ()  # worktrees that waited in the pool
 
 
 class Workspaces:
@@ -170,7 +172,7 @@ class Workspaces:
         return partial(_remove, checkout, task, made, delete_branch=delete_branch)
 
     def tidy(self, *, days: float, dry_run: bool) -> Tidied:
-        """Finish interrupted removals, remove what ended tasks left, and list what nobody owns."""
+        """Finish interrupted removals, remove what ended tasks left, trim the pools, list what nobody owns."""
         tasks = self._app.store.tasks(TaskQuery(limit=MAX_TASKS))
         before = self._app.store.now() - int(days * DAY)
         cleared = []
@@ -178,8 +180,21 @@ class Workspaces:
             if workspaces := self._left(task, before):
                 done = Cleared(task.id, workspaces) if dry_run else self._clear(task)
                 cleared.append(done)
+        pooled = dict.fromkeys(self._trim_pools(tasks, before / SECOND, dry_run=dry_run))
         orphans = dict.fromkeys(self._orphans(tasks))  # projects may share a place
-        return Tidied(tuple(cleared), tuple(orphans), dry_run)
+        return Tidied(tuple(cleared), tuple(orphans), dry_run, tuple(pooled))
+
+    def _trim_pools(self, tasks: list[Task], before: float, *, dry_run: bool) -> Iterator[str]:
+        for project in filter(None, self._projects(tasks)):
+            with suppress(FleetError, OSError):
+                checkout = self._app.checkout(project)
+                yield from map(str, checkout.trim_pool(Path(project), before, dry_run=dry_run))
+
+    def _projects(self, tasks: list[Task]) -> list[str]:
+        from fleet.config import checkout_top
+
+        here = str(self._app.loaded.project or checkout_top(self._app.cwd) or "")
+        return sorted({t.project for t in tasks} | {"", here})
 
     def _left(self, task: Task, before: int) -> tuple[str, ...]:
         """Its directories that may go: it ended long ago, or somebody had begun to remove them."""
@@ -205,12 +220,9 @@ class Workspaces:
         return False
 
     def _orphans(self, tasks: list[Task]) -> Iterator[Orphan]:
-        from fleet.config import checkout_top
-
         made = [w for task in tasks for w in self._made(task)]
         roots = {w.root for w in made}
-        here = str(self._app.loaded.project or checkout_top(self._app.cwd) or "")
-        for project in sorted({t.project for t in tasks} | {"", here}):
+        for project in self._projects(tasks):
             with suppress(FleetError, OSError):
                 settings = self._app.worlds(project).settings.workspace
                 yield from _directories(Path(settings.root), roots)

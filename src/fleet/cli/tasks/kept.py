@@ -72,13 +72,14 @@ def kept_drop(name: str, config: Path | None) -> Result:
     "--days",
     type=click.FloatRange(min=0),
     default=7,
-    help="Only tasks that ended at least this many days ago.",
+    help="Only tasks that ended, and pooled worktrees unused, for this many days.",
 )
 def gc(dry_run: bool, days: float, config: Path | None) -> Result:  # noqa: FBT001  # click
     """Remove the worktrees of ended tasks; work that exists only there is kept first.
 
-    It also finishes interrupted removals, and lists worktrees and branches that belong to no task,
-    without removing them.
+    It also finishes interrupted removals, removes worktrees from the pool that are beyond the
+    setting `workspace.pool` or were not used for --days, and lists worktrees and branches that
+    belong to no task, without removing them.
     """
     done = _workspaces(config).tidy(days=days, dry_run=dry_run)
     return Result("gc", done, Text("\n".join(_lines(done)) or "There is nothing to remove."))
@@ -90,6 +91,7 @@ def _lines(done: Tidied) -> list[str]:
     for one in done.cleared:
         lines += [f"{verb} {path} ({one.task})." for path in one.paths]
         lines += _aside(one)
+    lines += [f"{verb} {path}, which waited in the pool." for path in done.pooled]
     for orphan in done.orphans:
         where = f" in {orphan.project}" if orphan.project else ""
         lines.append(f"The {orphan.what} {orphan.name}{where} belongs to no task; it stays.")

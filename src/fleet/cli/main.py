@@ -131,17 +131,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "checkpoints": ("fleet.cli.team.swarms_and_boards:checkpoints", "List the checkpoints."),
     "checkpoint": (
-        "fleet.cli.team.mail_and_memory:checkpoint",
+        "fleet.cli.team.checkpoint:checkpoint",
         "Save, load, accept or reject a checkpoint.",
     ),
-    "mail": ("fleet.cli.team.mail_and_memory:mail", "Send and read mail within the team."),
+    "mail": ("fleet.cli.team.mail:mail", "Send and read mail within the team."),
     "chat": ("fleet.cli.team.chat:chat", "Talk to members of the team."),
     "memory": (
-        "fleet.cli.team.mail_and_memory:memory",
+        "fleet.cli.team.memory:memory",
         "Store facts for the team, and find them again.",
     ),
     "claims": (
-        "fleet.cli.team.mail_and_memory:claims",
+        "fleet.cli.team.claims:claims",
         "Claim files, so that no two members change the same one.",
     ),
     "coders": ("fleet.cli.setup.coders:coders", "List the coders and what each can do."),

@@ -1,0 +1,110 @@
+"""`fleet mail`: what members of a team write to each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.team.swarms_and_boards import (
+    LISTED,
+    Columns,
+    client_of,
+    limit_option,
+    one_line,
+    team_option,
+    when,
+)
+from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.human import moment
+from fleet.cli.terminal.view import Column, Pairs, Result, Table, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleet.client import Client
+    from fleet.operations.messages.mail import MailRow
+
+
+@group(invoke_without_command=True, json=True, config=True)
+def mail(config: Path | None) -> Result | None:
+    """List and read your mail, and send mail within the team."""
+    if click.get_current_context().invoked_subcommand:
+        return None
+    return _mail(client_of(config), "", LISTED)
+
+
+@mail.command("send", config=True)
+@click.argument("to")
+@click.argument("text", nargs=-1, required=True)
+@click.option("--subject", default="", help="The subject of the mail.")
+@team_option
+def mail_send(
+    *, to: str, text: tuple[str, ...], subject: str, team: str, config: Path | None
+) -> Result:
+    """Send TEXT to a member, who reads it later."""
+    from fleet.operations.messages.mail import SendMail
+
+    sent = client_of(config).call(SendMail(to, " ".join(text), subject, team=team))
+    return Result("mail", sent, Text(f"Sent {sent.id} to {sent.to}."))
+
+
+@mail.command("broadcast", config=True)
+@click.argument("text", nargs=-1, required=True)
+@click.option("--subject", default="", help="The subject of the mail.")
+@team_option
+def mail_broadcast(
+    *, text: tuple[str, ...], subject: str, team: str, config: Path | None
+) -> Result:
+    """Send TEXT to every member of the team."""
+    from fleet.operations.messages.mail import Broadcast
+
+    sent = client_of(config).call(Broadcast(" ".join(text), subject, team=team))
+    rows = [(m.id, m.to) for m in sent]
+    return Result("mails", sent, Table(["mail", "to"], rows))
+
+
+@mail.command("list", config=True)
+@click.argument("handle", required=False, default="")
+@click.option("--unread", is_flag=True, help="Only unread mail.")
+@click.option("--mark-read", is_flag=True, help="Mark your own mail as read.")
+@team_option
+@limit_option
+def mail_list(
+    *, handle: str, unread: bool, mark_read: bool, team: str, limit: int, config: Path | None
+) -> Result:
+    """List your mail; a team-lead can also list that of HANDLE."""
+    from fleet.operations.messages.mail import TakeMail
+
+    client = client_of(config)
+    if mark_read and not handle:
+        return _mails(client.call(TakeMail(unread, team, limit)))
+    return _mail(client, handle, limit, unread=unread, team=team)
+
+
+def _mail(
+    client: Client, handle: str, limit: int, *, unread: bool = False, team: str = ""
+) -> Result:
+    from fleet.operations.messages.mail import ListMail
+
+    return _mails(client.call(ListMail(handle, unread, team, limit=limit)))
+
+
+def _mails(mails: tuple[MailRow, ...]) -> Result:
+    rows = [
+        (m.id, when(m.at), m.sender, "" if m.read_at else "new", one_line(m.subject or m.text))
+        for m in mails
+    ]
+    columns: Columns = ["mail", "when", "from", "", Column("subject", flexible=True)]
+    return Result("mails", mails, Table(columns, rows, empty="No mail."))
+
+
+@mail.command("read", config=True)
+@click.argument("which", metavar="MAIL")
+def mail_read(*, which: str, config: Path | None) -> Result:
+    """Show a MAIL and mark it as read."""
+    from fleet.operations.messages.mail import ReadMail
+
+    read = client_of(config).call(ReadMail(which))
+    pairs = [("mail", read.id), ("from", read.sender), ("to", read.to), ("sent", moment(read.at))]
+    return Result("mail", read, Pairs([*pairs, ("subject", read.subject), ("text", read.text)]))

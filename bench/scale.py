@@ -118,7 +118,7 @@ def fill(store: Store, count: int) -> None:
             batch = []
     _put(store, batch)
     with store.together():
-        for kind in "tme":  # the next ids are free ones
+        for kind in ("t", "m", "e"):  # the next ids are free ones
             for _ in range(count):
                 store.new_id(kind)
 

@@ -51,7 +51,11 @@ BAR = 2.0
 STATES = (*(TaskState.DONE,) * 15, TaskState.CANCELLED, TaskState.FAILED, *(TaskState.OPEN,) * 3)
 BOARD = "t-1"
 # It counts what there is, or it is about as many as it names.
-REASONS = {"run.stop_all": "it ends every run of a host"}
+REASONS = {
+    "run.stop_all": "it ends every run of a host",
+    "mail.broadcast": "it writes to each of up to 1,000 members",
+    "memory.search": "it looks for its words in each memory of the team",
+}
 
 
 def grown(count: int) -> Iterator[list[Record]]:
@@ -133,19 +137,19 @@ def _put(store: Store, records: list[Record]) -> None:
 ADA = Actor("ada", Role.COORDINATOR, "local")
 BOB = Actor("bob", Role.WORKER, "local")
 ASKED: dict[str, tuple[Callable[[], Any], Actor]] = {
-    "a list of a team": (lambda: ListTasks(team="blue"), ADA),
+    "a list of a team": (lambda: ListTasks(team="blue", limit=3), ADA),
     "a list of a small team": (lambda: ListTasks(team="red"), ADA),
     "a list of all": (lambda: ListTasks(all=True), BOB),
-    "a list of the failed": (lambda: ListTasks(statuses=("failed",)), BOB),
+    "a list of the failed": (lambda: ListTasks(statuses=("failed",), limit=3), BOB),
     "a list of another project": (lambda: ListTasks(project="/elsewhere", all=True), ADA),
     "a task by its branch": (lambda: ShowTask("feat/x-23"), BOB),
     "a task by the end of its branch": (lambda: ShowTask("x-23"), BOB),
     "a name that is nobody's": (lambda: ShowTask("nobody"), BOB),
-    "twenty names that are nobody's": (lambda: ListIssues(tasks=("feat/x-23",) * 20), BOB),
-    "issues of an assignee": (lambda: ListIssues(assignee="bob"), BOB),
+    "twenty branches": (lambda: ListIssues(tasks=("feat/x-23",) * 20), BOB),
+    "issues of an assignee": (lambda: ListIssues(assignee="bob", limit=3), BOB),
     "agents at work": (ListAgents, BOB),
     "posts of a type": (lambda: ReadBoard(BOARD, type="request"), BOB),
-    "unread mail": (lambda: ListMail(unread=True), BOB),
+    "unread mail": (lambda: ListMail(unread=True, limit=3), BOB),
 }
 
 

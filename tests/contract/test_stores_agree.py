@@ -180,6 +180,7 @@ LOOKS = [
     lambda s: (s.counts(), s.tasks_by_id(IDS), s.slots(), s.slots(["b"])),
     lambda s: (s.live_runs(), s.live_runs(host="h"), s.runs_by_id(["t-2.1", "t-9.1", "t-1.2"])),
     lambda s: (s.open_questions(IDS[1:]), s.open_questions([])),
+    lambda s: (s.questions(), s.questions(team="red", after="m-2"), s.questions(limit=1)),
     lambda s: (s.open_messages("question"), s.open_messages("words", limit=1)),
     lambda s: [[replace(e, number=0) for e in s.events(**how)]
                for how in ({}, {"newest": True, "limit": 2}, {"task": "t-1"})],

@@ -148,6 +148,12 @@ class Store(Protocol):
     def open_questions(self, task_ids: Sequence[str]) -> list[Message]:
         """The unanswered questions of these tasks; oldest first."""
 
+    def questions(self, *, team: str = "", after: str = "", limit: int = 100) -> list[Message]:
+        """The unanswered questions of tasks that have not ended; oldest first.
+
+        `after`: the last of the page before.
+        """
+
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         """Unanswered questions, undelivered words; oldest first."""
 

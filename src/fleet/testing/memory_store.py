@@ -14,7 +14,7 @@ from fleet.domain.entry import Entry, EntryKind, has_words, words_of
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Host, Progress, Run, Slots
-from fleet.domain.task import SETTLED, Mode, Task, TaskState
+from fleet.domain.task import ENDED, SETTLED, Mode, Task, TaskState
 from fleet.ports import Put, TaskQuery, Totals
 from fleet.testing.clock import FakeClock
 
@@ -148,6 +148,17 @@ class MemoryStore:
         wanted = set(task_ids)
         questions = self.open_messages(MessageKind.QUESTION, limit=1 << 30)
         return [question for question in questions if question.task in wanted]
+
+    def questions(self, *, team: str = "", after: str = "", limit: int = 100) -> list[Message]:
+        tasks = {task.id: task for task in self._all(Task)}
+        questions = [
+            question
+            for question in self.open_messages(MessageKind.QUESTION, limit=1 << 30)
+            if team in {"", tasks[question.task].team}
+            and tasks[question.task].state not in ENDED
+            and (not after or _number(question.id) > _number(after))
+        ]
+        return questions[:limit]
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         messages = [

@@ -142,6 +142,12 @@ SELECT version, body FROM message WHERE task = :task ORDER BY seq DESC LIMIT :li
 -- name: open_messages
 SELECT version, body FROM message WHERE state = 'open' AND kind = :kind ORDER BY seq LIMIT :limit
 
+-- name: questions
+SELECT message.version, message.body FROM message JOIN task ON task.seq = message.task
+WHERE message.kind = 'question' AND message.state = 'open' AND message.seq > :after
+  AND task.state NOT IN ('done', 'failed', 'cancelled') AND (:team = '' OR task.team = :team)
+ORDER BY message.seq LIMIT :limit
+
 -- name: host_all
 SELECT version, body FROM host
 

@@ -14,7 +14,7 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry, words_of
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event, Kind
-from fleet.domain.message import Message, MessageKind, order_of
+from fleet.domain.message import Message, MessageKind, MessageState, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Mode, Task, TaskState
 from fleet.ports import Put
@@ -178,9 +178,11 @@ def _is_narrow(query: TaskQuery) -> bool:
 def _task_terms(query: TaskQuery) -> tuple[list[str], dict[str, Any]]:
     values: dict[str, Any] = {}
     terms = []
+    # an expression, for a planner may prefer the index of a large team and read all of it
+    hidden = " || ''" if _is_narrow(query) else ""
     for column in ("project", "team", "parent", "assignee"):
         if wanted := getattr(query, column):
-            terms.append(f"{column} = :{column}")
+            terms.append(f"{column}{hidden if column in {'project', 'team'} else ''} = :{column}")
             values[column] = key(wanted)
     limited = (column for column in ("parent", "assignee") if column in values)
     terms += [f"{column} <> ''" for column in limited]  # as their indexes are
@@ -240,6 +242,12 @@ def where_message(query: MessageQuery) -> tuple[str, dict[str, Any]]:
             values[column] = seq_of(wanted) if column == "task" else key(wanted)
     if query.type:
         terms.append("type IS NOT NULL")
+    if query.topic:
+        terms.append("topic IS NOT NULL")
+    if query.state == MessageState.OPEN:
+        terms.append("state = 'open'")
+    if query.kind == MessageKind.HANDOFF and not query.team:
+        terms.append("kind = 'handoff'")
     _page("message", query.before, terms, values)
     return "WHERE " + " AND ".join(terms), values
 

@@ -234,6 +234,10 @@ class SqlStore:
         questions = self._among(Message, terms, "task", [seq_of(i) for i in task_ids])
         return sorted(questions, key=lambda question: order_of(question.id))
 
+    def questions(self, *, team: str = "", after: str = "", limit: int = 100) -> list[Message]:
+        values = {"team": key(team), "after": order_of(after) if after else 0, "limit": limit}
+        return self._many(Message, self._sql["questions"], values)
+
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         values = {"kind": kind, "limit": limit}
         return self._many(Message, self._sql["open_messages"], values)

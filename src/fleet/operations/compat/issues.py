@@ -96,18 +96,14 @@ def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
-    query = TaskQuery(states, team=team, before=before, limit=PAGE)
+    query = TaskQuery(states, team=team, before=before, limit=PAGE, assignee=request.assignee)
     matching = (
         _issue(context, task, row, context.store.messages(task.id))
         for page in pages(context.store.tasks, query)
         for task, row in zip(page, rows(context, page), strict=True)
-        if _is_wanted(task, row, wanted, request.assignee)
+        if not wanted or row.status in wanted
     )
     return tuple(islice(matching, limit))
-
-
-def _is_wanted(task: Task, row: TaskRow, statuses: tuple[str, ...], assignee: str) -> bool:
-    return (not statuses or row.status in statuses) and assignee in {"", task.spec.assignee}
 
 
 def _open(messages: list[Message]) -> list[Message]:

@@ -327,21 +327,10 @@ def _reply(context: Context, question: Message) -> Message | None:
 def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...]:
     """Open questions of tasks that have not ended."""
     limit, team = how_many(request.limit), team_in_view(context)
-    last = number_of_message(request.before) if request.before else 0
-    read_limit = limit
-    while True:
-        messages = context.store.open_messages(MessageKind.QUESTION, limit=read_limit)
-        tasks = context.store.tasks_by_id(sorted({m.task for m in messages}))
-        open_questions = [
-            m
-            for m in messages
-            if team in {"", tasks[m.task].team}
-            and tasks[m.task].state not in ENDED
-            and number_of_message(m.id) > last
-        ]
-        if len(open_questions) >= limit or len(messages) < read_limit:
-            return tuple(message_row(m) for m in open_questions[:limit])
-        read_limit *= 4
+    if request.before:
+        number_of_message(request.before)
+    messages = context.store.questions(team=team, after=request.before, limit=limit)
+    return tuple(map(message_row, messages))
 
 
 _P = Permission

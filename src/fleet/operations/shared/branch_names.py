@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_CANDIDATES = 10  # candidates that are listed when a name could mean several tasks
 MAX_NAMESAKES = 200  # tasks that are looked at for one name
+MAX_NEAR = 50  # newest tasks whose branch may have been meant
 MAX_INSIDE = 3  # ids in a branch's name that are looked up
 _ID = re.compile(r"(?:t-)?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 _GIVEN = re.compile(r"(?:-a[0-9]+)?(?:-[0-9]+)?")  # added to a branch name that was taken
@@ -164,6 +165,6 @@ def _words(task: Task) -> str:
 
 
 def _near(context: Context, wanted: str) -> str:
-    query = TaskQuery(team=team_in_view(context), limit=MAX_NAMESAKES)
+    query = TaskQuery(team=team_in_view(context), limit=MAX_NEAR)
     known = [t.spec.branch for t in context.store.tasks(query) if t.spec.branch]
     return nearest(wanted, known) or LIST

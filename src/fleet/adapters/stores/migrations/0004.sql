@@ -20,3 +20,7 @@ CREATE INDEX message_type ON message (task, type, seq) WHERE type IS NOT NULL;
 CREATE INDEX message_question ON message (kind, task) WHERE kind = 'question' AND state = 'open';
 -- A member is found by the id that other programs know.
 CREATE INDEX entry_member ON entry (words) WHERE kind = 'member';
+-- Lists of one kind in all teams, for a coordinator.
+CREATE INDEX entry_kind ON entry (kind, seq);
+CREATE INDEX message_handoff ON message (seq) WHERE kind = 'handoff';
+CREATE INDEX message_unread ON message (kind, topic, team, seq) WHERE state = 'open' AND topic IS NOT NULL;

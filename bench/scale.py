@@ -59,7 +59,9 @@ REASONS = {
 
 
 def grown(count: int) -> Iterator[list[Record]]:
+    """A page of each list is full in the small store, too: pages are compared, not their rows."""
     yield [replace(a_task(1), join=Join.ALL, team="local")]
+    yield [_question(number, of=f"t-{17 + 20 * (number % 4)}") for number in range(1, 150)]
     for number in range(2, count + 1):
         yield [*_task_and_run(number), *_words(number)]
 
@@ -82,6 +84,11 @@ def _task_and_run(number: int) -> Iterator[Task | Run]:
             "box", "h", number, workspace=workspace, outcome=Outcome(Ending.SUCCEEDED, "Done."),
             started_at=number, ended_at=number + 1,
         )  # fmt: skip
+
+
+def _question(number: int, *, of: str) -> Message:
+    kind, state = MessageKind.QUESTION, MessageState.OPEN
+    return Message(f"m-{(1 << 40) + number}", 0, of, "ada", kind, "Which?", state, number)
 
 
 def _words(number: int) -> Iterator[Record]:

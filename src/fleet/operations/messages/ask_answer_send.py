@@ -144,7 +144,12 @@ def send(context: Context, request: SendWords) -> MessageRow:
 
 
 def unsend(context: Context, request: Unsend) -> MessageRow:
-    message = context.store.message(request.message)
+    message = readable_on_task(context, request.message.strip())
+    if message is None:
+        raise NotFound(
+            f"There is no message '{request.message[:60]}' about a task.",
+            fix="`fleet show TASK` lists the messages of a task.",
+        )
     if message.kind is not MessageKind.WORDS:
         raise BadInput(
             f"{message.id} is not a message to an agent.",

@@ -4,7 +4,8 @@
 
 Its folder is all it knows (format 1):
 
-    launch.json   what to start: argv, env, cwd, whether there is input, which FIFO to wake
+    launch.json   what to start: argv, cwd, whether there is input, which FIFO to wake
+    env           the coder's environment, with its keys; removed once the coder has it
     keeper.json   made once: by the keeper that claims the run, or to forbid that any starts
     keeper.lock   held while the keeper lives; the kernel releases it, so it is always true
     input         numbered records, appended by others: text for the coder, or a request to stop it
@@ -55,6 +56,7 @@ class Keeper:
         self.mark: str = self.launch["mark"]
         self.terminal: bool = self.launch.get("terminal", False)
         self.child = 0
+        self.env: dict[str, str] = {}
         self.status: int | None = None
         self.stdin = -1
         self.pending = b""
@@ -112,12 +114,15 @@ class Keeper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         out = os.open(self.path("transcript"), flags, 0o600)
         err = os.open(self.path("stderr"), flags, 0o600)
+        self.env = self._read_env()
         feed, self.stdin = os.pipe() if self.launch["input"] else (os.open(os.devnull, 0), -1)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])
         pid = os.fork()
         if pid == 0:
             self._become_coder(feed, out, err)
         self.child = pid
+        with suppress(OSError):  # the copy has read it
+            os.unlink(self.path("env"))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGHUP])
         for fd in (feed, out, err):
             os.close(fd)
@@ -151,9 +156,17 @@ class Keeper:
             os.write(err, f"fleet: {path}: {why}\n".encode("utf-8", "replace"))
             os._exit(127 if missing else 126)
 
+    def _read_env(self) -> dict[str, str]:
+        """An order of an older version has it in `launch.json`."""
+        try:
+            env: dict[str, str] = loads(self._read("env"))
+        except FileNotFoundError:
+            env = self.launch["env"]
+        return env
+
     def _environment(self) -> dict[str, str]:
-        """The launch's environment, with the TERM of this pane, which only tmux knows."""
-        env: dict[str, str] = self.launch["env"]
+        """The coder's environment, with the TERM of this pane, which only tmux knows."""
+        env = self.env
         return env | {"TERM": os.environ.get("TERM", "screen")} if self.terminal else env
 
     def run(self) -> None:

@@ -142,7 +142,8 @@ def test_a_keeper_whose_folder_was_deleted_ends_its_coder_since_nobody_else_coul
     folder = rig.runs / RUN
     folder.mkdir(parents=True)
     script = f"sleep 61 & echo $! > {rig.note('pid')}; wait"
-    order = rig.keepers._order(shell(script), "f" * 32)
+    order, env = rig.keepers._order(shell(script), "f" * 32, RUN)
+    (folder / "env").write_text(json.dumps(env))
     (folder / "launch.json").write_text(json.dumps(order))
     keeper = subprocess.Popen(
         [sys.executable, "-c", FORSAKEN, folder], start_new_session=True, stderr=subprocess.DEVNULL

@@ -40,12 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["App", "Worlds", "make_coder", "open_store", "preload", "probe_programs"]
 
-# Set by an outer agent, or by a git hook that called us. Coders drop their own variables.
-NOT_INHERITED = (
-    "FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
-    "JWT_SECRET",  # an agent that prints its environment would give away every token
-)  # fmt: skip
-
 
 @dataclass
 class App:
@@ -286,12 +280,16 @@ class App:
         return signed(claims, KeyRing(self.home.path, self.env).signing())
 
     def coder_env(self, task_id: str, run_id: str) -> dict[str, str]:
-        """The environment of a coder: ours, without what an outer agent left in it."""
+        """The environment of a coder: ours, without our secrets and what an outer agent left."""
         from fleet.adapters.home.bd_program import bd_folder
         from fleet.app.run_identity import server_env
+        from fleet.supervisor.attempt.environment import inherited
 
-        folder = self.home.task_dir(task_id)
-        env = {k: v for k, v in self.env.items() if not k.startswith(NOT_INHERITED)}
+        folder, server = self.home.task_dir(task_id), server_env(self, run_id)
+        passed = self.worlds("").settings.run.env
+        store_url = self.loaded.settings.store.url
+        needs_store = self.shared and not server
+        env = inherited(self.env, store_url="" if needs_store else store_url, passed=passed)
         folders = (bd_folder(self.home.path), Path(sys.executable).parent)
         path = os.pathsep.join([*map(str, folders), env.get("PATH", os.defpath)])
         return env | {
@@ -302,7 +300,7 @@ class App:
             "FLEET_ARTIFACT_DIR": str(folder / "artifacts"),
             "FLEET_RUN_ID": run_id,
             "FLEET_RUN_TOKEN": self.home.run_token(run_id),
-            **server_env(self, run_id),
+            **server,
         }
 
     def coder(self, name: str, project: str = "") -> Coder:

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fleet.base.machine import is_out_of_files, raise_file_limit
@@ -14,7 +15,9 @@ from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from fleet.adapters.processes.keepers import Keepers
     from fleet.app import App
     from fleet.ports import Report, Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
@@ -184,7 +187,7 @@ def _loop(
         if uses_beads():
             beads.step(app.store.now())
 
-    missing = MissingFolders(app.store, app.files)
+    missing, old = MissingFolders(app.store, app.files), OldOrders(app.keepers, app.home.runs)
     hooks = loop.Hooks(
         tell=report.event,
         warn=record.warn,
@@ -192,7 +195,7 @@ def _loop(
         began=record.began,
         files=app.files,
         complaints=lambda: app.worlds.complaints,
-        also=(notices.step, record.step, stop.look, step_beads, missing.step),
+        also=(notices.step, record.step, stop.look, step_beads, missing.step, old.step),
         idle=lambda: beads.idle or not uses_beads(),
         crowded=crowded,
     )
@@ -222,6 +225,17 @@ class MissingFolders:
                 self._files.refresh(task.id)
         self._over = len(page) < FOLDERS_A_ROUND
         self._before = page[-1].id if page else ""
+
+
+class OldOrders:
+    """Take the environments out of the runs' folders that an older version left: a few a round."""
+
+    def __init__(self, keepers: Keepers, runs: Path) -> None:
+        self._keepers, self._left = keepers, iter(sorted(runs.glob("*/launch.json")))
+
+    def step(self) -> None:
+        for order in islice(self._left, FOLDERS_A_ROUND):
+            self._keepers.forget_env(order.parent.name)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class RunSettings(NamedTuple):
     gate: str = ""
     gate_limit: float = 1800
     mcp: bool = True
+    env: tuple[str, ...] = ()
 
 
 class BudgetSettings(NamedTuple):

@@ -179,12 +179,16 @@ def is_secret(key: str) -> bool:
 
 
 def secret_values(env: Mapping[str, str]) -> list[str]:
-    """The values of variables whose names look secret. A path to a credentials file is no secret."""
+    """The values of variables whose names look secret; a path to a file or a directory is not."""
     return [
         value
         for name, value in env.items()
-        if len(value) >= SHORTEST and is_secret(name) and not name.upper().endswith("CREDENTIALS")
+        if len(value) >= SHORTEST and is_secret(name) and not _is_path(name.upper())
     ]
+
+
+def _is_path(name: str) -> bool:
+    return name in {"PWD", "OLDPWD"} or name.endswith("CREDENTIALS")
 
 
 @lru_cache(maxsize=64)

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from fleet.base import machine
 from fleet.base.files import write_atomically, write_once
 from fleet.domain.errors import Unavailable
+from fleet.domain.redaction import is_secret
 from fleet.keeper import FORMAT
 from fleet.ports import Chunk, Launch, Look, Presence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fleet.adapters.tmux.terminals import Terminals
 
@@ -70,7 +71,9 @@ class Keepers:
         ).exists():  # the order that was written first is the one that starts
             records = "".join(json.dumps(r) + "\n" for r in _first_input(launch))
             write_once(folder / "input", records)
-            write_once(folder / "launch.json", json.dumps(self._order(launch, mark, run_id)))
+            order, env = self._order(launch, mark, run_id)
+            write_once(folder / "env", json.dumps(env), durable=False)
+            write_once(folder / "launch.json", json.dumps(order))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         with os.fdopen(os.open(folder / "keeper.log", flags, 0o600), "ab") as log:
             if session := self._session(run_id):
@@ -121,23 +124,36 @@ class Keepers:
             return ""  # an order that cannot be read starts nothing
         return str(launch.get("session", ""))
 
-    def _order(self, launch: Launch, mark: str, run_id: str = "") -> dict[str, Any]:
+    def _order(
+        self, launch: Launch, mark: str, run_id: str
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """What stays in the folder, and the environment, which does not: it has keys."""
         in_terminal: dict[str, Any] = {}
         env = {**launch.env, machine.MARK: mark}
         if launch.terminal:
             session = self._panes().tmux.name(run_id, launch.title)
             in_terminal = {"terminal": True, "session": session}
             env["FLEET_RUN_DIR"] = str(self.folder(run_id))
-        return in_terminal | {
+        order = in_terminal | {
             "format": FORMAT,
             "argv": list(launch.argv),
             "cwd": launch.cwd,
-            "env": env,
+            "env": recorded(env),
             "input": not launch.terminal and (launch.stdin is not None or launch.keep_stdin),
             "mark": mark,
             "bell": str(self._bell or ""),
             "opening": launch.opening,
         }
+        return order, env
+
+    def forget_env(self, run_id: str) -> None:
+        """Take the environment out of an order that an older version left, once it was read."""
+        folder = self.folder(run_id)
+        with suppress(OSError, ValueError, TypeError):
+            order = _json(folder / "launch.json")
+            if order and self._is_kept(run_id) and order["env"] != recorded(order["env"]):
+                order["env"] = recorded(order["env"])
+                write_atomically(folder / "launch.json", json.dumps(order))
 
     def _starting(self, run_id: str) -> bool:
         spawned = self._spawned.get(run_id)
@@ -250,7 +266,9 @@ class Keepers:
     def _end(self, run_id: str) -> bool:
         folder = self.folder(run_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self._forbid(folder):
+        forbidden = self._forbid(folder)
+        (folder / "env").unlink(missing_ok=True)  # of a keeper that did not get to start its coder
+        if forbidden:
             return True
         look = self.look(run_id)
         if look.presence is Presence.ALIVE:
@@ -292,6 +310,15 @@ class Keepers:
 
     def stderr(self, run_id: str, *, tail: int = 4096) -> str:
         return _tail(self.folder(run_id) / "stderr", tail)
+
+
+def recorded(env: Mapping[str, str]) -> dict[str, str]:
+    """What may stay on the disk once a run has begun: whose it is and where, no secret."""
+    return {
+        name: value
+        for name, value in env.items()
+        if name.startswith("FLEET_") and not is_secret(name) and not name.endswith("_BEARER")
+    }
 
 
 def _first_input(launch: Launch) -> list[dict[str, Any]]:

@@ -145,6 +145,14 @@ SETTINGS = (
         True,
         "Give every run Fleet's MCP tools: its board, mail, memory, questions.",
     ),
+    Key(
+        "run.env",
+        "texts",
+        (),
+        "Variables that runs and gates get although they hold the key of a provider that is not the "
+        "coder's own, or the store's password. `JWT_SECRET` is never passed.",
+        trust=SENDS,
+    ),
     Key("run.gate_limit", "number", 1800, "The maximum seconds that the gate may take.", low=1),
     Key(
         "budget.usd",

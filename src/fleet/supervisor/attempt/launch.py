@@ -11,6 +11,7 @@ from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.task import Mode
 from fleet.operations.messages.remembered import known_to
 from fleet.ports import Brief, InTerminal
+from fleet.supervisor.attempt.environment import NO_PROVIDER, for_coder
 from fleet.supervisor.attempt.limits import budget_of
 from fleet.supervisor.attempt.prompt import compose, instructions, news_for, session_of
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Agent, Fleet, Gateway
     from fleet.domain.run import Choice, Run, Workspace
     from fleet.domain.task import Task
-    from fleet.ports import Coder, Launch
+    from fleet.ports import Coder, Launch, World
     from fleet.supervisor.parts import Parts
 
 PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides our own FLEET_*
@@ -36,7 +37,8 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
     messages = parts.store.messages(task.id)
     options = options_of(agent, world.fleet, run.choice)
     options["budget_usd"] = _dollars(task, coder, world.settings)
-    env = _env(parts, run, task, workspace, gateway=_gateway(world.fleet, run.choice))
+    gateway = _gateway(world.fleet, run.choice)
+    env = _env(parts, run, task, workspace, gateway=gateway, world=world)
     options["mcp"] = tools_of(env) if world.settings.run.mcp else None
     prompt = compose(task, last, messages, run.claimed_at, resuming=bool(session))
     if task.spec.mode == Mode.TERMINAL and not (
@@ -79,9 +81,21 @@ def _gateway(fleet: Fleet, choice: Choice) -> Gateway | None:
 
 
 def _env(
-    parts: Parts, run: Run, task: Task, workspace: Workspace, *, gateway: Gateway | None
+    parts: Parts,
+    run: Run,
+    task: Task,
+    workspace: Workspace,
+    *,
+    gateway: Gateway | None,
+    world: World[Settings],
 ) -> dict[str, str]:
-    env = {**parts.env(task.id, run.id), **parts.workspace_env(task.project, workspace)}
+    coder = run.choice.coder if gateway is None else NO_PROVIDER
+    nodes = world.fleet.nodes.values()
+    node_keys = {node.api_key.removeprefix("os.environ/") for node in nodes if node.api_key}
+    inherited = for_coder(
+        parts.env(task.id, run.id), coder, passed=world.settings.run.env, node_keys=node_keys
+    )
+    env = {**inherited, **parts.workspace_env(task.project, workspace)}
     if gateway is not None and (key := parts.gateway_key(gateway)):
         env[gateway.master_key_env] = key
     return env

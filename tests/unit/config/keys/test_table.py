@@ -25,6 +25,7 @@ VALUES = {
     "run.gate": "make test",
     "run.gate_limit": 90,
     "run.mcp": False,
+    "run.env": ["OPENAI_API_KEY"],
     "budget.usd": 2.5,
     "budget.tokens": 1_000_000,
     "budget.minutes": 90,

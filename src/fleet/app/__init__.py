@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from fleet.adapters.git.checkout import GitCheckout
     from fleet.adapters.home.bell import Bell
+    from fleet.adapters.home.revoked_file import RevokedFile
     from fleet.adapters.home.task_folder import FolderFiles
     from fleet.adapters.machine.installation import Installation
     from fleet.adapters.processes.keepers import Keepers
@@ -259,6 +260,7 @@ class App:
             project=project,
             edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is called
             sign=self._sign,
+            revoked=lambda revocations: self.revoked_file().add(revocations),
             trees=self._trees,
             audit=self.audit_trail,
         )
@@ -273,6 +275,12 @@ class App:
         from fleet.app.workspaces.operations import HostTrees
 
         return HostTrees(self)
+
+    def revoked_file(self) -> RevokedFile:
+        """What is revoked, apart from the store."""
+        from fleet.adapters.home.revoked_file import RevokedFile
+
+        return RevokedFile(self.home.path)
 
     def _sign(self, claims: dict[str, Any]) -> str:
         from fleet.app.server_process import KeyRing, signed

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.home import SERVING
 from fleet.adapters.home.key_ring import Key, KeyRing
+from fleet.adapters.home.revoked_file import RevokedFile
 from fleet.adapters.processes.background import Service, born, fleet_argv, is_alive, within
 from fleet.base.files import write_atomically
 from fleet.config.stores import KINDS, kind_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Key",
     "KeyRing",
+    "RevokedFile",
     "Service",
     "begin",
     "check_store",

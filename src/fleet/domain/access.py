@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleet.domain.data import dataclass
+from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class Permission(StrEnum):
@@ -120,3 +123,43 @@ def allow(actor: Actor, permission: Permission, *, team: str | None = None) -> N
         )
     if team is not None and not sees(actor, team):
         raise Forbidden(f"{actor.name} is in team {actor.team}, not in {team}.")
+
+
+ALL = "all"
+EVER = 1 << 62  # a time that is later than any
+
+
+class Revocation(NamedTuple):
+    """It ends the tokens that have this key and were made up to `before`: one row ends all of a person.
+
+    Times are in microseconds. `until`: when nothing of it can still be valid; 0 for never.
+    """
+
+    key: str
+    before: int = EVER
+    until: int = 0
+
+
+def token_key(token_id: str) -> str:
+    return f"token:{token_id}"
+
+
+def enrolment_key(mark: str) -> str:
+    """`mark` is the beginning of the hash of its secret, which tokens carry."""
+    return f"enrolment:{mark}"
+
+
+def name_key(name: str, team: str = "") -> str:
+    """Without a team: of that name in every team."""
+    return f"name:{len(team)}:{team}:{name}"  # a name may have a colon in it
+
+
+def keys_of(token_id: str, name: str, team: str, enrolment: str = "") -> tuple[str, ...]:
+    """The keys of the revocations that would end this token."""
+    keys = (ALL, token_key(token_id), name_key(name), name_key(name, team))
+    return (*keys, enrolment_key(enrolment)) if enrolment else keys
+
+
+def is_ended(revoked: Mapping[str, int], keys: Iterable[str], at: int) -> bool:
+    """Whether what was made at that time is revoked; `revoked` has the time of each key."""
+    return any(at <= revoked.get(key, -1) for key in keys)

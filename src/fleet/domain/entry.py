@@ -17,6 +17,7 @@ class EntryKind(StrEnum):
     MEMORY = "memory"
     CHAT = "chat"  # its members; its lines are messages
     ENROLMENT = "enrolment"  # the hash of a secret that can be exchanged for tokens
+    REVOCATION = "revocation"  # its key says of which tokens
     ONCE = "once"  # the reply to a request, for when it is repeated
 
 

@@ -17,6 +17,7 @@ from fleet.ports import Same
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from fleet.domain.access import Revocation
     from fleet.domain.task import Spec, Task
     from fleet.ports import AuditTrail, Change, Chosen, Record, Store, Transcripts, Worktrees, World
 
@@ -88,6 +89,10 @@ def _no_reader(_events: Sequence[Event]) -> None:
     pass
 
 
+def _kept_nowhere(_revocations: Sequence[Revocation]) -> None:
+    pass
+
+
 class Context(NamedTuple):
     """For whom a handler acts, and what it may use. `run` is the actor's own run, as it was read.
 
@@ -102,6 +107,7 @@ class Context(NamedTuple):
     project: str = ""
     edited: Callable[[Task], Spec] = _as_asked  # its spec, with a person's edits of `task.json`
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of these claims
+    revoked: Callable[[Sequence[Revocation]], None] = _kept_nowhere  # notes them outside the store
     trees: Callable[[], Worktrees] = _no_git
     wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
     audit: Callable[[], AuditTrail] = _no_trail

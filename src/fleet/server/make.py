@@ -20,6 +20,7 @@ from fleet.server.folders import Folders
 from fleet.server.http.app import BURST, RATE, Server
 from fleet.server.http.guard import LOOPBACK, Rates
 from fleet.server.http.idempotency import once
+from fleet.server.live.presence import Revoked
 from fleet.server.live.stream import Streams
 from fleet.server.metrics import Meters, Watch
 from fleet.server.ready import Readiness
@@ -27,11 +28,12 @@ from fleet.server.tokens import Tokens
 from fleet.server.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
     from fleet.app import App
     from fleet.domain.access import Actor
+    from fleet.domain.event import Event
     from fleet.operations.catalogue import Request
     from fleet.ports import Chosen, Store, TaskFiles, World
 
@@ -46,17 +48,21 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
     streams = Streams(store, _teams(store), CLAUDE_FLEET.frame)
     meters, folders = Meters(), Folders(lambda: _files(app), lambda: _is_supervised(app))
     hosts = frozenset({*LOOPBACK, host, *names})
+    revoked = Revoked(app.another_store, app.revoked_file())
     return Server(
-        context=app.context._replace(world=Glances(app.context.world), project=directory),
+        context=app.context._replace(
+            world=Glances(app.context.world), project=directory, revoked=revoked.note
+        ),
         store=store,
         writer=Writer(app.another_store, streams.tell),
-        tokens=tokens_of(app),
+        tokens=Tokens(KeyRing(app.home.path, os.environ), revoked),
+        revoked=revoked,
         streams=streams,
         rates=Rates(RATE, BURST),
         hosts=hosts,
         hosts_do=HostThreads(app),
         meters=meters,
-        watch=Watch(app.another_store, meters, streams.tell, folders.add),
+        watch=Watch(app.another_store, meters, streams.tell, _each_of(folders.add, revoked.saw)),
         audit=Audit(app.audit_trail(), reads=app.loaded.settings.server.audit == "all"),
         readiness=Readiness(app.another_store, app.home.path, app.home.host_id()),
         persistence="postgresql" if app.shared else "sqlite",
@@ -135,6 +141,16 @@ class HostThreads:
             LocalClient(own).see_to(task, over=self._over.is_set)
         finally:
             own.store.close()
+
+
+def _each_of(
+    *listeners: Callable[[Sequence[Event]], None],
+) -> Callable[[Sequence[Event]], None]:
+    def saw(events: Sequence[Event]) -> None:
+        for listener in listeners:
+            listener(events)
+
+    return saw
 
 
 def tokens_of(app: App) -> Tokens:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import jwt
 
-from fleet.domain.access import AUDIENCE, LEEWAY, Actor, Role, claims_of
+from fleet.domain.access import AUDIENCE, LEEWAY, Actor, Role, claims_of, keys_of
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 
@@ -28,26 +28,27 @@ KNOWN = 4096  # tokens whose signature need not be looked at again
 class Grant:
     """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970.
 
-    `key` is the id of the key that signed it: a retired key takes its tokens with it.
+    `key` is the id of the key that signed it: a retired key takes its tokens with it. `at` is when it
+    was made, in microseconds; `ended_by` are the revocations that would end it.
     """
 
     id: str
     actor: Actor
     until: float
     key: str
+    at: int = 0
+    ended_by: tuple[str, ...] = ()
 
 
 class Tokens:
     """`is_revoked` is asked for every request: somebody may have been sent away since."""
 
-    def __init__(self, keys: KeyRing, *, is_revoked: Callable[[str], bool] | None = None) -> None:
-        self._keys = keys
-        self._is_revoked = is_revoked or (lambda _: False)
+    def __init__(
+        self, keys: KeyRing, is_revoked: Callable[[Grant], bool] = lambda _: False
+    ) -> None:
+        self._keys, self._is_revoked = keys, is_revoked
         self._is_over: Callable[[str], bool] = lambda _: False
         self._seen: dict[bytes, Grant] = {}
-
-    def revoked_by(self, is_revoked: Callable[[str], bool]) -> None:
-        self._is_revoked = is_revoked
 
     def ended_by(self, is_over: Callable[[str], bool]) -> None:
         """Asked of the run that a token is bound to: it ends with it."""
@@ -77,7 +78,7 @@ class Tokens:
             _no_key(grant.key)
         if grant.until + LEEWAY < time.time():
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token")
-        if self._is_revoked(grant.id):
+        if self._is_revoked(grant):
             raise Forbidden("The token has been revoked.", fix=FIX, code="revoked_token")
         if grant.actor.run and self._is_over(grant.actor.run):
             raise Forbidden(
@@ -97,7 +98,10 @@ class Tokens:
                 str(claims.get("run", "")),
                 remote=True,
             )
-            return Grant(str(claims["jti"]), actor, float(claims["exp"]), key)
+            token_id, mark = str(claims["jti"]), str(claims.get("enrolment", ""))
+            at = round(float(claims.get("iat", 0)) * 1_000_000)
+            keys = keys_of(token_id, actor.name, actor.team, mark)
+            return Grant(token_id, actor, float(claims["exp"]), key, at, keys)
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError):

@@ -11,7 +11,11 @@ from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
+
+    from fleet.operations.team.enrolments import EnrolmentRow
+    from fleet.operations.team.tokens import RevokedRow, TokenRow
 
 ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
@@ -66,12 +70,17 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
     show_default=True,
     help="Days until the secret expires.",
 )
-def enrol(*, role: str, team: str, name: str, days: float, config: Path | None) -> Result:
+@click.option(
+    "--uses", type=click.IntRange(1, 10_000), help="How many tokens it can be exchanged for."
+)
+def enrol(
+    *, role: str, team: str, name: str, days: float, uses: int | None, config: Path | None
+) -> Result:
     """Create a secret with which a person or program gets a token of ROLE or less at /auth."""
-    from fleet.operations.team.enrolments import CreateEnrolment
+    from fleet.operations.team.enrolments import MOST_USES, CreateEnrolment
 
     seconds = max(1, int(days * 86400))
-    made = client_of(config).call(CreateEnrolment(role, team, name, seconds))
+    made = client_of(config).call(CreateEnrolment(role, team, name, seconds, uses or MOST_USES))
     return Result("enrolment", made, Text(made.secret))
 
 
@@ -90,10 +99,20 @@ def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
 
     listed = client_of(config).call(ListEnrolments(everything, limit=limit))
     rows = [
-        (e.id, e.name or "anybody", e.role, e.team, when(e.at), "revoked" if e.revoked_at else "")
+        (
+            e.id,
+            e.name or "anybody",
+            e.role,
+            e.team,
+            f"{e.uses} of {e.most_uses}",
+            when(e.at),
+            _end(e),
+        )
         for e in listed
     ]
-    columns: Columns = ["enrolment", Column("for", flexible=True), "role", "team", "made", ""]
+    columns: Columns = [
+        "enrolment", Column("for", flexible=True), "role", "team", "uses", "made", "ends",
+    ]  # fmt: skip
     return Result("enrolments", listed, Table(columns, rows, empty="No enrolment secrets."))
 
 
@@ -115,12 +134,13 @@ def _tokens(config: Path | None, limit: int, *, everything: bool = False) -> Res
     from fleet.operations.team.tokens import ListTokens
 
     listed = client_of(config).call(ListTokens(everything, limit=limit))
-    rows = [
-        (t.id, t.name, t.role, t.team, when(t.at), "revoked" if t.revoked_at else "")
-        for t in listed
-    ]
-    columns: Columns = ["token", Column("name", flexible=True), "role", "team", "made", ""]
+    rows = [(t.id, t.name, t.role, t.team, when(t.at), _end(t)) for t in listed]
+    columns: Columns = ["token", Column("name", flexible=True), "role", "team", "made", "ends"]
     return Result("tokens", listed, Table(columns, rows, empty="No tokens."))
+
+
+def _end(row: TokenRow | EnrolmentRow) -> str:
+    return "revoked" if row.revoked else when(row.until)
 
 
 @token.command(config=True)
@@ -146,9 +166,18 @@ def rotate(*, overlap: float, config: Path | None) -> Result:
 
 
 @token.command(config=True)
-@click.argument("which", metavar="TOKEN")
-def revoke(*, which: str, config: Path | None) -> Result:
-    """Revoke a TOKEN by its id, or all tokens of a name.
+@click.argument("which", metavar="TOKEN", default="")
+@click.option("--team", default="", help="With a name: only the tokens of that name in this team.")
+@click.option("--all", "everything", is_flag=True, help="Every token and enrolment secret.")
+@click.option(
+    "--before",
+    type=click.DateTime(),
+    help="Only what was made up to this local time, such as 2026-11-16T12:00:00. Default: now.",
+)
+def revoke(
+    *, which: str, team: str, everything: bool, before: datetime | None, config: Path | None
+) -> Result:
+    """Revoke a TOKEN by its id, all tokens of a name, or with --all every one.
 
     The id of an enrolment secret revokes the secret and the tokens it was exchanged for.
     """
@@ -158,5 +187,18 @@ def revoke(*, which: str, config: Path | None) -> Result:
     if which.startswith("e-") and which[2:].isdigit():
         done = client_of(config).call(RevokeEnrolment(which))
         return Result("enrolment", done, Text(f"Revoked {done.id} of team {done.team}."))
-    gone = client_of(config).call(RevokeToken(which))
-    return Result("tokens", gone, Text("\n".join(f"Revoked {t.id} of {t.name}." for t in gone)))
+    until = round(before.timestamp() * 1_000_000) if before else 0
+    gone = client_of(config).call(RevokeToken(which, team, everything, until))
+    return Result("revoked", gone, Text(_revoked(gone)))
+
+
+def _revoked(row: RevokedRow) -> str:
+    from fleet.cli.terminal.human import moment
+
+    if row.token:
+        return f"Revoked {row.token} of {row.name}."
+    up_to = f"made up to {moment(row.before)}"
+    if row.name:
+        where = f" in team {row.team}" if row.team else ""
+        return f"Revoked all tokens of {row.name}{where} {up_to}."
+    return f"Revoked all tokens and enrolment secrets {up_to}, those of running agents too."

@@ -6,19 +6,35 @@ import hashlib
 import re
 import secrets
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 from fleet.base.outside import Time
-from fleet.domain.access import GRANTS, OWN, SUPERVISOR, Actor, Permission, Role, claims_of
+from fleet.domain.access import (
+    ALL,
+    GRANTS,
+    OWN,
+    SUPERVISOR,
+    Actor,
+    Permission,
+    Revocation,
+    Role,
+    claims_of,
+    enrolment_key,
+    name_key,
+)
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import a_person, keep, new_entry, page, the_team
+from fleet.operations.shared.entries import a_person, keep, new_entry, the_team
+from fleet.operations.shared.names import how_many
+from fleet.operations.team import revocations
 from fleet.operations.team.members import BeSeen, be_seen, uid_of
+from fleet.operations.team.revocations import Ended, each
 from fleet.operations.team.tokens import MOST_SECONDS, SECOND, a_role, revoked
-from fleet.ports import EntryQuery
+from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
     from fleet.domain.entry import Entry
@@ -26,6 +42,8 @@ if TYPE_CHECKING:
 
 DAY = 86400
 PREFIX = "enrol-"
+MOST_USES = 10_000  # tokens that one secret is exchanged for
+MOST_TOKENS = 1000  # of one name that are valid at once
 AUTH = Actor("auth", Role.COORDINATOR)  # acts for a caller who has only a secret, no token yet
 FIX = "`fleet token enrol` makes one, where the server runs."
 RESERVED = frozenset({SUPERVISOR, AUTH.name})
@@ -36,7 +54,10 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRow:
-    """`secret` is shown once, when it is created. With a `name` it can enrol only that name."""
+    """`secret` is shown once, when it is created. With a `name` it can enrol only that name.
+
+    `uses`: how many tokens it was exchanged for, at most `most_uses`.
+    """
 
     id: str
     role: str
@@ -45,7 +66,10 @@ class EnrolmentRow:
     at: Time
     until: Time
     revoked_at: Time | None
+    uses: int
+    most_uses: int
     secret: str = ""
+    revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +92,7 @@ class CreateEnrolment(Request[EnrolmentRow]):
     team: str = ""
     name: str = ""
     seconds: int = 7 * DAY
+    uses: int = MOST_USES
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +136,11 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
         raise BadInput(
             "A secret can be valid for 1 second to 10 years.", fix="Choose a time in that range."
         )
+    if not 1 <= request.uses <= MOST_USES:
+        raise BadInput(
+            f"A secret can be exchanged 1 to {MOST_USES} times.",
+            fix="Choose a number in that range.",
+        )
     be_seen(context, BeSeen())  # so that no one can enrol under the name of its maker
     secret = PREFIX + secrets.token_urlsafe(32)
     entry = new_entry(
@@ -120,18 +150,30 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
         key=_hash(secret),
         owner=name,
         until=context.store.now() + request.seconds * SECOND,
-        body={"role": str(role), "team": team},
+        body={"role": str(role), "team": team, "most": request.uses},
     )
     return replace(_row(keep(context, entry, Kind.ENROLMENT_CREATED)), secret=secret)
 
 
 def list_enrolments(context: Context, request: ListEnrolments) -> tuple[EnrolmentRow, ...]:
-    now = 0 if request.all else context.store.now()
-    entries = page(
-        context, EntryKind.ENROLMENT, team="", limit=request.limit, before=request.before,
-        counting_at=now,
-    )  # fmt: skip
-    return tuple(_row(e) for e in entries if request.all or not e.body.get("revoked_at"))
+    store, ended = context.store, Ended(context.store)
+    now = 0 if request.all else store.now()
+    query = EntryQuery(EntryKind.ENROLMENT, counting_at=now, before=request.before)
+    entries = each(store, query)
+    rows = (_row(entry, is_ended=_is_ended(ended, entry)) for entry in entries)
+    return tuple(
+        islice((row for row in rows if request.all or not row.revoked), how_many(request.limit))
+    )
+
+
+def _is_ended(ended: Ended, enrolment: Entry) -> bool:
+    keys = (ALL, enrolment_key(_mark(enrolment)))
+    return bool(enrolment.body.get("revoked_at")) or ended(keys, enrolment.at)
+
+
+def _mark(enrolment: Entry) -> str:
+    """What the tokens of this secret carry, so that they are revoked together with it."""
+    return enrolment.key[:16]
 
 
 def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
@@ -144,13 +186,21 @@ def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
         raise NotFound(
             f"There is no enrolment '{wanted[:60]}'.", fix="`fleet token enrolments` lists them."
         )
-    for token in _tokens(context, text=entry.id):
-        if token.body.get("enrolment") == entry.id:
-            revoked(context, token)
     if not entry.body.get("revoked_at"):
         body = {**entry.body, "revoked_at": context.store.now()}
         entry = keep(context, replace(entry, body=body), Kind.ENROLMENT_REVOKED)
-    return _row(entry)
+    revocations.revoke(context, Revocation(enrolment_key(_mark(entry))))
+    _revoke_unmarked(context, entry)
+    return _row(entry, is_ended=True)
+
+
+def _revoke_unmarked(context: Context, enrolment: Entry) -> None:
+    """One by one: the tokens from before tokens carried the mark of their secret."""
+    older = EntryQuery(EntryKind.TOKEN, text=enrolment.id, counting_at=context.store.now())
+    for token in each(context.store, older):
+        ours = token.body.get("enrolment") == enrolment.id
+        if ours and not token.body.get("mark") and not token.body.get("revoked_at"):
+            revoked(context, token)
 
 
 def show(context: Context, request: ShowEnrolment) -> EnrolmentRow:
@@ -170,11 +220,12 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
             "A token can be valid for 1 second to 10 years.", fix="Choose a time in that range."
         )
     _must_be_free(context, enrolment, name)
+    _must_be_few(context, enrolment, name)
     actor = Actor(name, role, team)
     at = context.store.now() / SECOND
     until = int(at) + request.seconds
     claims = claims_of(actor, secrets.token_hex(8), at=at, until=until)
-    signed = context.sign(claims)
+    signed = context.sign(claims | {"enrolment": _mark(enrolment)})
     entry = new_entry(
         context,
         EntryKind.TOKEN,
@@ -182,10 +233,13 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
         key=claims["jti"],
         owner=name,
         until=until * SECOND,
-        text=enrolment.id,
-        body={"role": str(role), "team": team, "enrolment": enrolment.id},
-    )
-    keep(context, entry, Kind.TOKEN_CREATED)
+        body={
+            "role": str(role), "team": team, "enrolment": enrolment.id, "mark": _mark(enrolment),
+        },
+    )  # fmt: skip
+    used = replace(enrolment, body={**enrolment.body, "uses": _uses(enrolment) + 1})
+    event = context.event(Kind.TOKEN_CREATED, "", entry=entry.id, team="")
+    context.commit([Put(entry), Put(used)], event)
     be_seen(context._replace(actor=actor), BeSeen())
     return EnrolledRow(uid_of(team, name), name, str(role), team, signed, until * SECOND)
 
@@ -196,7 +250,7 @@ def _enrolment(context: Context, secret: str) -> Entry:
         raise Forbidden("No secret was sent.", fix=FIX, code="no_secret")
     entry = context.store.entry(EntryKind.ENROLMENT, "", _hash(secret))
     now = context.store.now()
-    if entry is None or not entry.counts(now) or entry.body.get("revoked_at"):
+    if entry is None or not entry.counts(now) or _is_ended(Ended(context.store), entry):
         _wrong("That secret is unknown, expired or revoked.")
     return entry
 
@@ -226,9 +280,12 @@ def _must_be_free(context: Context, enrolment: Entry, name: str) -> None:
     A name is the caller's when the secret was made for it, or has enrolled it before.
     """
     team = str(enrolment.body["team"])
-    known = [t for t in _tokens(context, owner=name) if t.body.get("team") == team]
+    tokens = context.store.entries(EntryQuery(EntryKind.TOKEN, owner=name, limit=MOST_TOKENS))
+    known = [token for token in tokens if token.body.get("team") == team]
     mine = [token for token in known if token.body.get("enrolment") == enrolment.id]
-    if any(token.body.get("revoked_at") for token in mine):
+    ended = Ended(context.store)
+    sent_away = ended((name_key(name), name_key(name, team)), enrolment.at)
+    if sent_away or any(token.body.get("revoked_at") for token in mine):
         _wrong(f"The tokens of {name} were revoked, so that secret cannot enrol {name} again.")
     if name not in RESERVED and (mine or enrolment.owner == name):
         return
@@ -241,8 +298,27 @@ def _must_be_free(context: Context, enrolment: Entry, name: str) -> None:
         )
 
 
-def _tokens(context: Context, *, owner: str = "", text: str = "") -> list[Entry]:
-    return context.store.entries(EntryQuery(EntryKind.TOKEN, owner=owner, text=text, limit=10_000))
+def _must_be_few(context: Context, enrolment: Entry, name: str) -> None:
+    """A good secret is no licence to fill the store."""
+    most = int(enrolment.body.get("most", MOST_USES))
+    if _uses(enrolment) >= most:
+        raise Refused(
+            f"That secret has been exchanged {most} times, which is all it is good for.",
+            fix="Ask for another: `fleet token enrol --uses NUMBER`.",
+            code="used_up",
+        )
+    now = context.store.now()
+    query = EntryQuery(EntryKind.TOKEN, owner=name, counting_at=now, limit=MOST_TOKENS)
+    if len(context.store.entries(query)) >= MOST_TOKENS:
+        raise Refused(
+            f"{name} has {MOST_TOKENS} valid tokens, and cannot have more at once.",
+            fix="Use one of them until it expires.",
+            code="too_many_tokens",
+        )
+
+
+def _uses(enrolment: Entry) -> int:
+    return int(enrolment.body.get("uses", 0))
 
 
 def _name(name: str) -> str:
@@ -259,11 +335,11 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def _row(entry: Entry) -> EnrolmentRow:
+def _row(entry: Entry, *, is_ended: bool = False) -> EnrolmentRow:
     body = entry.body
     return EnrolmentRow(
         entry.id, body["role"], body["team"], entry.owner, entry.at, entry.until,
-        body.get("revoked_at"),
+        body.get("revoked_at"), _uses(entry), int(body.get("most", MOST_USES)), revoked=is_ended,
     )  # fmt: skip
 
 

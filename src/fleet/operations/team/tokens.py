@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.base.outside import Time
-from fleet.domain.access import Actor, Permission, Role, claims_of
+from fleet.domain.access import (
+    ALL,
+    Actor,
+    Permission,
+    Revocation,
+    Role,
+    claims_of,
+    keys_of,
+    name_key,
+    token_key,
+)
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound, nearest
@@ -15,12 +25,13 @@ from fleet.domain.event import Kind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import a_person, keep, new_entry, the_team
 from fleet.operations.shared.names import how_many
-from fleet.ports import EntryQuery
+from fleet.operations.team import revocations
+from fleet.operations.team.revocations import GRACE, Ended, each
+from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
     from fleet.domain.entry import Entry
     from fleet.operations.catalogue import Context
-    from fleet.ports import Store
 
 SECOND = 1_000_000
 MOST_SECONDS = 3650 * 86400
@@ -28,7 +39,10 @@ MOST_SECONDS = 3650 * 86400
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """`token` is shown once, when it is created; `id` is used to revoke it."""
+    """`token` is shown once, when it is created; `id` is used to revoke it.
+
+    `revoked_at`: when it was revoked on its own, and not with all of its name or of everybody.
+    """
 
     id: str
     name: str
@@ -38,6 +52,7 @@ class TokenRow:
     until: Time
     revoked_at: Time | None
     token: str = ""
+    revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +64,31 @@ class CreateToken(Request[TokenRow]):
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeToken(Request[tuple[TokenRow, ...]]):
-    """`token`: a token's id, or a name for all tokens of that name."""
+class RevokedRow:
+    """Of one token, or of all of `name`, or of everybody; in one team, or in every one.
+
+    `before`: those made up to then.
+    """
 
     token: str
+    name: str
+    team: str
+    before: Time
+    at: Time
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeToken(Request[RevokedRow]):
+    """`token`: a token's id, or the name of a member for all tokens of that name.
+
+    `team`: only those of that name there. `all`: every token and enrolment secret. `before`: only
+    those made up to then; without it, until now.
+    """
+
+    token: str = ""
+    team: str = ""
+    all: bool = False
+    before: Time = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,48 +131,73 @@ def a_role(name: str) -> Role:
     return known[name]
 
 
-def revoke(context: Context, request: RevokeToken) -> tuple[TokenRow, ...]:
-    store, wanted = context.store, request.token.strip()
-    one = store.entry(EntryKind.TOKEN, "", wanted)
-    entries = [one] if one else _of(context, wanted)
-    if not entries:
-        raise NotFound(f"There is no token '{wanted[:60]}'.", fix="`fleet token list` lists them.")
-    return tuple(_row(revoked(context, entry)) for entry in entries)
+def revoke(context: Context, request: RevokeToken) -> RevokedRow:
+    wanted, now = request.token.strip(), context.store.now()
+    if bool(wanted) == request.all or not 0 <= request.before <= now:
+        raise BadInput(
+            "Name a token or a member, or all; and no time in the future.",
+            fix="fleet token revoke NAME, or fleet token revoke --all",
+        )
+    before = request.before or now
+    if request.all:
+        made = revocations.revoke(context, Revocation(ALL, before))
+        return RevokedRow("", "", "", before, made.at)
+    if (one := context.store.entry(EntryKind.TOKEN, "", wanted)) is not None:
+        return _revoke_one(context, one)
+    team = the_team(context, request.team, Permission.ADMIN) if request.team else ""
+    _must_be_known(context, wanted)
+    made = revocations.revoke(context, Revocation(name_key(wanted, team), before))
+    return RevokedRow("", wanted, team, before, made.at)
 
 
-def _of(context: Context, owner: str) -> list[Entry]:
-    if not owner:
-        return []
-    now = context.store.now()
-    return context.store.entries(
-        EntryQuery(EntryKind.TOKEN, owner=owner, counting_at=now, limit=1000)
-    )
+def _revoke_one(context: Context, entry: Entry) -> RevokedRow:
+    if not entry.body.get("revoked_at"):
+        entry = revoked(context, entry)
+    at = int(entry.body["revoked_at"])
+    return RevokedRow(entry.key, entry.owner, str(entry.body["team"]), at, at)
 
 
 def revoked(context: Context, entry: Entry) -> Entry:
-    if entry.body.get("revoked_at"):
-        return entry
+    """The token's entry, once it is revoked."""
     body = {**entry.body, "revoked_at": context.store.now()}
-    return keep(context, replace(entry, body=body), Kind.TOKEN_REVOKED)
+    changed = replace(entry, body=body)
+    revocation = Revocation(token_key(entry.key), until=entry.until + GRACE)
+    revocations.revoke(context, revocation, Put(changed))
+    return changed
+
+
+def _must_be_known(context: Context, name: str) -> None:
+    """A name that somebody has, or had: a slip would end nothing, and say that it did."""
+    kinds = (EntryKind.TOKEN, EntryKind.MEMBER)
+    if not any(context.store.entries(EntryQuery(kind, owner=name, limit=1)) for kind in kinds):
+        raise NotFound(
+            f"There is no token '{name[:60]}', nor a member of that name.",
+            fix="`fleet token list` lists tokens, `fleet teams` members.",
+        )
 
 
 def list_tokens(context: Context, request: ListTokens) -> tuple[TokenRow, ...]:
-    store, limit = context.store, how_many(request.limit)
+    store = context.store
     before = store.entry(EntryKind.TOKEN, "", request.before) if request.before else None
+    ended, rows = Ended(store), []
     now = 0 if request.all else store.now()
-    query = EntryQuery(
-        EntryKind.TOKEN, counting_at=now, before=before.id if before else "", limit=limit
-    )
-    entries = [e for e in store.entries(query) if request.all or not e.body.get("revoked_at")]
-    return tuple(map(_row, entries))
+    query = EntryQuery(EntryKind.TOKEN, counting_at=now, before=before.id if before else "")
+    for entry in each(store, query):
+        row = _row(entry, is_ended=is_revoked(ended, entry))
+        if request.all or not row.revoked:
+            rows.append(row)
+            if len(rows) == how_many(request.limit):
+                break
+    return tuple(rows)
 
 
-def is_revoked(store: Store, token_id: str) -> bool:
-    entry = store.entry(EntryKind.TOKEN, "", token_id)
-    return bool(entry and entry.body.get("revoked_at"))
+def is_revoked(ended: Ended, token: Entry) -> bool:
+    body = token.body
+    keys = keys_of(token.key, token.owner, str(body["team"]), str(body.get("mark", "")))
+    return bool(body.get("revoked_at")) or ended(keys, token.at)
 
 
-def _row(entry: Entry) -> TokenRow:
+def _row(entry: Entry, *, is_ended: bool = False) -> TokenRow:
     body = entry.body
     return TokenRow(
         id=entry.key,
@@ -146,6 +207,7 @@ def _row(entry: Entry) -> TokenRow:
         at=entry.at,
         until=entry.until,
         revoked_at=body.get("revoked_at"),
+        revoked=is_ended,
     )
 
 

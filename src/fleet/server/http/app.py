@@ -42,7 +42,7 @@ from fleet.server.http.openapi import document
 from fleet.server.http.pages import check_limit, cut, is_list, link_to, one_more
 from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.http.routes import Answered, Routes
-from fleet.server.live.presence import EndedRuns, Presence, Revocations
+from fleet.server.live.presence import EndedRuns, Presence
 from fleet.server.live.sockets import AUTH_SECONDS, Sockets
 from fleet.server.live.sse import EventStream
 from fleet.server.mcp.http import Mcp
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from fleet.server.audit import Audit
     from fleet.server.folders import Folders
     from fleet.server.http.compat import Compat
+    from fleet.server.live.presence import Revoked
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
     from fleet.server.prometheus import Metric
@@ -81,6 +82,7 @@ class Server:
     store: Store
     writer: Writer
     tokens: Tokens
+    revoked: Revoked
     streams: Streams
     rates: Rates
     hosts: frozenset[str]
@@ -100,7 +102,6 @@ class Server:
     patience: float = REQUEST_SECONDS  # with those who send slowly
 
     def app(self) -> Guard:
-        self.tokens.revoked_by(Revocations(self.store))
         self.tokens.ended_by(EndedRuns(self.store))
         self.context = self.context._replace(offers=OfferedPlaces((self.directory, *self.places)))
         self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
@@ -131,6 +132,7 @@ class Server:
         self.writer.start()
         self.folders.start()
         self.watch.start()
+        await asyncio.to_thread(self.revoked.begin, self.context)  # what comes after it, it sees
         try:
             yield
         finally:

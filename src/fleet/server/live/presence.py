@@ -5,38 +5,81 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fleet.domain.access import is_ended
+from fleet.domain.entry import EntryKind
+from fleet.domain.event import Kind
 from fleet.operations.catalogue import is_current
+from fleet.operations.team.enrolments import AUTH
 from fleet.operations.team.members import BeSeen
-from fleet.operations.team.tokens import is_revoked
+from fleet.operations.team.revocations import all_of, revocation_of, revoke
 
 if TYPE_CHECKING:
-    from fleet.domain.access import Actor
+    from collections.abc import Callable, Sequence
+
+    from fleet.app.server_process import RevokedFile
+    from fleet.domain.access import Actor, Revocation
+    from fleet.domain.event import Event
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
+    from fleet.server.tokens import Grant
     from fleet.server.writer import Writer
 
 TOKEN_TRUST_SECONDS = 1.0  # seconds for which an answer about a token is believed
 SEEN_NOTE_SECONDS = 60.0  # seconds between notes that somebody is still there
 KNOWN = 10_000
+REVOCATION = EntryKind.REVOCATION
 
 
-class Revocations:
-    """Whether a token was revoked, by its id, at most a second ago."""
+class Revoked:
+    """What is revoked, in memory: to check a token asks nobody.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._looked: dict[str, tuple[float, bool]] = {}
+    `home` keeps it as well. What this server revokes counts at once; what others do counts as soon as
+    their events are seen.
+    """
 
-    def __call__(self, token_id: str) -> bool:
-        now = time.monotonic()
-        at, revoked = self._looked.get(token_id, (now - TOKEN_TRUST_SECONDS, False))
-        if revoked or now - at < TOKEN_TRUST_SECONDS:
-            return revoked
-        revoked = is_revoked(self._store, token_id)
-        if len(self._looked) >= KNOWN:
-            self._looked.clear()
-        self._looked[token_id] = (now, revoked)
-        return revoked
+    def __init__(self, open_store: Callable[[], Store], home: RevokedFile) -> None:
+        self._open, self._home = open_store, home
+        self._before: dict[str, int] = {}
+
+    def begin(self, context: Context) -> None:
+        """A store that was restored from a copy gets back what the home knows, and the home the rest."""
+        store = self._open()
+        try:
+            own = context._replace(store=store, actor=AUTH, revoked=lambda _: None)
+            stored = {revocation.key: revocation for revocation in all_of(store)}
+            for revocation in self._home.read(store.now()).values():
+                self._add(revocation)
+                known = stored.get(revocation.key)
+                if known is None or known.before < revocation.before:
+                    revoke(own, revocation)
+            self.note([r for r in stored.values() if r.before > self._before.get(r.key, -1)])
+        finally:
+            store.close()
+
+    def note(self, revocations: Sequence[Revocation]) -> None:
+        self._home.add(revocations)
+        for revocation in revocations:
+            self._add(revocation)
+
+    def _add(self, revocation: Revocation) -> None:
+        key = revocation.key
+        self._before[key] = max(revocation.before, self._before.get(key, -1))
+
+    def saw(self, events: Sequence[Event]) -> None:
+        """In the thread that watches the events of all processes."""
+        ids = [event.data.get("entry", "") for event in events if event.type == Kind.TOKEN_REVOKED]
+        if not ids:
+            return
+        store = self._open()
+        try:
+            entries = [entry for entry in map(store.entry_by_id, ids) if entry.kind is REVOCATION]
+            revocations = map(revocation_of, entries)
+            self.note([r for r in revocations if r.before > self._before.get(r.key, -1)])
+        finally:
+            store.close()
+
+    def __call__(self, grant: Grant) -> bool:
+        return is_ended(self._before, grant.ended_by, grant.at)
 
 
 class EndedRuns:

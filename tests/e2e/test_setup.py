@@ -70,11 +70,22 @@ def test_init_sets_up_the_home_and_the_project_and_may_be_run_again(fleet):
     (fleet.project / "package.json").write_text("{}")
     said = fleet("init").stdout
     assert "Created fleet.yaml for a node project." in said
+    assert "Commented out in it, because each new worktree would run it: `npm install`." in said
     assert fleet("validate").stdout == "fleet.yaml is valid.\n"
     before = fleet.file.read_bytes()
     assert "fleet.yaml already exists; it was not changed." in fleet("init").stdout
     assert fleet.file.read_bytes() == before
     assert stat.S_IMODE(fleet.home.stat().st_mode) == 0o700
+
+
+def test_init_asks_before_it_writes_commands_that_run_in_every_worktree(fleet):
+    (fleet.project / "package.json").write_text("{}")
+    data = fleet.data("init")
+    assert data["setup"] == {"commands": ["npm install"], "enabled": False}
+    assert "# setup:" in fleet.file.read_text()
+    said = fleet("init", "--force", "--yes").stdout
+    assert "Each new worktree runs `npm install`." in said
+    assert "\n  setup:\n    - npm install\n" in fleet.file.read_text()
 
 
 def test_init_finds_the_top_of_the_repository_and_the_type_can_be_given(fleet):

@@ -57,6 +57,16 @@ def coders_with(field: str) -> tuple[str, ...]:
     return having(field)
 
 
+def on_path(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The built-in coders whose programs are there; Claude Code first."""
+    import shutil
+
+    from fleet.adapters.coders import BUILT_IN
+
+    rows = ((name, BUILT_IN[name].executable) for name in coders_with("executable"))
+    return tuple(name for name, program in rows if shutil.which(program, path=env.get("PATH")))
+
+
 def assistants(field: str = "skills") -> tuple[str, ...]:
     """The names by which `fleet skills` knows the coders that have this field."""
     from fleet.adapters.coders import BUILT_IN

@@ -39,6 +39,7 @@ PYTHON = {
     "pyproject.toml": (VENV, ".venv/bin/pip install -e ."),
     "setup.py": (VENV, ".venv/bin/pip install -e ."),
 }
+PACKAGE = ("[project]", "[build-system]", "[tool.poetry]")  # tables that only a package has
 NODE = {
     "pnpm-lock.yaml": "pnpm install",
     "yarn.lock": "yarn install",
@@ -67,7 +68,7 @@ def set_up(kind: str, root: Path) -> Kind:
 def _commands(kind: str, root: Path) -> tuple[str, ...]:
     match kind:
         case "python":
-            return next((todo for mark, todo in PYTHON.items() if (root / mark).exists()), ())
+            return next((todo for mark, todo in PYTHON.items() if _installs(root / mark)), ())
         case "node":
             return (_packages(root) or "npm install",)
         case "rails":
@@ -79,6 +80,14 @@ def _commands(kind: str, root: Path) -> tuple[str, ...]:
         case "go":
             return ("go mod download",)
     return ()
+
+
+def _installs(mark: Path) -> bool:
+    """Whether there is something to install: many a pyproject.toml only configures a linter."""
+    if mark.name != "pyproject.toml" or not mark.is_file():
+        return mark.exists()
+    text = mark.read_text("utf-8", "replace")
+    return any(f"\n{table}" in f"\n{text}" for table in PACKAGE)
 
 
 def _packages(root: Path) -> str:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_keys
-from fleet.cli.terminal.frame import command, group
+from fleet.cli.terminal.frame import command, group, wants_json
 from fleet.cli.terminal.view import Cell, Column, Raw, Result, Stack, Table, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fleet.config import Loaded
     from fleet.config.commands.init import Begun, Imported
@@ -26,14 +26,25 @@ KINDS = ("python", "node", "rails", "rust", "go", "generic")
 @click.option("--type", "kind", type=click.Choice(KINDS), help="The kind of project.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write this file instead.")
 @click.option("--force", is_flag=True, help="Replace an existing fleet.yaml; the old file is kept.")
+@click.option(
+    "--yes", is_flag=True, help="Run the set-up commands in each new worktree; do not ask."
+)
 @click.option("--migrate-legacy", is_flag=True, help="Import the settings of older tools.")
-def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: bool) -> Result:
-    """Set up the home, and the project's fleet.yaml if there is none."""
-    from fleet.config.commands.init import begin_project, ensure_home, migrate
+def init(
+    *, kind: str | None, output: Path | None, force: bool, yes: bool, migrate_legacy: bool
+) -> Result:
+    """Set up the home, and the project's fleet.yaml if there is none.
+
+    The agents in it use a coder that is installed here. It asks before it writes commands that run
+    in each new worktree; without a terminal to ask on, it comments them out.
+    """
+    from fleet.app.coders import on_path
+    from fleet.config.commands.init import Wishes, begin_project, ensure_home, migrate
 
     context = _context()
     fresh = ensure_home(context.home)
-    begun = begin_project(context, kind=kind, output=output, force=force)
+    wishes = Wishes(kind, output, force, on_path(context.env), _approval(yes=yes))
+    begun = begin_project(context, wishes)
     imported = migrate(context, begun) if migrate_legacy else []
     data = {
         "home": str(context.home),
@@ -41,6 +52,8 @@ def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: 
         "written": bool(begun.file) and not begun.kept,
         "kind": begun.kind or None,
         "ollama": begun.ollama._asdict() if begun.ollama else None,
+        "coders": list(begun.coders),
+        "setup": {"commands": list(begun.setup), "enabled": begun.set_up},
         "backup": str(begun.backup) if begun.backup else None,
         "imported": [_import_data(each) for each in imported],
     }
@@ -51,6 +64,24 @@ def init(*, kind: str | None, output: Path | None, force: bool, migrate_legacy: 
             "There is nothing to import."
         ]
     return Result("init", data, Text("\n".join(lines)), notes=_init_notes(begun, context))
+
+
+def _approval(*, yes: bool) -> Callable[[tuple[str, ...]], bool]:
+    from fleet.cli.terminal.render import can_ask, confirm
+
+    def approve(commands: tuple[str, ...]) -> bool:
+        lines = "".join(f"\n  {command}" for command in commands)
+        question = f"Run these commands in each new worktree?{lines}\n"
+        return yes or (can_ask() and not wants_json() and confirm(question, otherwise="--yes"))
+
+    return approve
+
+
+def _setup_line(begun: Begun) -> str:
+    commands = ", then ".join(f"`{command}`" for command in begun.setup)
+    if begun.set_up:
+        return f"Each new worktree runs {commands}."
+    return f"Commented out in it, because each new worktree would run it: {commands}."
 
 
 def _project_lines(begun: Begun, context: Context) -> list[str]:
@@ -67,8 +98,13 @@ def _project_lines(begun: Begun, context: Context) -> list[str]:
     if begun.ollama is not None:
         models = ", ".join(begun.ollama.models) or "no models yet"
         lines.append(f"Found an Ollama at {begun.ollama.endpoint}: {models}.")
-    else:
-        lines.append("No Ollama answered on this machine: edit the node's endpoint.")
+    lines.append(
+        f"Its agents use {begun.coders[0]}."
+        if begun.coders
+        else "No coding program was found, so its agents name claude: `fleet coders` lists all."
+    )
+    if begun.setup:
+        lines.append(_setup_line(begun))
     return [*lines, "Next: read through it, then run `fleet validate`."]
 
 

@@ -19,6 +19,7 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 DIRECTORIES = ("tasks", "runs", "worktrees", "logs")
@@ -32,6 +33,9 @@ class Begun(NamedTuple):
     kind: str = ""
     ollama: Ollama | None = None
     backup: Path | None = None
+    coders: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    set_up: bool = False  # whether the commands in `setup` are to run in each new worktree
 
 
 class Imported(NamedTuple):
@@ -58,29 +62,45 @@ def ensure_home(home: Path) -> bool:
     return fresh
 
 
-def begin_project(context: Context, *, kind: str | None, output: Path | None, force: bool) -> Begun:
+class Wishes(NamedTuple):
+    """`approve` is asked whether these commands are to run in each new worktree."""
+
+    kind: str | None = None
+    output: Path | None = None
+    force: bool = False
+    coders: tuple[str, ...] = ()  # that are installed, the preferred one first
+    approve: Callable[[tuple[str, ...]], bool] = lambda _: False
+
+
+def begin_project(context: Context, wishes: Wishes) -> Begun:
     """Write the project's fleet.yaml, unless it is there and `force` is not given."""
+    output = wishes.output
     root = find_project(context.cwd)
     if root is None and output is None and context.cwd == user_home(context.env):
         return Begun(None, kept=False)  # a fleet.yaml there would be that of everything below
     root = root or context.cwd
     file = context.cwd / output if output is not None else root / PROJECT_FILE
     there = file.exists() or file.is_symlink()
-    if there and not force:
+    if there and not wishes.force:
         if output is not None:
             raise Refused(f"{output} already exists.", fix="--force replaces it.")
         return Begun(file, kept=True)
     if file.is_dir() or not file.parent.is_dir():
         what = "is a directory" if file.is_dir() else "cannot be written: its directory is missing"
         raise BadInput(f"{output or file} {what}.")
-    kind = kind or kind_of(root)
-    ollama = find_ollama(context.env)
-    text = starter.project_file(root.name or "fleet", kind, set_up(kind, root), ollama)
+    kind = wishes.kind or kind_of(root)
+    work = set_up(kind, root)
+    wanted = bool(work.setup) and wishes.approve(work.setup)
+    machine = starter.There(wishes.coders, find_ollama(context.env), wanted)
+    text = starter.project_file(root.name or "fleet", kind, work, machine)
     with only_writer(context.home):
         backup = _set_aside(file) if there else None
         write_whole(file, text.encode())
         _trust(file, context)
-    return Begun(file, kept=False, kind=kind, ollama=ollama, backup=backup)
+    return Begun(
+        file, kept=False, kind=kind, ollama=machine.ollama, backup=backup,
+        coders=wishes.coders, setup=work.setup, set_up=wanted,
+    )  # fmt: skip
 
 
 def _set_aside(file: Path) -> Path:

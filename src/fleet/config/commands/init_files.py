@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fleet.config.files.yaml_edit import rendered
 from fleet.config.keys import table
 from fleet.config.keys.kinds import LISTS
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +19,13 @@ HEAVY, SMALL = "qwen2.5-coder:32b", "qwen2.5-coder:7b"
 AGENTS = """\
 agents:
   planner:
+    coder: CODER
     model: small-coder
     description: Use for planning, file discovery, task decomposition, and summarization.
     tools: [Read, Grep, Glob]
     permissions: read
     prompt: |
-      You are a fast local planning agent.
+      You are a fast planning agent.
       Do not edit files.
       Return a concise response with:
       - plan
@@ -31,6 +33,7 @@ agents:
       - risks
       - next recommended agent
   implementer:
+    coder: CODER
     model: heavy-coder
     description: Use for implementation, bug fixes, refactors, and patch creation.
     tools: [Read, Grep, Glob, Edit, Bash]
@@ -41,6 +44,7 @@ agents:
       Run relevant checks when possible.
       Explain what changed and why.
   reviewer:
+    coder: CODER
     model: heavy-coder
     description: Use after implementation to review diffs, tests, regressions, and maintainability.
     tools: [Read, Grep, Glob, Bash]
@@ -52,42 +56,67 @@ agents:
       Review the diff and test output.
       Return only actionable issues.
   summarizer:
+    coder: CODER
     model: small-coder
     description: Use to summarize long files, logs and discussions.
     tools: [Read]
     permissions: read
     prompt: |
-      You are a fast local summarizing agent.
+      You are a fast summarizing agent.
       Do not edit files.
       Keep what a reader must know, and leave out the rest.
 """
 
+NO_NODES = f"""\
+# No Ollama answered on this machine. To use models of your own, declare a node:
+# nodes:
+#   local:
+#     endpoint: http://localhost:11434
+# models:
+#   heavy-coder: {{node: local, upstream: "{HEAVY}", context: 32768}}
+"""
 
-def project_file(name: str, kind: str, work: Kind, ollama: Ollama | None) -> str:
-    """A fleet.yaml that is valid as it is."""
+
+class There(NamedTuple):
+    """What this machine has, and whether a person wants the set-up commands."""
+
+    coders: tuple[str, ...] = ()
+    ollama: Ollama | None = None
+    set_up: bool = False
+
+
+def project_file(name: str, kind: str, work: Kind, there: There) -> str:
+    """A fleet.yaml that is valid as it is, and whose agents work with what is there."""
     return "\n".join(
         [
             "# This project's fleet. `fleet validate` checks it, `fleet config` shows what counts.",
             "project:",
             f"  name: {rendered(name)}",
             "",
-            _compute(ollama),
-            AGENTS,
+            _compute(there.ollama) if there.ollama is not None else NO_NODES,
+            _agents(there),
             f"# How a new worktree is made ready ({kind} project).",
             "workspace:",
             *_items("credential_files", work.credential_files),
-            *_items("setup", work.setup),
+            *(_items("setup", work.setup) if there.set_up else _commented(work.setup)),
             "",
         ]
     )
 
 
-def _compute(ollama: Ollama | None) -> str:
-    models = ollama.models if ollama is not None else ()
+def _agents(there: There) -> str:
+    """With the first coder that is installed, and with models only where a node serves them."""
+    lines = AGENTS.replace("CODER", there.coders[0] if there.coders else "claude").splitlines()
+    if there.ollama is None:
+        lines = [line for line in lines if not line.startswith("    model: ")]
+    head = [] if there.coders else ["# No coding program was found: `fleet coders` lists them."]
+    return "\n".join([*head, *lines, ""])
+
+
+def _compute(ollama: Ollama) -> str:
+    models = ollama.models
     heavy, small = (models[0], models[-1]) if models else (HEAVY, SMALL)
-    if ollama is None:
-        comment = "# No Ollama answered on this machine: give the address of one that you have."
-    elif models:
+    if models:
         comment = f"# This Ollama has: {', '.join(models)}."
     else:
         comment = f"# This Ollama has no models yet: `ollama pull {SMALL}`."
@@ -95,7 +124,7 @@ def _compute(ollama: Ollama | None) -> str:
 nodes:
   {comment}
   local:
-    endpoint: {ollama.endpoint if ollama is not None else "http://localhost:11434"}
+    endpoint: {ollama.endpoint}
     tags: [local]
 
 models:
@@ -112,6 +141,13 @@ models:
     context: 32768
     timeout: 300
 """
+
+
+def _commented(commands: Sequence[str]) -> list[str]:
+    if not commands:
+        return _items("setup", ())
+    words = "  # Remove the `# ` to run these in each new worktree, then run `fleet trust`:"
+    return [words, *(line.replace("  ", "  # ", 1) for line in _items("setup", commands))]
 
 
 def _items(name: str, items: Sequence[str]) -> list[str]:

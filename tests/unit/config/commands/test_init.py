@@ -9,7 +9,7 @@ import pytest
 
 from fleet.config import legacy
 from fleet.config.commands import init_files as starter
-from fleet.config.commands.init import begin_project, ensure_home, migrate
+from fleet.config.commands.init import Wishes, begin_project, ensure_home, migrate
 from fleet.config.commands.set import Context
 from fleet.config.keys.table import SETTINGS
 from fleet.config.legacy import legacy_notice
@@ -30,7 +30,7 @@ def context(world):
 
 
 def begin(context, **options):
-    return begin_project(context, **{"kind": None, "output": None, "force": False, **options})
+    return begin_project(context, Wishes(**{"approve": lambda _: True, **options}))
 
 
 MARKS = {
@@ -47,7 +47,7 @@ MARKS = {
 def test_a_project_is_recognised_and_set_up_as_its_kind(world, context, kind):
     mark, files, commands = MARKS[kind]
     (world.project / mark).parent.mkdir(exist_ok=True)
-    (world.project / mark).touch()
+    (world.project / mark).write_text("[project]\n")
     assert kind_of(world.project) == begin(context).kind == kind
     workspace = world.load().settings.workspace
     assert set(files) <= set(workspace.credential_files)
@@ -80,11 +80,34 @@ def test_what_is_written_is_valid_and_trusted(world, context, kind):
     loaded = world.load()
     assert (loaded.warnings, loaded.trusted) == ((), True)
     assert set(loaded.fleet.agents) == {"planner", "implementer", "reviewer", "summarizer"}
-    assert all(agent.model is not None for agent in loaded.fleet.agents.values())
+    assert {agent.model for agent in loaded.fleet.agents.values()} == {None}
+    assert not loaded.fleet.nodes  # no Ollama answered
+
+
+def test_agents_use_a_coder_that_is_installed(world, context):
+    begin(context, coders=("codex", "opencode"))
+    agents = world.load().fleet.agents.values()
+    assert {agent.coder for agent in agents} == {"codex"}
+
+
+def test_set_up_commands_that_nobody_approved_are_commented_out(world, context):
+    (world.project / "package.json").write_text("{}")
+    asked = []
+    begun = begin(context, approve=lambda commands: bool(asked.append(commands)))
+    assert (asked, begun.set_up) == ([("npm install",)], False)
+    assert "  # setup:\n  #   - npm install\n" in world.file.read_text()
+    assert world.load().settings.workspace.setup == ()
+
+
+def test_a_pyproject_that_only_configures_a_linter_has_nothing_to_install(world, context):
+    (world.project / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    assert begin(context).setup == ()
 
 
 def test_a_project_with_a_name_that_yaml_would_misread(tmp_path):
-    text = starter.project_file("no: # yes", "generic", set_up("generic", tmp_path), None)
+    text = starter.project_file(
+        "no: # yes", "generic", set_up("generic", tmp_path), starter.There()
+    )
     assert 'name: "no: # yes"' in text
 
 

@@ -228,3 +228,25 @@ def test_a_machine_without_tmux_is_told_to_install_it(rig, monkeypatch):
         rig.tmux.version()
     assert raised.value.code == "no_tmux"
     assert "Install tmux" in raised.value.fix
+
+
+def test_inside_ones_own_tmux_the_key_on_the_status_line_leaves_only_ours(rig, start):
+    start("one")
+    outer = ["tmux", "-L", f"{rig.tmux.socket}-outer", "-f", "/dev/null"]
+    attach = rig.tmux.attach_argv("one", {"TMUX": "/tmp/tmux-0/default,1,0"})
+
+    def attached() -> int:
+        return rig.tmux.panes()[0].attached
+
+    try:
+        size = ["-x", "120", "-y", "40"]
+        subprocess.run([*outer, "new-session", "-d", "-s", "mine", *size], check=True)
+        subprocess.run([*outer, "send-keys", "-t", "mine", " ".join(attach), "Enter"], check=True)
+        until(lambda: attached() == 1, "somebody to be attached")
+        shown = [*outer, "capture-pane", "-p", "-t", "mine"]
+        until(lambda: b"C-q leaves it running" in subprocess.check_output(shown), "the hint")
+        subprocess.run([*outer, "send-keys", "-t", "mine", "C-q"], check=True)
+        until(lambda: attached() == 0, "nobody to be attached")
+        assert b"[detached (from session one)]" in subprocess.check_output(shown)
+    finally:
+        subprocess.run([*outer, "kill-server"], check=False)

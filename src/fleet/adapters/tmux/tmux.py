@@ -43,6 +43,7 @@ PANE = (
     "#{pane_id} #{session_id} #{pane_pid} #{pane_dead} x#{pane_dead_status} x#{pane_dead_signal} "
     "#{cursor_x} #{cursor_y} #{session_attached} x#{@fleet_run} #{session_name}"
 )
+LEAVE = "C-q"
 OPTIONS: tuple[tuple[str, ...], ...] = (
     ("set-option", "-s", "escape-time", "20"),  # else the user's Escape key hangs for half a second
     ("set-option", "-g", "default-terminal", "screen-256color"),
@@ -50,7 +51,9 @@ OPTIONS: tuple[tuple[str, ...], ...] = (
     ("set-option", "-g", "status-interval", "0"),
     ("set-option", "-g", "status-left-length", "80"),
     ("set-option", "-g", "status-left", " #{session_name} "),
-    ("set-option", "-g", "status-right", " C-b d leaves it running "),
+    # Without a prefix: inside the user's own tmux, C-b d would detach that one.
+    ("bind-key", "-n", LEAVE, "detach-client"),
+    ("set-option", "-g", "status-right", f" {LEAVE} leaves it running "),
     ("set-option", "-g", "window-status-format", ""),
     ("set-option", "-g", "window-status-current-format", ""),
 )

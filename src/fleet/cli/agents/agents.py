@@ -201,7 +201,7 @@ def prompt(
 @command(json=False, config=True)
 @click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
 def attach(name: str, config: Path | None) -> int:
-    """Attach to an agent's terminal. Ctrl-B, then D, detaches; the agent keeps running."""
+    """Attach to an agent's terminal. Ctrl-Q detaches, also inside tmux; the agent keeps running."""
     from fleet.cli.terminal.connect import connect_here
     from fleet.domain.errors import Refused
     from fleet.operations.tasks.show import ShowTask

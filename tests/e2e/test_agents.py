@@ -192,6 +192,16 @@ def test_a_message_that_was_not_read_is_withdrawn(scratch):
     assert f"{first} was already refused" in scratch.fails("unsend", first, status=1)
 
 
+def test_run_once_ends_beside_an_agent_in_a_terminal_and_says_so(scratch):
+    scratch("create", "seat", "--prompt", "say Hi")
+    rests(scratch, "seat")
+    task = scratch.add("Beside it")
+    said = scratch.work()
+    assert scratch.status(task) == "done"
+    assert "t-1 is left: it goes on in its terminal" in said
+    assert agents(scratch)["seat"]["doing"] == "waiting"
+
+
 def test_a_turn_that_ended_without_a_word_is_over_by_its_screen(scratch):
     scratch("create", "mute", "--prompt", "forget")
     until(lambda: agents(scratch)["mute"]["doing"] == "waiting", "that its screen is looked at")

@@ -334,6 +334,20 @@ def test_failed_and_not_landed_work_stays_in_view_until_it_is_settled(scratch):
     )
 
 
+def test_run_once_ends_when_only_a_node_that_is_down_is_waited_for_and_says_which(scratch):
+    (scratch.repo / "fleet.yaml").write_text(
+        "nodes: {gpu: {endpoint: 'http://127.0.0.1:1'}}\n"
+        "models: {big: {node: gpu, upstream: llama}}\n"
+        "agents: {coder: {coder: scripted, model: big}}\n"
+    )
+    task = scratch.add("On the node", "--agent", "coder")
+    other = scratch.add("Without it")
+    said = scratch.work()
+    assert (scratch.status(task), scratch.status(other)) == ("ready", "done")
+    assert f"{task} is left: No free slot: llama@http://127.0.0.1:1 on node gpu" in said
+    assert "connection refused" in said
+
+
 def test_watch_shows_what_changes_and_gives_the_cursor_back(scratch):
     scratch.add("First of all")
     screen = Terminal(scratch, "tasks", "--watch")

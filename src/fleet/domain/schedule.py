@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fleet.domain.run import Choice, Slots
 
 
+NODE_DOWN = "node_down"  # why a task waits: no node that serves its model can be used
+
+
 class Slot(NamedTuple):
     """Capacity under one name, which may also count towards that of a whole node (`within`).
 
@@ -108,7 +111,8 @@ def schedule(asks: Iterable[Ask], rows: Mapping[str, Slots], *, now: int) -> Pla
 
 def _no_slot(task: Task, group: Sequence[Slot], used: Mapping[str, int]) -> Wait:
     why = "; ".join(_taken(slot, used) for slot in group) or "nothing serves its model"
-    return Wait(task.id, "no_slot", f"No free slot: {why}.")
+    down = bool(group) and all(slot.down for slot in group)
+    return Wait(task.id, NODE_DOWN if down else "no_slot", f"No free slot: {why}.")
 
 
 def _taken(slot: Slot, used: Mapping[str, int]) -> str:

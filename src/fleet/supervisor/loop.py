@@ -124,6 +124,8 @@ def run(
             hooks.forget("loop")
             bugs = 0
             if once and supervisor.idle and hooks.idle():
+                for task, why in sorted(supervisor.left().items()):
+                    hooks.report(f"{task} is left: {why}")
                 return
             if hooks.crowded():
                 time.sleep(REST)

@@ -13,7 +13,16 @@ from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
-from fleet.domain.schedule import Ask, Slot, Start, Wait, credential, schedule, within_parent
+from fleet.domain.schedule import (
+    NODE_DOWN,
+    Ask,
+    Slot,
+    Start,
+    Wait,
+    credential,
+    schedule,
+    within_parent,
+)
 from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.operations.shared.choice import choose_for
@@ -39,6 +48,7 @@ FAR_FUTURE = 1 << 62
 MOST_WORDS = 10_000
 MOST_CANDIDATES = 5_000
 LOOK_FAR_SECONDS = 1.0  # between two reads of MOST_CANDIDATES tasks
+NODE_SECONDS = 5.0  # how long `fleet run --once` waits for a node that does not answer
 LOOK_AHEAD = 64  # candidates beyond the free slots: some wait for slots that are taken
 
 
@@ -57,6 +67,7 @@ class Supervisor:
         self._looked_far = 0.0
         self._stuck: dict[str, str] = {}  # by task: what a person must fix before it can start
         self._down: dict[str, str] = {}  # by endpoint: why the node cannot be used
+        self._waiting_since: float | None = None  # since when only nodes keep tasks from starting
         self._checked: set[str] = set()  # endpoints whose nodes were asked in this pass
 
     def start(self) -> None:
@@ -89,11 +100,29 @@ class Supervisor:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs here and no task could start, now or later, without a person."""
-        if self.attempts:
+        """Whether no run here needs us, and no task could start without a person or a node.
+
+        A node has a while to answer. An agent in a terminal goes on without us.
+        """
+        if any(not attempt.left_to_its_person for attempt in self.attempts.values()):
             return False
-        left = self._parts.store.candidates(now=FAR_FUTURE, limit=len(self._stuck) + 1)
-        return all(task.id in self._stuck for task in left)
+        blocked = {**self._stuck, **self._without_node()}
+        left = self._parts.store.candidates(now=FAR_FUTURE, limit=len(blocked) + 1)
+        if not all(task.id in blocked for task in left):
+            self._waiting_since = None
+            return False
+        now = self._parts.clock.since_boot()
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        waited = now - self._waiting_since >= NODE_SECONDS
+        return waited or not any(task.id not in self._stuck for task in left)
+
+    def left(self) -> dict[str, str]:
+        """By task: what is not done, and why we need not wait for it."""
+        at_terminals = {a.run.task: "it goes on in its terminal" for a in self.attempts.values()}
+        return {**at_terminals, **self._without_node()}
+
+    def _without_node(self) -> dict[str, str]:
+        return {wait.task: wait.why for wait in self.waits if wait.code == NODE_DOWN}
 
     def _renew(self) -> None:
         """Renew the one lease of all our runs.

@@ -20,6 +20,9 @@ class Steps:
 
     def start(self) -> None: ...
 
+    def left(self) -> dict[str, str]:
+        return {}
+
     def step(self) -> bool:
         self.done += 1
         if self.steps and (error := self.steps.pop(0)):

@@ -94,6 +94,12 @@ class Attempt:
         """Whether a message is being pasted just now."""
         return self._channel.typing
 
+    @property
+    def left_to_its_person(self) -> bool:
+        """Whether a person may sit at its terminal and no message waits to be pasted."""
+        started = self.run.state is RunState.RUNNING and not self.run.wanted
+        return self._channel.attended and started and not self.waiting and not self.typing
+
     def step(self) -> None:
         """Do what can be done now, without waiting."""
         self._read_settings()

@@ -177,7 +177,6 @@ SMALL = {  # why a module of under 40 lines with one importer is one; all of fle
     "fleet.adapters.assistants.mcp_file": "one file that `fleet generate` writes",
     "fleet.adapters.home.bd_program": "a program of its own, on the PATH of every run",
     "fleet.adapters.processes.clock": "the adapter of one port",
-    "fleet.app.stores": "opens the row of a store, and knows no store itself",
     "fleet.cli.bd.prime": "a page of text that one command prints",
     "fleet.domain.nodes.model_sizes": "a rule with tests of its own; no other rule is about it",
     "fleet.server.claude_fleet.mount": "the one door to that fenced folder",

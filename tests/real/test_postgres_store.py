@@ -18,6 +18,8 @@ from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
 from fleet.ports import TaskQuery
+from tests.e2e.scratch import Scratch
+from tests.e2e.served import Served
 
 pytestmark = pytest.mark.real
 
@@ -156,3 +158,36 @@ def test_kill_nine_in_the_middle_of_commits_leaves_every_commit_whole_or_absent(
     assert all(other in tasks for t in tasks.values() for other in t.title.split("+"))
     assert Counter(e.task for e in store.events(limit=1_000_000)) == Counter(list(tasks))
     assert {t.id for t in store.candidates(now=store.now(), limit=1_000_000)} == set(tasks)
+
+
+def test_the_schema_and_the_number_of_connections_are_those_of_the_seeds_variables(
+    tmp_path, postgres_url
+):
+    scratch = Scratch(tmp_path)
+    env = {"STORAGE_BACKEND": "postgresql", "DATABASE_URL": postgres_url}
+    env |= {"POSTGRESQL_SCHEMA": "public", "POSTGRESQL_POOL_SIZE": "10"}
+    served = Served(scratch, "--no-run", env=env)
+    try:
+        token = scratch.type("token", "create", "ann", "--role", "coordinator", env=env).stdout
+        body = {"title": "x"}
+        for _ in range(5):
+            assert served.ask("POST", "/v1/task/add", body, token=token.strip())[0] in {200, 201}
+        assert one(postgres_url, "SELECT count(*) FROM public.task") == 5
+        sql = "SELECT count(*) FROM pg_tables WHERE schemaname = 'fleet'"
+        assert one(postgres_url, sql) == 0
+    finally:
+        served.end()
+    few = scratch.type("tasks", env=env | {"POSTGRESQL_POOL_SIZE": "2"})
+    assert few.returncode == 2
+    assert "POSTGRESQL_POOL_SIZE" in few.stderr
+
+
+def test_a_process_opens_no_more_connections_than_it_may(postgres_url, monkeypatch):
+    monkeypatch.setattr("fleet.adapters.stores.postgres.ROOM_SECONDS", 0.05)
+    stores = [open_store(postgres_url, most=9) for _ in range(9)]
+    with pytest.raises(Unavailable, match="All connections"):
+        open_store(postgres_url, most=9)
+    stores.pop().close()
+    stores.append(open_store(postgres_url, most=9))
+    for store in stores:
+        store.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.home import Home
 from fleet.app.coders import make_coder, preload, probe_programs
-from fleet.app.stores import open_store
+from fleet.app.stores import check_backend, open_store
 from fleet.app.worlds import Worlds
 from fleet.config.stores import kind_of
 from fleet.domain.access import Actor, Role
@@ -92,8 +92,15 @@ class App:
         After a store was deleted, a new task must not get the id of a run that is still here.
         """
         runs = str(self.home.runs)
-        url = self.loaded.settings.store.url
-        return open_store(url, self.bell, taken=lambda name: os.path.exists(f"{runs}/{name}.1"))  # noqa: PTH110  # asked for every id
+        settings = self.loaded.settings.store
+        check_backend(self.env, settings.url)
+        return open_store(
+            settings.url,
+            self.bell,
+            taken=lambda name: os.path.exists(f"{runs}/{name}.1"),  # noqa: PTH110  # asked for every id
+            schema=settings.schema,
+            most=settings.pool_size,
+        )
 
     @cached_property
     def keepers(self) -> Keepers:

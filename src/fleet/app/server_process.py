@@ -15,9 +15,8 @@ from fleet.adapters.home.key_ring import Key, KeyRing
 from fleet.adapters.home.revoked_file import RevokedFile
 from fleet.adapters.processes.background import Service, born, fleet_argv, is_alive, within
 from fleet.base.files import write_atomically
-from fleet.config.stores import KINDS, kind_of
 from fleet.domain.access import claims_of
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import IO
 
-    from fleet.app import App
     from fleet.domain.access import Actor
 
 __all__ = [
@@ -34,7 +32,6 @@ __all__ = [
     "RevokedFile",
     "Service",
     "begin",
-    "check_store",
     "noted",
     "own_token",
     "rotate_key",
@@ -83,25 +80,6 @@ def rotate_key(home: Path, env: Mapping[str, str], overlap: float) -> Key:
 def begin(service: Service, words: Sequence[str], *, port: int, cwd: Path) -> Popen[bytes]:
     """Start `fleet WORDS` in the directory that it serves, without importing modules from there."""
     return service.start(fleet_argv(words), env=os.environ, port=port, cwd=str(cwd))
-
-
-def check_store(app: App) -> None:
-    """Raise unless the store is what `STORAGE_BACKEND` says: few read the warnings of a server."""
-    backend = app.env.get("STORAGE_BACKEND", "").lower()
-    if not backend:
-        return
-    if backend not in KINDS:
-        raise BadInput(
-            f"STORAGE_BACKEND: there is no '{backend[:30]}' store here.",
-            fix=f"Set it to one of {', '.join(KINDS)}, or leave it out.",
-            code="no_such_store",
-        )
-    if kind_of(app.loaded.settings.store.url) is not KINDS[backend]:
-        raise BadInput(
-            f"STORAGE_BACKEND is {backend}, but the store's address is of another kind.",
-            fix="Set DATABASE_URL (postgresql) or DB_PATH (sqlite), or `store.url` alone.",
-            code="no_such_store",
-        )
 
 
 def service_of(home: Path) -> Service:

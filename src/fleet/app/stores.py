@@ -5,20 +5,44 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fleet.config.stores import examples, kind_of
+from fleet.config.stores import KINDS, examples, kind_of
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fleet.adapters.home.bell import Bell
     from fleet.ports import Store
 
 
+def check_backend(env: Mapping[str, str], url: str) -> None:
+    """Raise unless the store is of the kind that `STORAGE_BACKEND` names."""
+    backend = env.get("STORAGE_BACKEND", "").lower()
+    if not backend:
+        return
+    if backend not in KINDS:
+        raise BadInput(
+            f"STORAGE_BACKEND: there is no '{backend[:30]}' store here.",
+            fix=f"Set it to one of {', '.join(KINDS)}, or leave it out.",
+            code="no_such_store",
+        )
+    if kind_of(url) is not KINDS[backend]:
+        raise BadInput(
+            f"STORAGE_BACKEND is {backend}, but the store's address is of another kind.",
+            fix="Set DATABASE_URL (postgresql) or DB_PATH (sqlite), or `store.url` alone.",
+            code="no_such_store",
+        )
+
+
 def open_store(
-    url: str, bell: Bell | None = None, *, taken: Callable[[str], bool] | None = None
+    url: str,
+    bell: Bell | None = None,
+    *,
+    taken: Callable[[str], bool] | None = None,
+    schema: str = "fleet",
+    most: int = 0,
 ) -> Store:
-    """The store never gives out an id that is `taken`."""
+    """The store never gives out an id that is `taken`; `schema` and `most` are for shared stores."""
     kind = kind_of(url)
     if kind is None:
         scheme = url.partition("://")[0]
@@ -33,5 +57,5 @@ def open_store(
             f"The driver of the store {kind.like} is not installed.",
             fix=f"pip install 'agent-fleet[{kind.extra}]'",
         ) from error
-    store: Store = opens(url, bell, taken)
+    store: Store = opens(url, bell, taken, schema=schema, most=most)
     return store

@@ -119,10 +119,6 @@ def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
-    backend = env.get("STORAGE_BACKEND", "")
-    if backend and backend.lower() not in KINDS:
-        message = f"there is no '{backend}' store; set it to one of: {', '.join(KINDS)}."
-        problems.warn(Place("STORAGE_BACKEND"), "", message)
     known = {schema.variable(key) for key in table.KEYS} - {""}
     for name in env:
         if name.startswith("FLEET_") and name not in known:

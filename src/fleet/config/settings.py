@@ -62,6 +62,8 @@ class ServerSettings(NamedTuple):
 
 class StoreSettings(NamedTuple):
     url: str = f"sqlite:///{Path.home() / '.fleet' / 'fleet.db'}"
+    schema: str = "fleet"
+    pool_size: int = 0
 
 
 class Settings(NamedTuple):

@@ -9,7 +9,7 @@ from fleet.domain.data import NamedTuple
 
 
 class StoreKind(NamedTuple):
-    opens: str  # MODULE:FUNCTION, called with the URL, the bell and `taken`; loaded when it is used
+    opens: str  # MODULE:FUNCTION, called as `open_store` does; loaded when it is used
     like: str  # a URL as help texts show it
     shared: bool = False  # whether several hosts can use it at once; then keepers have leases
     extra: str = ""  # the extra of our package that installs its driver

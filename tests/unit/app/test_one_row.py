@@ -6,7 +6,6 @@ import pytest
 
 from fleet.adapters.machine.notify import CHANNELS
 from fleet.app import App
-from fleet.app.server_process import check_store
 from fleet.client import LocalClient
 from fleet.config.files.problems import InvalidConfig
 from fleet.config.stores import KINDS, StoreKind
@@ -16,7 +15,7 @@ from fleet.operations.tasks.list import ListTasks
 from fleet.testing.memory_store import MemoryStore
 
 
-def open_ledger(_url, _bell, _taken) -> MemoryStore:
+def open_ledger(_url, _bell, _taken, **_options) -> MemoryStore:
     return MemoryStore()
 
 
@@ -33,7 +32,6 @@ def ledger(monkeypatch):
 @pytest.mark.usefixtures("ledger")
 def test_a_store_is_its_module_and_its_row(tmp_path):
     app = home(tmp_path, FLEET_STORE_URL="ledger://box", STORAGE_BACKEND="ledger")
-    check_store(app)
     assert app.shared
     client = LocalClient(app)
     client.call(AddTask("Hello", "Say hello.", str(tmp_path)))
@@ -47,10 +45,10 @@ def test_settings_and_server_name_every_kind_of_store(tmp_path):
         home(tmp_path, FLEET_STORE_URL="mysql://h/d").loaded  # noqa: B018  # it is read when asked for
     assert "postgresql://USER@HOST/NAME or ledger://NAME" in invalid.value.fix
     with pytest.raises(BadInput) as refused:
-        check_store(home(tmp_path, FLEET_STORE_URL="ledger://box", STORAGE_BACKEND="dynamo"))
+        home(tmp_path, FLEET_STORE_URL="ledger://box", STORAGE_BACKEND="dynamo").another_store()
     assert "ledger" in refused.value.fix
     with pytest.raises(BadInput, match="of another kind"):
-        check_store(home(tmp_path, STORAGE_BACKEND="ledger"))
+        home(tmp_path, STORAGE_BACKEND="ledger").another_store()
 
 
 def test_a_store_whose_driver_is_missing_names_its_extra(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import select
+import threading
 import time
 from contextlib import contextmanager
 from functools import cache
@@ -14,7 +15,7 @@ from psycopg import sql as pg
 
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import SqlStore, split_script
-from fleet.domain.errors import BadStore, Unavailable
+from fleet.domain.errors import BadInput, BadStore, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from fleet.adapters.stores.rows import Row
 
 LOCK = 0x464C4545
+LEAST_CONNECTIONS = 8  # a server keeps five, and its requests need some
+ROOM_SECONDS = 30.0  # to wait for a connection, when all that are allowed are in use
 DIALECT = {
     "key": "BIGINT PRIMARY KEY",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -45,8 +48,16 @@ NETWORK = {
 }
 
 
-def open_url(url: str, bell: Bell | None, taken: Callable[[str], bool] | None) -> SqlStore:
-    return SqlStore(Postgres(url, bell=bell), taken=taken)
+def open_url(
+    url: str,
+    bell: Bell | None,
+    taken: Callable[[str], bool] | None,
+    *,
+    schema: str = "fleet",
+    most: int = 0,
+) -> SqlStore:
+    """Its tables are in `schema`; this process opens at `most` so many connections, 0: any number."""
+    return SqlStore(Postgres(url, schema=schema, bell=bell, most=most), taken=taken)
 
 
 class Postgres:
@@ -56,8 +67,12 @@ class Postgres:
     both dialects have one semantics. Agents take minutes; a thousand commits a second are plenty.
     """
 
-    def __init__(self, url: str, *, schema: str = "fleet", bell: Bell | None = None) -> None:
+    def __init__(
+        self, url: str, *, schema: str = "fleet", bell: Bell | None = None, most: int = 0
+    ) -> None:
         self._url = url
+        self._room = _room(most)
+        self._has_room = False
         self._schema = schema
         self._bell = bell
         self._channel = f"fleet_{schema}"[:63]
@@ -67,11 +82,13 @@ class Postgres:
     def _connect(self) -> None:
         self._listening = False
         self._rung = False
+        self._take_room()
         try:
             self._db = psycopg.connect(self._url, autocommit=True, **NETWORK)  # type: ignore[arg-type]  # all of them are str or int
             for name, value in {**SESSION, "search_path": self._schema}.items():
                 self._db.execute("SELECT set_config(%s, %s, false)", [name, value])
         except psycopg.Error as error:
+            self._leave_room()
             raise Unavailable(
                 f"The store at {_without_secret(self._url)} cannot be reached: {_line(error)}.",
                 fix="Is PostgreSQL running, and FLEET_STORE_URL right?",
@@ -85,9 +102,8 @@ class Postgres:
         if self._version() == LATEST:
             return
         with self.writing(wake=False):
-            self._db.execute(
-                pg.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(pg.Identifier(self._schema))
-            )
+            if not self.rows(SCHEMA_THERE, {"schema": self._schema}):  # else needs no permission
+                self._db.execute(pg.SQL("CREATE SCHEMA {}").format(pg.Identifier(self._schema)))
             for number in range(self._version() + 1, LATEST + 1):
                 for statement in split_script(migration(number, DIALECT)):
                     self._db.execute(statement.encode())
@@ -174,6 +190,22 @@ class Postgres:
 
     def close(self) -> None:
         self._db.close()
+        self._leave_room()
+
+    def _take_room(self) -> None:
+        if self._room is None or self._has_room:
+            return
+        if not self._room.acquire(timeout=ROOM_SECONDS):
+            raise Unavailable(
+                "All connections to the store that this process may open are in use.",
+                fix="Raise `store.pool_size` (POSTGRESQL_POOL_SIZE).",
+            )
+        self._has_room = True
+
+    def _leave_room(self) -> None:
+        if self._room is not None and self._has_room:
+            self._has_room = False
+            self._room.release()
 
     def _usable(self) -> psycopg.Connection[Row]:
         """The connection, made anew when the last one broke."""
@@ -194,6 +226,20 @@ class Postgres:
             ) from error
 
 
+@cache
+def _room(most: int) -> threading.BoundedSemaphore | None:
+    """Shared by all connections of this process; None: there is no limit."""
+    if not most:
+        return None
+    if most < LEAST_CONNECTIONS:
+        raise BadInput(
+            f"store.pool_size: {most} connections are too few.",
+            fix=f"Set it (POSTGRESQL_POOL_SIZE) to {LEAST_CONNECTIONS} or more, or to 0.",
+        )
+    return threading.BoundedSemaphore(most)
+
+
+SCHEMA_THERE = "SELECT 1 FROM pg_namespace WHERE nspname = :schema"
 TABLES_THERE = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = :schema"
 
 

@@ -49,7 +49,9 @@ UNUSABLE = {
 }
 
 
-def open_url(url: str, bell: Bell | None, taken: Callable[[str], bool] | None) -> SqlStore:
+def open_url(
+    url: str, bell: Bell | None, taken: Callable[[str], bool] | None, **_shared: object
+) -> SqlStore:
     rest = url.partition("://")[2]
     path = Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
     return SqlStore(Sqlite(path, bell=bell), taken=taken)

@@ -49,7 +49,8 @@ def serve(
     background: bool, status: bool, stop: bool, config: Path | None,
 ) -> Result | int:  # fmt: skip
     """Serve Fleet over HTTP and run the supervisor, until Ctrl-C. Agents keep running."""
-    from fleet.app.server_process import check_store, service_of
+    from fleet.app.server_process import service_of
+    from fleet.app.stores import check_backend
     from fleet.cli.terminal.connect import connect_here
 
     app = connect_here(config=config).app
@@ -58,7 +59,7 @@ def serve(
         return _stop(app, service)
     if status:
         return _status(app)
-    check_store(app)
+    check_backend(app.env, app.loaded.settings.store.url)
     words = [f"--host={host}", f"--port={port}", *(f"--name={name}" for name in names)]
     words += ["--no-run"] if no_run else []
     words += [f"--max={most}"] if most else []

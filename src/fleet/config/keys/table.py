@@ -321,6 +321,25 @@ SETTINGS = (
         trust=STORES,
         env=("DATABASE_URL", "DB_PATH"),
     ),
+    Key(
+        "store.schema",
+        "word",
+        "fleet",
+        "The schema of a PostgreSQL store that has Fleet's tables. It must have no other tables.",
+        trust=STORES,
+        env=("POSTGRESQL_SCHEMA",),
+    ),
+    Key(
+        "store.pool_size",
+        "whole",
+        0,
+        "The most connections that a process opens to a PostgreSQL store: 8 or more, 0 for no limit. "
+        "What needs one more waits for 30 seconds.",
+        low=0,
+        high=10_000,
+        trust=STORES,
+        env=("POSTGRESQL_POOL_SIZE",),
+    ),
 )
 
 DECLARED = (

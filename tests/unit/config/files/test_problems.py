@@ -365,8 +365,3 @@ def test_a_variable_that_is_nearly_a_setting_is_pointed_out(world):
     assert warnings == (
         "FLEET_MAX_CONCURENT: is not a setting. Did you mean 'FLEET_MAX_CONCURRENT'?",
     )
-
-
-def test_a_store_of_the_older_server_that_there_is_not_is_pointed_out(world):
-    warnings = world.load(env={"STORAGE_BACKEND": "dynamodb"}).warnings
-    assert "there is no 'dynamodb' store" in warnings[0]

@@ -48,6 +48,8 @@ VALUES = {
     "server.places": ["/srv/projects"],
     "server.audit": "all",
     "server.audit_mb": 7,
+    "store.schema": "public",
+    "store.pool_size": 10,
     "server.trusted_proxies": ["127.0.0.1", "10.0.0.0/8"],
     "store.url": "sqlite:////tmp/other.db",
 }

@@ -63,6 +63,10 @@ def test_a_workers_task_runs_once_a_lead_lets_it(serve, scratch):
     assert f"fleet resume {held['id']}" in shown
     assert scratch.data("show", held["id"])["runs"] == []
     away = {"FLEET_URL": served.url}
+    typed = scratch.type("add", "x", env={**away, "FLEET_TOKEN": tokens["worker"]})
+    assert (typed.returncode, ", held, " in typed.stdout) == (0, True)
+    assert "A team-lead or a coordinator must let it run: fleet resume" in typed.stderr
+    assert len(scratch.data("tasks", "--status", "held")) == 2
     for role, status in (("worker", 1), ("team-lead", 0)):
         env = {**away, "FLEET_TOKEN": tokens[role]}
         assert scratch.type("resume", held["id"], env=env).returncode == status

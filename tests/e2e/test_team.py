@@ -74,6 +74,13 @@ def test_who_was_seen_and_who_may_come(scratch):
     assert data(scratch, "token", "list", "--all")[0]["token"] == ""
 
 
+def test_a_coordinators_token_is_said_to_count_in_every_team(scratch):
+    for words in (("create", "root"), ("enrol",)):
+        made = scratch.type("token", *words, "--role", "coordinator", "--team", "red")
+        assert (made.returncode, "acts in every team" in made.stderr) == (0, True)
+        assert scratch.type("token", *words, "--role", "worker").stderr == ""
+
+
 def test_what_was_done_is_said_in_a_sentence(scratch):
     assert re.fullmatch(r"Sent \S+ to ada\.\n", scratch("mail", "send", "ada", "Hello"))
     assert scratch("memory", "store", "db", "postgres") == "Stored db (fact).\n"

@@ -101,7 +101,10 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
     row = client.call(request(title, given, where))
     at = f"{row.cwd or row.project}{' (in place)' if where.in_place else ''}"
     text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {at}]"
-    return Result("task", row, Text(text), notes=_supervisor_note(client, [row]))
+    notes = _supervisor_note(client, [row])
+    if row.status == "held":
+        notes = (f"A team-lead or a coordinator must let it run: fleet resume {row.id}", *notes)
+    return Result("task", row, Text(text), notes=notes)
 
 
 @command(config=True)

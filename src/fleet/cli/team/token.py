@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fleet.operations.team.enrolments import EnrolmentRow
     from fleet.operations.team.tokens import RevokedRow, TokenRow
 
+EVERYWHERE = "A coordinator acts in every team, and can run commands on the server's machine."
 ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
 
@@ -50,7 +51,7 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
     from fleet.operations.team.tokens import CreateToken
 
     made = client_of(config).call(CreateToken(name, role, team, max(1, int(days * 86400))))
-    return Result("token", made, Text(made.token))
+    return Result("token", made, Text(made.token), notes=_reach(role))
 
 
 @token.command(config=True)
@@ -81,7 +82,12 @@ def enrol(
 
     seconds = max(1, int(days * 86400))
     made = client_of(config).call(CreateEnrolment(role, team, name, seconds, uses or MOST_USES))
-    return Result("enrolment", made, Text(made.secret))
+    return Result("enrolment", made, Text(made.secret), notes=_reach(role))
+
+
+def _reach(role: str) -> tuple[str, ...]:
+    """A team in a coordinator's token does not confine it."""
+    return (EVERYWHERE,) if role == "coordinator" else ()
 
 
 @token.command(config=True)

@@ -251,6 +251,24 @@ def test_a_lead_does_not_put_its_words_into_a_coordinators_program(team):
     team.ok("team-lead", "POST", "/v1/task/edit", {"task": task, "priority": 1})
 
 
+def test_what_a_directory_declares_for_itself_makes_no_prompt_a_program(team):
+    """An agent may have written the file, or a dependency."""
+    evil = team.repo / "evil"
+    evil.mkdir()
+    coders = "coders:\n  sh: {command: [sh, -c, '{prompt}']}\n"
+    agents = "agents:\n  x: {coder: scripted}\n  y: {coder: command, command: [sh, -c, id]}\n"
+    (evil / "fleet.yaml").write_text(f"coder: scripted\n{coders}{agents}  z: {{coder: sh}}\n")
+    for who in ("team-lead", "worker"):
+        for agent in ("", "x", "y", "scripted", "sh"):
+            body = {"title": "run id", "project": str(evil), "spec": {"agent": agent}}
+            status, said = team.ask(who, "POST", "/v1/task/add", body)
+            assert (status, said["code"]) in {(403, "not_declared"), (422, "bad_input")}, agent
+            spawned = {"handle": f"h-{next(NUMBERS)}", "prompt": "x", "cwd": str(evil)}
+            for more in ({"agent": agent}, {"kind": agent}):
+                status, said = team.ask(who, "POST", "/v1/agent/spawn", {**spawned, **more})
+                assert status in {403, 422}, (agent, said)
+
+
 def test_a_worker_says_that_it_is_blocked_and_takes_up_what_it_resolved(team):
     task = team.ok("bob", "POST", "/tasks", {"subject": "x", "toHandle": "bob"})["id"]
     for word, now in (

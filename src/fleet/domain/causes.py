@@ -32,6 +32,9 @@ def _granted(permission: Permission) -> frozenset[str]:
 
 RUN = _granted(Permission.SPAWN)  # the causes of a run
 ANYTHING = _granted(Permission.ADMIN)  # of any coder, command and directory
+WITHIN = {  # by role: the roles that its runs can have
+    role: frozenset(r for r in RUN_ROLES if GRANTS[Role(r)] <= GRANTS[role]) for role in Role
+}
 RANKS = (HERE, *map(str, Role))  # the highest first
 
 
@@ -167,18 +170,14 @@ def _role(actor: Actor, name: str) -> str:
     if role and role not in RUN_ROLES:
         fix = nearest(role, RUN_ROLES) or f"Roles: {', '.join(RUN_ROLES)}."
         raise BadInput(f"'{name[:60]}' is not a role of an agent.", fix=fix)
-    if role and not _is_within(role, actor.role):
+    if role and role not in WITHIN[actor.role]:
         raise Forbidden(
             f"{actor.name} is a {actor.role}, so its agent cannot be a {role}.",
             fix="Ask a coordinator, or leave the role out.",
         )
-    if role or all(_is_within(other, actor.role) for other in RUN_ROLES):
+    if role or len(WITHIN[actor.role]) == len(RUN_ROLES):
         return role
     return str(Role.WORKER)
-
-
-def _is_within(role: str, other: Role) -> bool:
-    return GRANTS[Role(role)] <= GRANTS[other]
 
 
 def depth_of(own: Task | None, named: int = 0) -> int:

@@ -41,6 +41,7 @@ TOKENS = 64  # as many as a large fleet has: each may ask 200 times a second
 SECONDS = int(os.environ.get("SECONDS", "3"))
 ROUNDS = 4  # the best counts: other machines share these processors
 FEW, MANY = 100, int(os.environ.get("MANY", "100000"))
+MCP = 500  # calls a second
 BARS = {"POST": 3000, "a task": 4000, "health": 5000, "a page of 50": 1000, "a team's tasks": 700}
 MEMORY = 110.0
 PROMPT = "Fix the login form so that it keeps the name after a wrong password. " * 3
@@ -219,6 +220,13 @@ def read(scratch: ServerScratch, count: int) -> dict[str, float]:
     return found
 
 
+def tools(scratch: ServerScratch) -> Iterator[bool]:
+    """Each is a whole MCP request, as an agent sends it."""
+    call = HELLO | {"method": "tools/call", "params": {"name": "team_tasks", "arguments": {}}}
+    for what, body in (("tools/list", HELLO), ("a call of a tool", call)):
+        yield at_least(f"MCP {what}", scratch.wrk("POST", "/mcp", json.dumps(body)), MCP)
+
+
 def at_least(what: str, rate: float, bar: float) -> bool:
     return verdict(what, ("{:,.0f}/s", rate), ("{:,.0f}/s (bar)", bar), at_least=1)
 
@@ -230,6 +238,7 @@ def measured(scratch: ServerScratch) -> Iterator[bool]:
     with scratch.serving():
         few = read(scratch, FEW)
         yield from (at_least(f"GET {what}", rate, BARS[what]) for what, rate in few.items())
+        yield from tools(scratch)
         yield from written(scratch)
     yield from supervised(scratch.home)
     fill(scratch, MANY)

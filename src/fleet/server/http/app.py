@@ -114,7 +114,7 @@ class Server:
             Route("/ready", Answered(self.ready), methods=["GET"]),
             Route("/metrics", Answered(self.metrics), methods=["GET"]),
             Route("/metrics/json", Answered(self.metrics_json), methods=["GET"]),
-            Route("/mcp", self.mcp),
+            Route("/mcp", Answered(self.mcp)),
             Route("/openapi.json", Answered(self.openapi), methods=["GET"]),
             Route("/docs", Answered(self.docs), methods=["GET"]),
             Route("/", Answered(_to_docs), methods=["GET"]),
@@ -137,7 +137,6 @@ class Server:
             yield
         finally:
             self.let_go()
-            await self.mcp.end()
             await self.writer.stop()
             await asyncio.to_thread(self.watch.stop)
             await asyncio.to_thread(self.folders.stop)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _P = Permission
+DESTRUCTIVE = frozenset({"task.cancel", "swarm.kill", "board.archive"})  # they end what goes on
+OPEN_WORLD = frozenset({"worktree.push", "worktree.pr"})  # they reach other machines
 
 
 class Tool(NamedTuple):
@@ -36,6 +38,21 @@ class Tool(NamedTuple):
             "properties": dict(self.takes),
             "required": list(self.needs),
             "additionalProperties": False,
+        }
+
+    @property
+    def title(self) -> str:
+        return self.name.replace("_", " ").capitalize()
+
+    def annotations(self) -> dict[str, Any]:
+        """What a program may tell its user before it calls the tool."""
+        operations = [named(name) for name in self.operations]
+        return {
+            "title": self.title,
+            "readOnlyHint": all(operation.is_read for operation in operations),
+            "destructiveHint": any(name in DESTRUCTIVE for name in self.operations),
+            "idempotentHint": all(operation.idempotent for operation in operations),
+            "openWorldHint": any(name in OPEN_WORLD for name in self.operations),
         }
 
     def permissions(self) -> set[Permission]:

@@ -11,10 +11,10 @@ import pytest
 
 from fleet.adapters.home.bell import Bell
 from fleet.app import open_store
-from fleet.domain.errors import Conflict
+from fleet.domain.errors import Conflict, TooSlow
 from fleet.domain.event import Event
 from fleet.domain.task import Task, TaskState
-from fleet.ports import Put
+from fleet.ports import Put, TaskQuery
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,3 +145,13 @@ def test_a_keeper_that_rings_ends_the_wait_with_nothing_written(url, tmp_path):
     begun(store)
     Bell(tmp_path / "bell").ring()
     assert took(store, LONG) < LONG / 2
+
+
+def test_what_is_read_after_its_time_is_refused_and_nothing_else(store):
+    store.limit(30)
+    assert store.tasks(TaskQuery()) == []
+    store.limit(1e-9)
+    with pytest.raises(TooSlow):
+        store.tasks(TaskQuery())
+    store.limit(0)
+    assert store.tasks(TaskQuery()) == []

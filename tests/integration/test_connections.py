@@ -62,7 +62,7 @@ def test_a_flood_of_strangers_ends_nothing_and_keeps_nobody_with_a_token_out(ser
         strangers = [stack.enter_context(stranger(served.port, said)) for _ in range(STRANGERS)]
         script = {"title": "In the flood", "prompt": "say Done.", "spec": {"coder": "scripted"}}
         status, task = served.ask("POST", "/v1/task/add", script, token=token)
-        assert status == 200, task
+        assert status == 201, task
         show = f"/v1/task/show?task={task['data']['id']}"
 
         def is_done() -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from fleet.domain.event import Event
 from fleet.server.live.stream import IN_KERNEL, MOST_BUFFERED
+from fleet.server.reads import THREADS
 from tests.integration.listeners import Inside, Sse, Ws
 from tests.wait import LIMIT, until
 
@@ -151,6 +152,20 @@ def test_a_reader_of_a_long_past_gets_all_of_it_at_its_own_pace(server, root):
     other.close()
 
 
+def have_all_threads(server) -> None:
+    """Of those that read, which stay once they were needed."""
+    together = threading.Barrier(THREADS)
+
+    def read(store):
+        together.wait()
+        return store.counts()
+
+    reads, loop = server.serving._server.reads, server.streams._loop
+    asked = [reads.do(f"n{n}", read, beside=True) for n in range(THREADS)]
+    for one in [asyncio.run_coroutine_threadsafe(each, loop) for each in asked]:
+        one.result(LIMIT)
+
+
 def counted(server) -> dict[str, int]:
     gc.collect()
     return {
@@ -167,6 +182,7 @@ def test_a_thousand_who_come_and_go_leave_nothing(server, root):
     until(lambda: len(server.streams) == 0)
     task = server.add(root)
     until((server.home / "tasks" / task / "task.json").exists)  # so that all it opens is open
+    have_all_threads(server)
     flood(server, 50, 1)  # SQLite keeps one file of a closed connection, and uses it again
     before = until(lambda: settled(server))
     past = server.newest() - 200

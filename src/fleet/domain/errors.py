@@ -8,7 +8,8 @@ FleetError             code           exit  HTTP
 │   ├── BadConfig      bad_config     2     503   a settings file is wrong
 │   └── NotFound       not_found      2     404   no such task, run, node, …
 └── Unavailable        unavailable    3     503   the world is down: no disk, no server, no program
-    └── BadStore       bad_store      3     503   the store cannot be used as it is
+    ├── BadStore       bad_store      3     503   the store cannot be used as it is
+    └── TooSlow        too_slow       3     503   the store did not answer in the time that there was
 
 Anything else that reaches a person is a bug, and shows a traceback.
 """
@@ -75,6 +76,10 @@ class Unavailable(FleetError):
 
 class BadStore(Unavailable):
     code = "bad_store"
+
+
+class TooSlow(Unavailable):
+    code = "too_slow"
 
 
 class Spoiled(Conflict):

@@ -182,6 +182,9 @@ class Store(Protocol):
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         """The time of the newest event about each of them, where there is one."""
 
+    def limit(self, seconds: float) -> None:
+        """Raise `TooSlow` from what is read after these seconds, or is still going on then; 0: never."""
+
     def wait(self, timeout: float) -> None:
         """Return as soon as something may have changed, or when the time is up."""
 

@@ -23,6 +23,7 @@ from fleet.server.http.idempotency import once
 from fleet.server.live.presence import Revoked
 from fleet.server.live.stream import Streams
 from fleet.server.metrics import Meters, Watch
+from fleet.server.reads import Reads
 from fleet.server.ready import Readiness
 from fleet.server.tokens import Tokens
 from fleet.server.writer import Writer
@@ -44,8 +45,9 @@ OUTSIDE = 8  # programs that are being waited for, such as git
 
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
     """`names`: by which other machines call it, besides its address; those of a proxy before it."""
-    store, directory = app.another_store(), str(app.loaded.project or app.cwd)
-    streams = Streams(store, _teams(store), CLAUDE_FLEET.frame)
+    directory = str(app.loaded.project or app.cwd)
+    reads = Reads(app.another_store, app.another_store(), is_near=not app.shared)
+    streams = Streams(reads, _teams(reads.store), CLAUDE_FLEET.frame)
     meters, folders = Meters(), Folders(lambda: _files(app), lambda: _is_supervised(app))
     hosts = frozenset({*LOOPBACK, host, *names})
     revoked = Revoked(app.another_store, app.revoked_file())
@@ -53,7 +55,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         context=app.context._replace(
             world=Glances(app.context.world), project=directory, revoked=revoked.note
         ),
-        store=store,
+        reads=reads,
         writer=Writer(app.another_store, streams.tell),
         tokens=Tokens(KeyRing(app.home.path, os.environ), revoked),
         revoked=revoked,

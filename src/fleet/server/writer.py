@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import Spoiled, Unavailable
+from fleet.domain.errors import Spoiled, TooSlow, Unavailable
 from fleet.operations.catalogue import perform
 from fleet.server.http.idempotency import once
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_REQUESTS = 256  # in one transaction: the last of them waits for all
 LONGEST = 0.01  # seconds for which the loop stands still
 CROWD_SECONDS = 0.05  # after the last of several that asked at once
+WRITE_SECONDS = 15.0  # for a batch; what is not written by then is refused
 QUIET = 0.0001  # seconds without another, when several ask at once
 
 
@@ -49,6 +50,7 @@ class Writer:
         self._batches: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._gathered: list[Job] = []
+        self._began = 0.0  # when the batch was handed over that is being written
         self._newest = 0.0  # when the last of these came
         self._busy = self._ended = False
         self._crowd = False  # several came at once the last time
@@ -79,10 +81,13 @@ class Writer:
         """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
         if self._ended:
             raise Unavailable("The server is shutting down.", fix="Try again when it is back.")
+        now = time.perf_counter()
+        if self._busy and now - self._began > WRITE_SECONDS:
+            raise TooSlow("The store has not answered for a while.", fix="Try again later.")
         loop = asyncio.get_running_loop()
         job = Job(context, request, loop.create_future(), key)
         self._gathered.append(job)
-        self._newest = time.perf_counter()
+        self._newest = now
         if len(self._gathered) == 1 and not self._busy:
             loop.call_soon(self._hand_over, loop)
         return job.done
@@ -102,7 +107,7 @@ class Writer:
 
     def _take(self, most: int) -> None:
         batch, self._gathered = self._gathered[:most], self._gathered[most:]
-        self._busy = True
+        self._busy, self._began = True, time.perf_counter()
         self._stated.clear()
         self._batches.put(batch)
 
@@ -148,6 +153,7 @@ class Writer:
         self, store: Store, batch: list[Job], *, alone: bool
     ) -> list[tuple[Job, Any, BaseException | None]]:
         began = time.perf_counter()
+        store.limit(WRITE_SECONDS)
         with store.together(alone=alone):
             results = [(job, *_tried(store, job)) for job in batch]
             self._quick = time.perf_counter() - began < LONGEST

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fleet.domain.causes import is_held
 from fleet.domain.entry import Entry, EntryKind, has_words, words_of
-from fleet.domain.errors import Conflict, NotFound
+from fleet.domain.errors import Conflict, NotFound, TooSlow
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import ENDED, SETTLED, Mode, Task, TaskState
@@ -35,6 +37,7 @@ class MemoryStore:
         self.log: list[Event] = []
         self._last: Counter[str] = Counter()
         self._writing = Lock()
+        self._until = math.inf
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         with self._writing:
@@ -222,11 +225,19 @@ class MemoryStore:
     def events(
         self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
     ) -> list[Event]:
+        self._in_time()
         events = [e for e in self.log if e.number > after and task in {"", e.task}]
         return events[-limit:] if newest else events[:limit]
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         return {e.task: e.at for e in self.log if e.task in task_ids}
+
+    def limit(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds if seconds else math.inf
+
+    def _in_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise TooSlow("Reading this took too long.")
 
     def wait(self, timeout: float) -> None:
         """Nothing happens here but by somebody's call, so there is nothing to wait for."""
@@ -239,6 +250,7 @@ class MemoryStore:
 
     def _all(self, kind: type[R]) -> list[R]:
         """By number: the order in which their ids were given."""
+        self._in_time()
         records = [r for r in self.records.values() if isinstance(r, kind)]
         return sorted(records, key=lambda r: _number(r.id))
 

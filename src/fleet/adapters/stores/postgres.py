@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import select
 import threading
@@ -15,10 +16,10 @@ from psycopg import sql as pg
 
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import SqlStore, split_script
-from fleet.domain.errors import BadInput, BadStore, Unavailable
+from fleet.domain.errors import BadInput, BadStore, TooSlow, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from fleet.adapters.home.bell import Bell
@@ -39,6 +40,7 @@ SESSION = {
     "idle_in_transaction_session_timeout": "30s",
     "statement_timeout": "60s",
 }
+ANSWER_SECONDS = 65.0  # for an answer to one statement, which the server would have ended by then
 NETWORK = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -60,6 +62,37 @@ def open_url(
     return SqlStore(Postgres(url, schema=schema, bell=bell, most=most), taken=taken)
 
 
+class Stalled(psycopg.OperationalError):
+    """The server said nothing for too long: whether it did what it was asked is not known."""
+
+
+class _Line(psycopg.Connection[Any]):
+    """A connection that is given up when an answer does not come in time."""
+
+    until = math.inf  # by `time.monotonic`, for whatever is waited for
+
+    def wait(self, gen: Any, *args: Any, **given: Any) -> Any:
+        until = min(self.until, time.monotonic() + ANSWER_SECONDS)
+        try:
+            return super().wait(_in_time(gen, until), *args, **given)
+        except Stalled:
+            self.close()
+            raise
+
+
+def _in_time(gen: Generator[Any, Any, Any], until: float) -> Generator[Any, Any, Any]:
+    """The same, but it raises `Stalled` when it is later and nothing has come."""
+    try:
+        state = next(gen)
+        while True:
+            ready = yield state
+            if not ready and time.monotonic() > until:
+                raise Stalled("no answer in time")
+            state = gen.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
 class Postgres:
     """Commits take turns under one advisory lock, held to the end of the transaction.
 
@@ -75,6 +108,8 @@ class Postgres:
         self._has_room = False
         self._schema = schema
         self._bell = bell
+        self._until, self._seconds = math.inf, 0.0  # see `limit`
+        self._is_writing = False
         self._channel = f"fleet_{schema}"[:63]
         self._connect()
         self._migrate()
@@ -84,7 +119,8 @@ class Postgres:
         self._rung = False
         self._take_room()
         try:
-            self._db = psycopg.connect(self._url, autocommit=True, **NETWORK)  # type: ignore[arg-type]  # all of them are str or int
+            self._db = _Line.connect(self._url, autocommit=True, **NETWORK)  # type: ignore[arg-type]  # all of them are str or int
+            self._db.until, self._timeout = self._until, 0.0
             for name, value in {**SESSION, "search_path": self._schema}.items():
                 self._db.execute("SELECT set_config(%s, %s, false)", [name, value])
         except psycopg.Error as error:
@@ -137,12 +173,18 @@ class Postgres:
     @contextmanager
     def writing(self, *, wake: bool) -> Iterator[None]:
         with self._explained():
-            db = self._usable()
-            with db.transaction():
-                db.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [LOCK, self._schema])
-                yield
-                if wake:  # heard when, and only if, the transaction commits
-                    db.execute("SELECT pg_notify(%s, '')", [self._channel])
+            db, outer = self._usable(), not self._is_writing
+            self._is_writing = True
+            try:
+                with db.transaction():
+                    db.execute(
+                        "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [LOCK, self._schema]
+                    )
+                    yield
+                    if wake:  # heard when, and only if, the transaction commits
+                        db.execute("SELECT pg_notify(%s, '')", [self._channel])
+            finally:
+                self._is_writing = not outer
 
     def together(self, *, alone: bool) -> AbstractContextManager[None]:  # noqa: ARG002  # they always may
         return self.writing(wake=True)  # a transaction in a transaction is a savepoint
@@ -163,6 +205,11 @@ class Postgres:
         )
         return int(now)
 
+    def limit(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds if seconds else math.inf
+        self._db.until = self._until
+
     def wait(self, timeout: float) -> None:
         """For a commit anywhere since the last wait, or for a keeper on this host."""
         with self._explained():
@@ -182,7 +229,10 @@ class Postgres:
         """False when there may be word from the server instead, or the time is up."""
         bell = self._bell.listening if self._bell else None
         sources = [self._db.fileno()] + ([bell] if bell is not None else [])
-        ready, _, _ = select.select(sources, [], [], timeout)
+        poll = select.poll()  # `select` takes no descriptor above 1023
+        for source in sources:
+            poll.register(source, select.POLLIN)
+        ready = [source for source, _ in poll.poll(timeout * 1000)]
         if self._bell is None or bell not in ready:
             return False
         self._bell.drain()
@@ -207,16 +257,31 @@ class Postgres:
             self._has_room = False
             self._room.release()
 
-    def _usable(self) -> psycopg.Connection[Row]:
-        """The connection, made anew when the last one broke."""
+    def _usable(self) -> _Line:
+        """The connection, made anew when the last one broke; not within a transaction of that."""
+        if time.monotonic() > self._until:
+            raise Stalled("it is too late to ask")
         if self._db.closed:
+            if self._is_writing:
+                raise Unavailable("The store did not answer: the connection was lost.")
             self._connect()
+        if self._seconds and self._seconds != self._timeout:
+            milliseconds = str(
+                max(1, round(self._seconds * 1000))
+            )  # the server ends what nobody waits for
+            self._db.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds])
+            self._timeout = self._seconds
         return self._db
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
+        except (Stalled, psycopg.errors.QueryCanceled) as error:
+            raise TooSlow(
+                "The store did not answer in time.",
+                fix="Try again later; is the PostgreSQL server busy or stopped?",
+            ) from error
         except (psycopg.OperationalError, psycopg.InternalError) as error:
             raise Unavailable(f"The store did not answer: {_line(error)}.") from error
         except psycopg.errors.InsufficientPrivilege as error:

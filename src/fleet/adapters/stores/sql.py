@@ -62,6 +62,8 @@ class Dialect(Protocol):
 
     def now(self) -> int: ...
 
+    def limit(self, seconds: float) -> None: ...
+
     def wait(self, timeout: float) -> None: ...
 
     def close(self) -> None: ...
@@ -295,6 +297,9 @@ class SqlStore:
             sql = f"WITH ids(task) AS (VALUES {marks}) SELECT task, ({newest}) FROM ids"  # noqa: S608  # names we made
             times |= {task: at for task, at in self._db.rows(sql, values) if at is not None}
         return times
+
+    def limit(self, seconds: float) -> None:
+        self._db.limit(seconds)
 
     def wait(self, timeout: float) -> None:
         self._db.wait(timeout)

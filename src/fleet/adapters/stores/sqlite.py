@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import time
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import SqlStore, split_script
-from fleet.domain.errors import BadStore, Spoiled, Unavailable
+from fleet.domain.errors import BadStore, Spoiled, TooSlow, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,7 @@ PRAGMAS = (
     f"PRAGMA wal_autocheckpoint = {LOG_PAGES}",
 )
 LOOK_SECONDS = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
+LATE_STEPS = 4000  # of SQLite's machine between looks at the clock, about 0.1 ms
 FLOOR = 1.0  # seconds; a bell can be missed: the writer may not know of it
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -81,6 +83,8 @@ class Sqlite:
         self._broken: BadStore | None = None
         self._together = self._spoiled = False
         self._alone = True
+        self._is_limited = False
+        self._until = math.inf  # by `time.monotonic`
         try:
             self._db = self._open()
             self._seen = self._data_version()
@@ -218,7 +222,7 @@ class Sqlite:
         try:
             if db.in_transaction:  # an interrupt came between a begin and its end
                 db.execute("ROLLBACK")
-            _patiently(lambda: db.execute("BEGIN IMMEDIATE"))
+            _patiently(lambda: db.execute("BEGIN IMMEDIATE"), self._until)
             try:
                 yield
                 db.execute("COMMIT")
@@ -235,13 +239,25 @@ class Sqlite:
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]:
         if self._broken:
             raise self._broken
+        if time.monotonic() > self._until:
+            raise _too_slow()
         try:
-            return _patiently(lambda: self._db.execute(sql, values).fetchall())
+            return _patiently(lambda: self._db.execute(sql, values).fetchall(), self._until)
         except sqlite3.DatabaseError as error:
             raise self._explain(error) from error
 
     def now(self) -> int:
         return time.time_ns() // 1000
+
+    def limit(self, seconds: float) -> None:
+        if not self._is_limited:
+            self._is_limited = True
+            self._db.set_progress_handler(self._is_late, LATE_STEPS)
+        self._until = time.monotonic() + seconds if seconds else math.inf
+
+    def _is_late(self) -> bool:
+        """Asked by SQLite in the middle of a statement; it stops when this is so."""
+        return time.monotonic() > self._until
 
     def wait(self, timeout: float) -> None:
         """Wait for a commit of another process since the last wait; none is missed in between."""
@@ -277,6 +293,8 @@ class Sqlite:
                 fix="Free some space on that disk, then run the command again.",
                 code="disk_full",
             )
+        if kind == sqlite3.SQLITE_INTERRUPT:
+            return _too_slow()
         if kind in UNUSABLE:
             return self._unusable(str(error))
         return error
@@ -295,8 +313,12 @@ class Sqlite:
         )
 
 
-def _patiently(act: Callable[[], T]) -> T:
-    """Try until nobody else is writing.
+def _too_slow() -> TooSlow:
+    return TooSlow("Reading this took too long.", fix="Ask for less at once.")
+
+
+def _patiently(act: Callable[[], T], limit: float = math.inf) -> T:
+    """Try until nobody else is writing, or it is later than `limit`.
 
     The pauses grow: eight writers who look every half millisecond spend three times the work.
     The jitter keeps several waiters from starving one.
@@ -311,6 +333,8 @@ def _patiently(act: Callable[[], T]) -> T:
                 raise
             now = time.monotonic()
             until = until or now + BUSY_SECONDS
+            if now > limit:
+                raise _too_slow() from error
             if now > until:
                 raise Unavailable(
                     f"The store has been busy for {BUSY_SECONDS:.0f} s.",

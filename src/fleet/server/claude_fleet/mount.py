@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def _routes(
-    who: Callable[[Request], Actor], perform: Callable[..., Awaitable[Any]], directory: str
+    who: Callable[[Request], Awaitable[Actor]],
+    perform: Callable[..., Awaitable[Any]],
+    directory: str,
 ) -> list[Route]:
     auth = Route("/auth", Answered(with_error_field(Enrolling(perform))), methods=["POST"])
     return [auth, *other_routes(PATHS, who, perform, directory)]

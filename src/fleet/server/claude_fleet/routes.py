@@ -122,13 +122,13 @@ def with_error_field(
 
 def other_routes(
     paths: tuple[OtherPath, ...],
-    who: Callable[[Request], Actor],
+    who: Callable[[Request], Awaitable[Actor]],
     perform: Callable[..., Awaitable[Any]],
     directory: str,
 ) -> list[Route]:
     def route(path: OtherPath) -> Route:
         async def handle(request: Request) -> Response:
-            call = await heard(request, who(request), directory)
+            call = await heard(request, await who(request), directory)
             body, headers = path.ask(call), {}
             operation = find(type(body))
             if is_list(operation):

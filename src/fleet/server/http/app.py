@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
     from fleet.server.prometheus import Metric
+    from fleet.server.reads import Reads
     from fleet.server.ready import Readiness
     from fleet.server.tokens import Grant, Tokens
     from fleet.server.writer import Writer
@@ -70,16 +71,18 @@ if TYPE_CHECKING:
     Handler = Callable[[Request], Awaitable[Response]]
 
 JSON = "application/json"
+FILES = frozenset({"run.transcript"})  # what reads files, too, however large they are
+TOKENS = "tokens"  # whoever asks: whose a token is must be known first
 STATE = 100  # tasks with which a reader of events begins
 RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
 
 
 @dataclass
 class Server:
-    """`context` is one whose actor is replaced by whoever asks; `store` is for reading, here."""
+    """`context` is one whose actor is replaced by whoever asks."""
 
     context: Context
-    store: Store
+    reads: Reads
     writer: Writer
     tokens: Tokens
     revoked: Revoked
@@ -102,12 +105,12 @@ class Server:
     patience: float = REQUEST_SECONDS  # with those who send slowly
 
     def app(self) -> Guard:
-        self.tokens.ended_by(EndedRuns(self.store))
+        self.tokens.ended_by(EndedRuns(self.reads.store))
         self.context = self.context._replace(offers=OfferedPlaces((self.directory, *self.places)))
         self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
         self.streams.checked_by(self.tokens.check)
         transcripts = self.context.transcripts
-        sockets = Sockets(self.streams, self.admit, self.seen_by, self.store, transcripts)
+        sockets = Sockets(self.streams, self.admit, self.seen_by, self.reads, transcripts)
         sockets.patience = min(self.patience, AUTH_SECONDS)
         routes = [
             Route("/health", Answered(self.health), methods=["GET"]),
@@ -138,6 +141,7 @@ class Server:
         finally:
             self.let_go()
             await self.writer.stop()
+            self.reads.stop()
             await asyncio.to_thread(self.watch.stop)
             await asyncio.to_thread(self.folders.stop)
             self.audit.count()
@@ -152,7 +156,7 @@ class Server:
         paged = is_list(operation)
 
         async def handle(request: Request) -> Response:
-            actor = self.who(request)
+            actor = await self.who(request)
             body = request_of(operation, await _fields(operation, request))
             if paged:
                 return await self._page(operation, actor, body, request)
@@ -188,19 +192,24 @@ class Server:
             actor = replace(actor, remote=True)
         context = self.context._replace(actor=actor)
         allow(actor, operation.permission)
+        if is_read(operation) and not operation.outside:
+            return await self.reads.do(
+                f"{actor.team}/{actor.name}",
+                lambda store: perform(context._replace(store=store), request),
+                kind=operation.name,
+                beside=operation.name in FILES,
+            )
         if operation.outside:
             return await asyncio.wrap_future(self.hosts_do.do(actor, request, key))
-        if is_read(operation):
-            return perform(context._replace(store=self.store), request)
         reply = await self.writer.do(context, request, key)
         if operation.at_host:
             await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
         return reply
 
-    def who(self, request: Request) -> Actor:
-        return self.grant(request)[1].actor
+    async def who(self, request: Request) -> Actor:
+        return (await self.grant(request))[1].actor
 
-    def grant(self, request: Request) -> tuple[str, Grant]:
+    async def grant(self, request: Request) -> tuple[str, Grant]:
         """The token that came with it, and what that says."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -209,23 +218,26 @@ class Server:
                 fix="Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
                 code="no_token",
             )
-        grant = self.admit(token.strip())
+        grant = await self.admit(token.strip())
         guest = request.scope.get("state", {}).get(GUEST)
         if guest is not None:
             guest.prove()
         return token.strip(), grant
 
-    def admit(self, token: str) -> Grant:
-        grant = self.tokens.check(token)
+    async def admit(self, token: str) -> Grant:
+        if self.reads.near is not None:
+            grant = self.tokens.check(token)
+        else:
+            grant = await self.reads.do(TOKENS, lambda _: self.tokens.check(token))
         admitted(grant)
         if rest := self.rates.wait(grant.id):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
         self.presence.note(self.context, grant.actor, self.writer)
         return grant
 
-    def seen_by(self, actor: Actor) -> dict[str, Any]:
+    def seen_by(self, store: Store, actor: Actor) -> dict[str, Any]:
         """The state that events change: tasks neither done nor cancelled, newest first, one page."""
-        context = self.context._replace(actor=actor, store=self.store)
+        context = self.context._replace(actor=actor, store=store)
         tasks = perform(context, ListTasks(limit=STATE))
         return {"tasks": outside(tasks, find(ListTasks).reply)}
 
@@ -258,7 +270,7 @@ class Server:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def metrics_json(self, request: Request) -> Response:
-        allow(self.who(request), Permission.READ)
+        allow(await self.who(request), Permission.READ)
         return _json(200, {"fleet": 1, "kind": "metrics", "data": as_rows(await self._measured())})
 
     async def _measured(self) -> tuple[Metric, ...]:
@@ -271,7 +283,8 @@ class Server:
             streams=self.streams.counts(),
             writing=len(self.writer),
         )
-        return (*self.meters.read(self.store, fleet, relay), *own)
+        read = await self.reads.do("", lambda store: self.meters.read(store, fleet, relay))
+        return (*read, *own)
 
     async def openapi(self, _request: Request) -> Response:
         return Response(document(self.compat), media_type=JSON)

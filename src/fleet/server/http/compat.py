@@ -40,5 +40,7 @@ class Compat(NamedTuple):
 
     name: str
     described: tuple[Described, ...]
-    routes: Callable[[Callable[[Request], Actor], Callable[..., Awaitable[Any]], str], list[Route]]
+    routes: Callable[
+        [Callable[[Request], Awaitable[Actor]], Callable[..., Awaitable[Any]], str], list[Route]
+    ]
     frame: Callable[[Event, Store], dict[str, Any]]

@@ -25,7 +25,7 @@ from fleet.server.live.stream import Reader
 from fleet.server.live.transcripts import Outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from fleet.domain.access import Actor
     from fleet.ports import Store, Transcripts
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fleet.server.live.frames import Heard, View
     from fleet.server.live.sse import State
     from fleet.server.live.stream import Ending, Streams
+    from fleet.server.reads import Reads
     from fleet.server.tokens import Grant
 
 TOPICS = 100  # of one socket
@@ -43,18 +44,18 @@ AUTH = 'The first frame is {"type": "auth", "token": "…"}.'
 
 
 class Sockets:
-    """`admit` says whose a token is, and counts that it asks; `store` knows the tasks."""
+    """`admit` says whose a token is, and counts that it asks; `reads` knows the tasks."""
 
     def __init__(
         self,
         streams: Streams,
-        admit: Callable[[str], Grant],
+        admit: Callable[[str], Awaitable[Grant]],
         state: State,
-        store: Store,
+        reads: Reads,
         transcripts: Callable[[], Transcripts],
     ) -> None:
-        self.streams, self.admit, self.state, self.store = streams, admit, state, store
-        self.outputs = Outputs(store, transcripts)
+        self.streams, self.admit, self.state, self.reads = streams, admit, state, reads
+        self.outputs = Outputs(reads, transcripts)
         self.patience = AUTH_SECONDS  # until somebody must have said who it is
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,17 +101,18 @@ class _Talk:
         token = frame.get("token")
         if frame.get("type") != "auth" or not isinstance(token, str):
             raise Forbidden(AUTH, code="no_token")
-        grant = self._sockets.admit(token)
+        grant = await self._sockets.admit(token)
         self._guest.prove()
         actor = grant.actor
         allow(actor, Permission.READ)
         after, topics = _number(frame), _topics(frame)
-        number = self._streams.start_of(after)
-        for topic in topics:
-            self._must_hear(actor, topic)
-        opening = {} if after is not None else state_at(self._streams, self._sockets.state, actor)
+        number = await self._streams.start_of(after)
+        await self._must_hear(actor, topics)
+        state = self._sockets.state
+        opening = {} if after is not None else await state_at(self._streams, state, actor)
         number = opening.get("number", number)
-        view = view_of(actor, Wrap.FRAMES, reader_of(self._sockets.store, actor))
+        reading = await self._sockets.reads.do(_who(actor), lambda store: reader_of(store, actor))
+        view = view_of(actor, Wrap.FRAMES, reading)
         view = view._replace(topics=frozenset((topic, number) for topic in topics))
         reader = Reader(self._transport, view, token, number, self._last_words)
         self._streams.admit(reader)
@@ -121,7 +123,7 @@ class _Talk:
                 await self._say({"type": "state", **opening})
             await self._streams.join(reader)
             for topic in topics:
-                self._listen(reader, actor, topic)
+                await self._listen(reader, actor, topic)
             await self._talk(reader, actor)
         finally:
             self._streams.leave(reader)
@@ -131,7 +133,7 @@ class _Talk:
         while True:
             try:
                 frame = await self._heard()
-                self._sockets.admit(reader.token)
+                await self._sockets.admit(reader.token)
                 await self._answer(reader, actor, frame)
             except Forbidden as error:
                 if error.code in {"forged", "forbidden"}:
@@ -167,7 +169,7 @@ class _Talk:
         topic, after, uid = _topic(frame), _number(frame), frame.get("uid")
         if uid and uid != uid_of(actor.team, actor.name):
             raise Forbidden(f"{str(uid)[:60]} is not {actor.name}.", code="forged")
-        self._must_hear(actor, topic)
+        await self._must_hear(actor, (topic,))
         view = reader.view
         known = any(name == topic for name, _ in view.topics)
         if not known and len(view.topics) >= TOPICS:
@@ -185,22 +187,24 @@ class _Talk:
             await self._say(answer | {"number": reader.number})
         finally:
             self._streams.resume(reader)
-        self._listen(reader, actor, topic)
+        await self._listen(reader, actor, topic)
 
-    def _listen(self, reader: Reader, actor: Actor, topic: str) -> None:
+    async def _listen(self, reader: Reader, actor: Actor, topic: str) -> None:
         """Follow the transcript, if the topic is a task that the actor sees."""
-        task = self._sockets.store.tasks_by_id([topic]).get(topic)
-        if task is not None and sees(actor, task.team):
-            self._outputs.listen(reader, topic)
 
-    def _must_hear(self, actor: Actor, topic: str) -> None:
-        """A task of another team is as if there were none: what is said there is not heard."""
-        store = self._sockets.store
-        chat = store.entry(EntryKind.CHAT, actor.team, topic)
-        if chat is not None:
-            names = chat.body["participants"]
-            if names and set(names).isdisjoint(own_names(store, actor)):
-                raise NotFound(f"You have no chat '{topic[:60]}'.")
+        def is_seen(store: Store) -> bool:
+            task = store.tasks_by_id([topic]).get(topic)
+            return task is not None and sees(actor, task.team)
+
+        if await self._sockets.reads.do(_who(actor), is_seen, kind="topics"):
+            await self._outputs.listen(reader, topic)
+
+    async def _must_hear(self, actor: Actor, topics: tuple[str, ...]) -> None:
+        def check(store: Store) -> None:
+            for topic in topics:
+                _check_hears(store, actor, topic)
+
+        await self._sockets.reads.do(_who(actor), check, kind="topics")
 
     async def _heard(self) -> dict[str, Any]:
         message = await self._receive()
@@ -225,6 +229,20 @@ class _Talk:
     async def _last_words(self, ending: Ending) -> None:
         number = CODES.get(ending.code, POLICY)
         await self._close(number, ending.said, code=ending.code, after=ending.after)
+
+
+def _who(actor: Actor) -> str:
+    """For whom it is read."""
+    return f"{actor.team}/{actor.name}"
+
+
+def _check_hears(store: Store, actor: Actor, topic: str) -> None:
+    """A task of another team is as if there were none: what is said there is not heard."""
+    chat = store.entry(EntryKind.CHAT, actor.team, topic)
+    if chat is not None:
+        names = chat.body["participants"]
+        if names and set(names).isdisjoint(own_names(store, actor)):
+            raise NotFound(f"You have no chat '{topic[:60]}'.")
 
 
 def _new(heard: Heard, before: View, now: View) -> bool:

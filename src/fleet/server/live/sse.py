@@ -14,17 +14,18 @@ from fleet.server.http.codec import encode
 from fleet.server.http.problem import refusal
 from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.frames import Wrap, view_of
-from fleet.server.live.stream import Reader
+from fleet.server.live.stream import Reader, newest_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from fleet.domain.access import Actor
+    from fleet.ports import Store
     from fleet.server.http.guard import Receive, Scope, Send
     from fleet.server.live.stream import Ending, Streams
     from fleet.server.tokens import Grant
 
-    State = Callable[[Actor], dict[str, Any]]
+    State = Callable[[Store, Actor], dict[str, Any]]
 
 HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -40,7 +41,10 @@ class EventStream:
     """`grant` says who asks, and with which token; `state` is what somebody sees now."""
 
     def __init__(
-        self, streams: Streams, grant: Callable[[Request], tuple[str, Grant]], state: State
+        self,
+        streams: Streams,
+        grant: Callable[[Request], Awaitable[tuple[str, Grant]]],
+        state: State,
     ) -> None:
         self._streams, self._grant, self._state = streams, grant, state
 
@@ -48,11 +52,12 @@ class EventStream:
         request = Request(scope)
         try:
             refuse_token_in(request)
-            token, grant = self._grant(request)
+            token, grant = await self._grant(request)
             allow(grant.actor, Permission.READ)
             after = _after(request)
-            number = self._streams.start_of(after)
-            opening = {} if after is not None else state_at(self._streams, self._state, grant.actor)
+            number = await self._streams.start_of(after)
+            actor = grant.actor
+            opening = {} if after is not None else await state_at(self._streams, self._state, actor)
         except FleetError as error:
             await refusal(error)(scope, receive, send)
             return
@@ -89,14 +94,18 @@ def _last_words(send: Send) -> Callable[[Ending], Any]:
     return say
 
 
-def state_at(streams: Streams, state: State, actor: Actor) -> dict[str, Any]:
+async def state_at(streams: Streams, state: State, actor: Actor) -> dict[str, Any]:
     """What is so now, and the number of the last event that it knows of."""
-    for _ in range(5):  # while others write: until nothing happened in between
-        number = streams.newest()
-        seen = state(actor)
-        if streams.newest() == number:
-            break
-    return {"number": number, **seen}
+
+    def read(store: Store) -> dict[str, Any]:
+        for _ in range(5):  # while others write: until nothing happened in between
+            number = newest_in(store)
+            seen = state(store, actor)
+            if newest_in(store) == number:
+                break
+        return {"number": number, **seen}
+
+    return await streams.reads.do(f"{actor.team}/{actor.name}", read, kind="state")
 
 
 def refuse_token_in(connection: HTTPConnection) -> None:

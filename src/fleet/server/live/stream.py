@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.ports import Store
     from fleet.server.live.frames import FrameOf, View
+    from fleet.server.reads import Reads
 
 BATCH = 500
 TICK = 1.0  # seconds between looks at who is still welcome
@@ -34,6 +35,7 @@ MOST_BUFFERED = 256 << 10  # bytes that wait for a reader before it is too slow
 IN_KERNEL = 128 << 10  # and those that the kernel holds, which would be megabytes
 GRACE = 3.0  # seconds for last words
 PACE = 10.0  # seconds in which a reader must have taken most of what is held for it
+STREAMS = "streams"  # for whom it is read
 RECENT = 2000  # events that are kept encoded while somebody reads
 
 
@@ -72,13 +74,15 @@ class Reader:
 
 
 class Streams:
-    """`store` is read in the loop; `team_of` says whose task an event is about.
+    """`team_of` says whose task an event is about. A far store is read beside the loop.
 
     `frame_of` is how a frame of the WebSocket begins that tells of an event.
     """
 
-    def __init__(self, store: Store, team_of: Callable[[str], str], frame_of: FrameOf) -> None:
-        self._store = store
+    def __init__(self, reads: Reads, team_of: Callable[[str], str], frame_of: FrameOf) -> None:
+        self.reads = reads
+        self._looking = asyncio.Lock()  # of a far store
+        self._is_due = False
         self._team_of, self._frame_of = team_of, frame_of
         self._check: Callable[[str], object] = lambda _: None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -120,13 +124,9 @@ class Streams:
             self._woken = True
             self._loop.call_soon_threadsafe(self._wake)
 
-    def newest(self) -> int:
-        last = self._store.events(limit=1, newest=True)
-        return last[-1].number if last else 0
-
-    def start_of(self, after: int | None) -> int:
+    async def start_of(self, after: int | None) -> int:
         """Where a reader begins. Raise `BadInput` for a number that no event has yet."""
-        newest = self.newest()
+        newest = await self.reads.do(STREAMS, newest_in)
         if after is not None and after > newest:
             raise BadInput(
                 f"There is no event {after}: the newest is {newest}.",
@@ -156,8 +156,8 @@ class Streams:
     async def follow(self, reader: Reader) -> None:
         """Send what it has not seen yet; from then on it hears with all others."""
         while not reader.ending and not reader.transport.is_closing():
-            self._look()
-            self._send(reader, self._events(reader.number, self._number))
+            await self._look()
+            self._send(reader, await self._events(reader.number, self._number))
             if reader.number >= self._number:
                 self._views[reader.view].add(reader)
                 return
@@ -166,7 +166,7 @@ class Streams:
     async def replay(self, reader: Reader, after: int, wanted: Callable[[Heard], bool]) -> None:
         """What it was not sent of the past, up to where it is."""
         while after < reader.number and not reader.ending:
-            some = self._events(after, reader.number)
+            some = await self._events(after, reader.number)
             if not some:
                 return
             after = some[-1].number
@@ -222,21 +222,61 @@ class Streams:
 
     def _wake(self) -> None:
         self._woken = False
+        if self.reads.near is None:
+            if not self._is_due:  # else one waits for its turn to look
+                self._is_due = True
+                self._beside(self._look_far())
+            return
         with suppress(FleetError):  # a store that is away now is asked again by the tick
-            self._look()
+            self._look_near()
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
+        if self.reads.near is not None:
+            self._look_near()
+        else:
+            async with self._looking:
+                await self._take_far()
+
+    def _look_near(self) -> None:
+        store = self.reads.store
+        if self._views:
+            self._take(
+                [self._heard(e, store) for e in store.events(after=self._number, limit=BATCH)]
+            )
+        else:
+            self._number = newest_in(store)
+
+    async def _look_far(self) -> None:
+        async with self._looking:
+            self._is_due = False
+            with suppress(FleetError):
+                while await self._take_far():
+                    pass
+
+    async def _take_far(self) -> bool:
+        """Whether there may be more."""
         if not self._views:
-            self._number = self.newest()
+            self._number = await self.reads.do(STREAMS, newest_in)
+            return False
+        after = self._number
+        some = await self.reads.do(STREAMS, lambda store: self._whole(store, after))
+        self._take(some)
+        return bool(some)
+
+    def _whole(self, store: Store, after: int) -> list[Heard]:
+        """In a thread: each with all that the store knows of it."""
+        some = [self._heard(event, store) for event in store.events(after=after, limit=BATCH)]
+        for heard in some:
+            _ = heard.topics, heard.sse, heard.frame, heard.full_frame
+        return some
+
+    def _take(self, some: list[Heard]) -> None:
+        if not some:
             return
-        events = self._store.events(after=self._number, limit=BATCH)
-        if not events:
-            return
-        self._number = events[-1].number
-        some = [self._heard(event) for event in events]
+        self._number = some[-1].number
         for view, readers in tuple(self._views.items()):
             self._hand_out(view.said(some), tuple(readers))
-        if len(events) == BATCH and self._loop is not None:
+        if len(some) == BATCH and self._loop is not None:
             self._loop.call_soon(self._wake)
 
     def _hand_out(self, frame: bytes, readers: Iterable[Reader]) -> None:
@@ -257,19 +297,23 @@ class Streams:
             reader.write(reader.view.said(some))
             reader.number = some[-1].number
 
-    def _events(self, after: int, until: int) -> list[Heard]:
+    async def _events(self, after: int, until: int) -> list[Heard]:
         """At most a batch of them."""
         if after >= until:
             return []
-        events = self._store.events(after=after, limit=BATCH)
-        return [self._heard(event) for event in events if event.number <= until]
+        if self.reads.near is None:
+            some = await self.reads.do(STREAMS, lambda store: self._whole(store, after))
+        else:
+            store = self.reads.store
+            some = [self._heard(event, store) for event in store.events(after=after, limit=BATCH)]
+        return [heard for heard in some if heard.number <= until]
 
-    def _heard(self, event: Event) -> Heard:
+    def _heard(self, event: Event, store: Store) -> Heard:
         known = self._recent.get(event.number)
         if known is None:
             if len(self._recent) >= RECENT:
                 self._recent.clear()
-            known = Heard(event, team_in(event, self._team_of), self._store, self._frame_of)
+            known = Heard(event, team_in(event, self._team_of), store, self._frame_of)
             self._recent[event.number] = known
         return known
 
@@ -277,19 +321,48 @@ class Streams:
         if self._loop is None or self._over:
             return
         self._ticking = self._loop.call_later(TICK, self._tick)
+        if self.reads.near is None:
+            self._beside(self._check_far())
+        else:
+            self._let_go_of(_refused(self._tokens(), self._check))
         now = time.monotonic()
         for reader in tuple(self._all):
-            try:
-                self._check(reader.token)
-            except Forbidden as error:
-                self.let_go(reader, Ending(error.code, error.message))
-                continue
-            except FleetError:
-                pass  # a store that is away says nothing about a token
             if reader.alive and now - reader.spoke > QUIET:
                 reader.write(reader.alive)
         if self._all:
             self._wake()
+
+    def _tokens(self) -> set[str]:
+        return {reader.token for reader in self._all}
+
+    async def _check_far(self) -> None:
+        tokens = self._tokens()
+        with suppress(FleetError):  # a store that is away says nothing about a token
+            self._let_go_of(await self.reads.do(STREAMS, lambda _: _refused(tokens, self._check)))
+
+    def _let_go_of(self, refused: dict[str, Forbidden]) -> None:
+        for reader in tuple(self._all) if refused else ():
+            if (error := refused.get(reader.token)) is not None:
+                self.let_go(reader, Ending(error.code, error.message))
+
+
+def newest_in(store: Store) -> int:
+    """The number of the last event."""
+    last = store.events(limit=1, newest=True)
+    return last[-1].number if last else 0
+
+
+def _refused(tokens: set[str], check: Callable[[str], object]) -> dict[str, Forbidden]:
+    """Those that count no more, and why."""
+    refused = {}
+    for token in tokens:
+        try:
+            check(token)
+        except Forbidden as error:
+            refused[token] = error
+        except FleetError:
+            pass  # a store that is away says nothing about a token
+    return refused
 
 
 async def _finish(reader: Reader, ending: Ending) -> None:

@@ -11,13 +11,15 @@ from fleet.domain.addressing import without_private
 from fleet.domain.errors import FleetError, NotFound
 from fleet.server.http.codec import encode
 from fleet.server.live.frames import framed
-from fleet.server.live.stream import MOST_BUFFERED
+from fleet.server.live.stream import MOST_BUFFERED, STREAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from fleet.domain.message import Message
     from fleet.ports import Chunk, Store, Transcripts
     from fleet.server.live.stream import Reader
+    from fleet.server.reads import Reads
 
 EVERY = 0.5  # seconds between two looks
 MAX_FRAME_BYTES = 64 << 10  # bytes in one frame, about
@@ -33,18 +35,20 @@ class _Watched:
 
 
 class Outputs:
-    """Files are read beside the loop; the store in it. While nobody listens nothing is done."""
+    """Files are read beside the loop. While nobody listens nothing is done."""
 
-    def __init__(self, store: Store, transcripts: Callable[[], Transcripts]) -> None:
-        self._store, self._transcripts = store, transcripts
+    def __init__(self, reads: Reads, transcripts: Callable[[], Transcripts]) -> None:
+        self._reads, self._transcripts = reads, transcripts
         self._watched: dict[str, _Watched] = {}
         self._going: asyncio.Task[None] | None = None
 
-    def listen(self, reader: Reader, topic: str) -> None:
+    async def listen(self, reader: Reader, topic: str) -> None:
         """Nothing comes of it unless that is a task."""
         try:
-            run = self._store.task(topic).run_id
+            run = await self._reads.do(STREAMS, lambda store: store.task(topic).run_id)
         except NotFound:
+            return
+        if reader.ending:  # it left meanwhile
             return
         self._watched.setdefault(topic, _Watched(run)).readers.add(reader)
         if self._going is None or self._going.done():
@@ -67,22 +71,23 @@ class Outputs:
             await asyncio.sleep(EVERY)
 
     async def _look(self, task: str, watched: _Watched) -> None:
-        run = self._store.task(task).run_id
+        run, final = await self._reads.do(STREAMS, lambda store: _run_of(store, task))
         if run != watched.run:
             watched.run, watched.offset = run, 0
         if not run:
             return
-        final = not self._store.run(run).live
         if watched.offset is None:
             watched.offset = await asyncio.to_thread(self._end, run)
         chunk = await asyncio.to_thread(self._read, run, watched.offset, final=final)
         if chunk.lines:
-            self._tell(task, chunk, watched)
+            messages = await self._reads.do(STREAMS, lambda store: store.messages(task))
+            self._tell(task, chunk, watched, messages)
             watched.offset = chunk.offset
 
-    def _tell(self, task: str, chunk: Chunk, watched: _Watched) -> None:
+    def _tell(
+        self, task: str, chunk: Chunk, watched: _Watched, messages: Sequence[Message]
+    ) -> None:
         """To each what it may read of it: the messages to the agent are not for everyone."""
-        messages = self._store.messages(task)
         frames: dict[tuple[str, ...], bytes] = {}
         for reader in watched.readers:
             if reader.transport.get_write_buffer_size() > MOST_BUFFERED:
@@ -104,3 +109,9 @@ class Outputs:
         while (chunk := self._transcripts().read(run, offset)).lines:
             offset = chunk.offset
         return offset
+
+
+def _run_of(store: Store, task: str) -> tuple[str, bool]:
+    """The task's newest run, and whether that has ended."""
+    run = store.task(task).run_id
+    return run, bool(run) and not store.run(run).live

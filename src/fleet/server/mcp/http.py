@@ -14,7 +14,7 @@ from fleet.server.mcp.tool_steps import Who
 from fleet.server.mcp.tools import run_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
 
@@ -32,7 +32,7 @@ class Mcp:
 
     def __init__(
         self,
-        who: Callable[[Request], Actor],
+        who: Callable[[Request], Awaitable[Actor]],
         perform: Perform,
         directory: str,
         failed: Callable[[str, str], None] = lambda _name, _code: None,
@@ -40,7 +40,7 @@ class Mcp:
         self._who, self._perform, self._directory, self._failed = who, perform, directory, failed
 
     async def __call__(self, request: Request) -> Response:
-        actor = self._who(request)
+        actor = await self._who(request)
         if request.method != "POST":
             return _only_asked()
         version = request.headers.get("mcp-protocol-version", VERSIONS[0])

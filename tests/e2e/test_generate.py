@@ -332,3 +332,11 @@ def test_what_the_other_coders_read_names_the_agents_models_and_limits(scratch):
     assert aider["model"] == "openai/claude-sonnet-local"
     limits = json.loads((scratch.repo / ".aider.model.metadata.json").read_text())
     assert limits["openai/fleet-planner"]["max_input_tokens"] == 8192
+
+
+def test_settings_that_are_withheld_are_named_by_the_command_that_would_use_them(scratch):
+    fleet = scratch.repo / "fleet.yaml"
+    fleet.write_text(fleet.read_text() + "\ngateway: {master_key_env: MY_SECRET}\n")
+    done = scratch.type("generate", "--dry-run")
+    assert done.stderr.count("not trusted, so without effect: project.gateway.master_key_env") == 1
+    assert "fleet trust" in done.stderr

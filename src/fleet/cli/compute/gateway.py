@@ -91,11 +91,11 @@ def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Resul
 
 def _services(config: Path | None) -> Services:
     from fleet.app.compute.gateway import Services
-    from fleet.cli.setup.config import load
+    from fleet.cli.setup.config import load_and_warn
     from fleet.config.places import home
     from fleet.domain.errors import NotFound
 
-    loaded = load(config)
+    loaded = load_and_warn(config)
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
     return Services(loaded.fleet, home(os.environ), loaded.project_file.parent)

@@ -96,9 +96,9 @@ def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) ->
 
 
 def _load(config: Path | None) -> Loaded:
-    from fleet.cli.setup.config import load
+    from fleet.cli.setup.config import load_and_warn
 
-    return load(config)
+    return load_and_warn(config)
 
 
 def _fleet(config: Path | None) -> Loaded:

@@ -349,6 +349,15 @@ def load(config: Path | None) -> Loaded:
     return read(context.cwd, home=context.home, env=context.env, config_file=config)
 
 
+def load_and_warn(config: Path | None) -> Loaded:
+    """For a command that only uses the settings: say once what is withheld from it, and why."""
+    from fleet.cli.terminal.connect import say_warnings
+
+    loaded = load(config)
+    say_warnings(loaded.warnings)
+    return loaded
+
+
 def _show(config: Path | None, *, show_origin: bool) -> Result:
     from fleet.config.commands.show import all_of
 

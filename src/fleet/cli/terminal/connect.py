@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.cli.terminal.render import say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from fleet.client import Client, LocalClient
@@ -32,10 +33,14 @@ def connect_here(*, config: Path | None = None, cwd: Path | None = None) -> Loca
 
 
 def _say_notices(client: Client) -> None:
+    say_warnings(notices(client))
+
+
+def say_warnings(texts: Iterable[str]) -> None:
     """Inside a run nobody reads them, so none are given."""
     if "FLEET_RUN_ID" not in os.environ:
-        for notice in notices(client):
-            say(notice, "yellow")
+        for text in texts:
+            say(text, "yellow")
 
 
 def notices(client: Client) -> list[str]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fleet.config import Loaded
     from fleet.domain.event import Event
     from fleet.domain.run import Run
+    from fleet.domain.task import Spec
     from fleet.operations.catalogue import Context, Operation
     from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.stop import Stopping
@@ -244,6 +245,10 @@ class LocalClient(Client):
     def check_start(self, cwd: str, project: str, branch: str, base: str) -> None:
         """Check that the workspace can be made, before the task is queued; raise what is wrong."""
         self.app.check_start(cwd, project, branch, base)
+
+    def check_gateway(self, spec: Spec, project: str) -> None:
+        """Raise `Unavailable` when its model is one of ours and the gateway does not answer."""
+        self.app.check_gateway(spec, project)
 
     def attach_argv(self, run_id: str) -> list[str]:
         """The command that attaches to the run's terminal; raise `Unavailable` when it has none."""

@@ -192,6 +192,19 @@ def test_a_message_that_was_not_read_is_withdrawn(scratch):
     assert f"{first} was already refused" in scratch.fails("unsend", first, status=1)
 
 
+def test_an_agent_whose_model_needs_the_gateway_is_refused_without_one(scratch):
+    (scratch.repo / "fleet.yaml").write_text(
+        "gateway: {port: 1}\n"
+        "nodes: {gpu: {endpoint: 'http://127.0.0.1:1'}}\n"
+        "models: {big: {node: gpu, upstream: llama}}\n"
+        "agents: {implementer: {coder: scripted, model: big}}\n"
+    )
+    said = scratch.fails("create", "impl", "-a", "implementer", "--prompt", "say Hi", status=3)
+    assert "The gateway at http://127.0.0.1:1 does not answer, so implementer could not" in said
+    assert "fleet up" in said
+    assert scratch.data("tasks", "--all") == []
+
+
 def test_run_once_ends_beside_an_agent_in_a_terminal_and_says_so(scratch):
     scratch("create", "seat", "--prompt", "say Hi")
     rests(scratch, "seat")

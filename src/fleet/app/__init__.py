@@ -15,7 +15,7 @@ from fleet.app.stores import check_backend, open_store
 from fleet.app.worlds import Worlds
 from fleet.config.stores import kind_of
 from fleet.domain.access import Actor, Role
-from fleet.domain.errors import BadInput, Forbidden
+from fleet.domain.errors import BadInput, Forbidden, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fleet.config import Loaded
     from fleet.domain.fleet import Gateway
     from fleet.domain.run import Workspace
+    from fleet.domain.task import Spec
     from fleet.operations.catalogue import Context
     from fleet.ports import AuditTrail, Coder, Notifier, Store
     from fleet.supervisor.beads.exchange import Beads
@@ -360,6 +361,29 @@ class App:
                 fix="Name a branch, a tag or a commit: `git branch --all` lists branches.",
             )
         repo.commit(base or "HEAD")
+
+    def check_gateway(self, spec: Spec, project: str) -> None:
+        """Raise `Unavailable` when its model is one of ours and the gateway does not answer."""
+        from urllib.parse import urlsplit
+
+        from fleet.adapters.machine.doctor_checks import is_taken
+        from fleet.domain.fleet import url_of
+        from fleet.operations.shared.choice import choose_in
+        from fleet.supervisor.attempt.launch import gateway_of
+
+        world = self.worlds(project)
+        _, choice = choose_in(world, spec)
+        gateway = gateway_of(world.fleet, choice)
+        if gateway is None:
+            return
+        address = urlsplit(url_of(gateway))
+        if not is_taken(gateway.port, address.hostname or ""):
+            raise Unavailable(
+                f"The gateway at {address.geturl()} does not answer, so {choice.agent} could not"
+                f" reach its model {choice.model}.",
+                fix="Start it: fleet up",
+                code="no_gateway",
+            )
 
     def workspace_env(self, project: str, workspace: Workspace) -> dict[str, str]:
         """What a workspace adds to the environment of its coder and of its gate."""

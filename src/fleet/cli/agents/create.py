@@ -102,6 +102,7 @@ def check(client: LocalClient, agents: Sequence[Wanted]) -> None:
     """That each of them can have its workspace: before anything is queued."""
     for agent in agents:
         client.check_start(agent.spec.cwd, project_of(client), agent.branch, agent.spec.base)
+        client.check_gateway(agent.spec, project_of(client))
 
 
 def project_of(client: LocalClient) -> str:

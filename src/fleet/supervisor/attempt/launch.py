@@ -37,7 +37,7 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
     messages = parts.store.messages(task.id)
     options = options_of(agent, world.fleet, run.choice)
     options["budget_usd"] = _dollars(task, coder, world.settings)
-    gateway = _gateway(world.fleet, run.choice)
+    gateway = gateway_of(world.fleet, run.choice)
     env = _env(parts, run, task, workspace, gateway=gateway, world=world)
     options["mcp"] = tools_of(env) if world.settings.run.mcp else None
     prompt = compose(task, last, messages, run.claimed_at, resuming=bool(session))
@@ -75,7 +75,7 @@ def asked_for(agent: Agent, fleet: Fleet, choice: Choice) -> str:
     return alias_of(agent) if fleet.model(choice.model) == agent.model else choice.model
 
 
-def _gateway(fleet: Fleet, choice: Choice) -> Gateway | None:
+def gateway_of(fleet: Fleet, choice: Choice) -> Gateway | None:
     """The gateway that serves the model; None when the coder reaches its own provider."""
     return fleet.gateway if choice.model and fleet.model(choice.model) else None
 

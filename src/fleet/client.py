@@ -254,6 +254,10 @@ class LocalClient(Client):
         """The command that attaches to the run's terminal; raise `Unavailable` when it has none."""
         return self.app.attach_argv(run_id)
 
+    def back_up(self, target: Path) -> int:
+        """Copy the store into a new file; the bytes of the copy."""
+        return self.app.back_up(target)
+
     def close_terminals(self, task_id: str) -> None:
         """Close the tmux sessions of its ended runs; the text of their screens is kept."""
         self.app.close_terminals(task_id)

@@ -273,6 +273,21 @@ class App:
             audit=self.audit_trail,
         )
 
+    def back_up(self, target: Path) -> int:
+        """Copy the store into a new file; the bytes of the copy. Raise `Refused` for a server's."""
+        from fleet.domain.errors import Refused
+
+        url = self.loaded.settings.store.url
+        if not url.startswith("sqlite:"):
+            raise Refused(
+                "The store is PostgreSQL, which has its own program for backups.",
+                fix="pg_dump --format=custom --file=fleet.dump DATABASE",
+            )
+        from fleet.adapters.stores.backup import copy_database
+        from fleet.adapters.stores.sqlite import path_of
+
+        return copy_database(path_of(url), target)
+
     def audit_trail(self) -> AuditTrail:
         from fleet.adapters.home.audit_trail import FOLDER, AuditFiles
 

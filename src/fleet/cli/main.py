@@ -158,6 +158,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fleet.cli.terminal.completion:completion",
         "Print a shell's completion script.",
     ),
+    "backup": ("fleet.cli.setup.backup:backup", "Copy the store, while Fleet runs."),
     "update": ("fleet.cli.setup.update:update", "Update Fleet to the newest release."),
     "demo": ("fleet.cli.demo.queue:demo", "Run a demo in a scratch repository."),
     "help": ("fleet.cli.help:help_", "Show the commands, or the help of one."),
@@ -223,7 +224,7 @@ LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
     | {"discover", "nodes", "warmup", "benchmark", "recommend"}
-    | {"agents", "coders", "help", "update", "diff", "kept", "gc"}
+    | {"agents", "coders", "help", "update", "backup", "diff", "kept", "gc"}
     | {"skills", "plugins", "serve"}
     | OF_SERVER
 )

@@ -54,9 +54,12 @@ UNUSABLE = {
 def open_url(
     url: str, bell: Bell | None, taken: Callable[[str], bool] | None, **_shared: object
 ) -> SqlStore:
+    return SqlStore(Sqlite(path_of(url), bell=bell), taken=taken)
+
+
+def path_of(url: str) -> Path:
     rest = url.partition("://")[2]
-    path = Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
-    return SqlStore(Sqlite(path, bell=bell), taken=taken)
+    return Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
 
 
 # To close a file gives up every POSIX lock that this process has on it, those of SQLite's other

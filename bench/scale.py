@@ -1,4 +1,4 @@
-"""CPU of every operation with 100 tasks in the store and with 100,000: no operation may scan.
+"""CPU of every operation and seed path with 100 tasks and with 100,000: none may scan.
 
 The peer of each is itself, in the small store. Both stores are of one kind: four of five tasks have
 ended, half ask for a branch, and mail, posts, memories, tokens and chats grow with them. Requests
@@ -13,6 +13,7 @@ import tempfile
 import time
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from _bench import finish, verdict
 from _store import a_task
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from starlette.datastructures import QueryParams
+
 from fleet.app import open_store
 from fleet.domain.access import Actor, Role
 from fleet.domain.entry import Entry, EntryKind
@@ -34,7 +37,10 @@ from fleet.operations.messages.mail import ListMail
 from fleet.operations.tasks.at_work import ListAgents
 from fleet.operations.tasks.list import ListTasks
 from fleet.operations.tasks.show import ShowTask
+from fleet.operations.team.members import uid_of
 from fleet.ports import Put
+from fleet.server.claude_fleet.paths import PATHS
+from fleet.server.claude_fleet.routes import Call
 from tests.unit.operations.conftest import Office
 from tests.unit.operations.samples import DECLARED, sample
 
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.task import Task
     from fleet.ports import Record, Store
+    from fleet.server.claude_fleet.routes import OtherPath
 
 FEW, MANY = 100, int(os.environ.get("MANY", "100000"))
 TIMES = 12  # of which the quickest counts: other processes share this processor
@@ -62,6 +69,11 @@ def grown(count: int) -> Iterator[list[Record]]:
     """A page of each list is full in the small store, too: pages are compared, not their rows."""
     yield [replace(a_task(1), join=Join.ALL, team="local")]
     yield [_question(number, of=f"t-{17 + 20 * (number % 4)}") for number in range(1, 150)]
+    yield [_post(number) for number in range(1, 150)]
+    yield [
+        Entry(f"e-{(1 << 40) + n}", 0, EntryKind.FILE, "local", f"f{n}", "bob", n)
+        for n in range(100)
+    ]
     for number in range(2, count + 1):
         yield [*_task_and_run(number), *_words(number)]
 
@@ -84,6 +96,12 @@ def _task_and_run(number: int) -> Iterator[Task | Run]:
             "box", "h", number, workspace=workspace, outcome=Outcome(Ending.SUCCEEDED, "Done."),
             started_at=number, ended_at=number + 1,
         )  # fmt: skip
+
+
+def _post(number: int) -> Message:
+    data = {"type": "status", "priority": "normal", "payload": {"text": "x"}}
+    question = _question(number + 1000, of=BOARD)
+    return replace(question, kind=MessageKind.POST, state=MessageState.CLOSED, text="", data=data)
 
 
 def _question(number: int, *, of: str) -> Message:
@@ -160,11 +178,42 @@ ASKED: dict[str, tuple[Callable[[], Any], Actor]] = {
 }
 
 
+PARTS = {
+    "team": "local",
+    "id": "t-57",
+    "handle": "feat/x-57",
+    "swarm": BOARD,
+    "agent": "k14",
+    "key": "k14",
+    "uid": uid_of("local", "bob"),
+    "chat": "c",
+}
+BY_MEMBER = {"handle": "bob"}  # of mail and checkpoints
+
+
+def seed_paths() -> dict[str, tuple[Callable[[], Any], Actor]]:
+    """What each path of claude-fleet's clients asks for."""
+    return {
+        f"{path.method} {path.path}": (partial(_asked, path), BOB)
+        for path in PATHS
+        if path.method == "GET"
+    }
+
+
+def _asked(path: OtherPath) -> Any:
+    first = path.path.split("/")[1]
+    parts = PARTS | (BY_MEMBER if first in {"mail", "checkpoints"} else {})
+    return path.ask(Call(BOB, parts, QueryParams(), {}))
+
+
 def office_of(folder: Path, count: int) -> Office:
     office = Office()
     office.store = open_store(f"sqlite:///{folder}/{count}.db")
     fill(office.store, count)
     return office
+
+
+REQUESTS = ASKED | seed_paths()
 
 
 def seconds(office: Office, request: Any, actor: Actor = ADA) -> float:
@@ -179,8 +228,8 @@ def seconds(office: Office, request: Any, actor: Actor = ADA) -> float:
 
 
 def quickest(office: Office, name: str) -> float:
-    if name in ASKED:
-        make, actor = ASKED[name]
+    if name in REQUESTS:
+        make, actor = REQUESTS[name]
         return min(seconds(office, make(), actor) for _ in range(TIMES))
     return min(seconds(office, sample(name, office)) for _ in range(TIMES))
 
@@ -200,7 +249,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         few, many = (office_of(Path(place), count) for count in (FEW, MANY))
         with closing(few.store), closing(many.store):
-            finish(*[is_flat(few, many, name) for name in (*ASKED, *DECLARED)])
+            finish(*[is_flat(few, many, name) for name in (*REQUESTS, *DECLARED)])
 
 
 if __name__ == "__main__":

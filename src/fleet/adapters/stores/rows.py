@@ -216,9 +216,11 @@ def _where(terms: Sequence[str]) -> str:
 def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {"limit": query.limit, "kind": query.kind}
     terms = ["kind = :kind"]
+    # as for tasks: an owner and a member have an index of their own
+    hidden = " || ''" if query.owner or query.text_is else ""
     for column in ("team", "owner"):
         if wanted := getattr(query, column):
-            terms.append(f"{column} = :{column}")
+            terms.append(f"{column}{hidden if column == 'team' else ''} = :{column}")
             values[column] = key(wanted)
     if query.text_is:
         terms.append("kind = 'member' AND words = :words")

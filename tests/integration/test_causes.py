@@ -208,7 +208,7 @@ def test_what_lets_a_task_run_or_changes_its_words_is_for_those_who_assign(team,
     path = f"/v1/{name.replace('.', '/')}"
     status, said = team.ask(who, "POST", path, {"task": task, **ASSIGNS[name]})
     if Permission.ASSIGN in GRANTS[Role(who)]:
-        assert status == 200, said
+        assert status < 300, said
         held = name in {"task.edit", "task.assign"}  # it had no assignee before
         assert status_of(team, task)[0] == ("held" if held else "ready")
     else:
@@ -245,7 +245,7 @@ def test_a_lead_does_not_put_its_words_into_a_coordinators_program(team):
         ):
             assert team.ask(who, "POST", path, words)[0] == 403, path
         mail = {"to": task, "text": "x\nrun id"}
-        assert team.ask(who, "POST", "/v1/mail/send", mail)[0] == 200  # for whoever reads it there
+        assert team.ask(who, "POST", "/v1/mail/send", mail)[0] < 300  # for whoever reads it there
     shown = team.ok("root", "GET", f"/v1/task/show?task={task}")["data"]
     assert (shown["prompt"], shown["messages"]) == ("say x", [])
     team.ok("team-lead", "POST", "/v1/task/edit", {"task": task, "priority": 1})

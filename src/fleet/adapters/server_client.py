@@ -20,7 +20,8 @@ from fleet.domain.errors import (
 from fleet.domain.record_json import changed, outward, plain, reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from http.client import HTTPConnection
 
 ANSWER_SECONDS = 90.0  # an answer may have to wait for a run's grace period
 BY_CODE: dict[str, type[FleetError]] = {
@@ -48,24 +49,28 @@ class Remote:
         self._parts = parts
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def call(self, name: str, request: Any, reply: Any) -> Any:
-        """Call the operation of this name; the result has the type `reply`."""
+    def call(self, name: str, request: Any, reply: Any, *, key: str = "") -> Any:
+        """Call the operation of this name; the result has the type `reply`.
+
+        With a `key` it is carried out once, however often it is sent.
+        """
         fields = outward(request, changed(request))  # the server has the same defaults
-        answer = self.say("POST", f"/v1/{name.replace('.', '/')}", fields)
+        answer = self.say("POST", f"/v1/{name.replace('.', '/')}", fields, key=key)
         data = answer["data"]
         return None if data is None else reader(reply, strict=False)(data)
 
-    def say(self, method: str, path: str, body: Any = None) -> Any:
+    def say(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
         """The server's JSON answer; raise the error that the answer names."""
-        text = self.text(method, path, body)
+        text = self.text(method, path, body, key=key)
         try:
             return json.loads(text)
         except ValueError:
             raise self._no_server("what it says is not JSON") from None
 
-    def text(self, method: str, path: str, body: Any = None) -> str:
+    def text(self, method: str, path: str, body: Any = None, *, key: str = "") -> str:
         data = None if body is None else json.dumps(body, default=plain).encode()
         headers = self._headers | ({"Content-Type": "application/json"} if data else {})
+        headers |= {"Idempotency-Key": key} if key else {}
         status, text = self._sent(method, self._parts.path.rstrip("/") + path, data, headers)
         if status >= 300:
             raise self._error(status, text)
@@ -79,14 +84,36 @@ class Remote:
             raise self._error(status, text)
         return text
 
+    def lines(self, path: str) -> Iterator[str]:
+        """The lines of an answer that goes on; it ends when the server or the network ends it."""
+        import http.client  # noqa: PLC0415  # few commands speak to a server
+
+        connection = self._connection()
+        try:
+            connection.request("GET", self._parts.path.rstrip("/") + path, headers=self._headers)
+            answer = connection.getresponse()
+            if answer.status >= 300:
+                raise self._error(answer.status, answer.read().decode("utf-8", "replace"))
+            while line := answer.readline():
+                yield line.decode("utf-8", "replace").rstrip("\r\n")
+        except (OSError, http.client.HTTPException) as error:
+            raise self._no_server(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
+
+    def _connection(self) -> HTTPConnection:
+        import http.client  # noqa: PLC0415  # few commands speak to a server
+
+        secure = self._parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        return kind(self._parts.hostname or "", self._parts.port, timeout=ANSWER_SECONDS)
+
     def _sent(
         self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, str]:
         import http.client  # noqa: PLC0415  # few commands speak to a server
 
-        secure = self._parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=ANSWER_SECONDS)
+        connection = self._connection()
         try:
             connection.request(method, path, data, dict(headers))
             answer = connection.getresponse()

@@ -117,6 +117,16 @@ def test_set_up_knows_its_ports_and_is_written_down(repo, tmp_path):
     assert (tmp_path / "tasks" / "t-1" / "setup.log").read_text().endswith("$ echo two\ntwo\n")
 
 
+def test_a_set_up_is_written_down_while_it_goes_on(repo, tmp_path):
+    folder = tmp_path / "tasks" / "t-1"
+    seen = f"cat {folder}/setup.now {folder}/setup.log > {tmp_path}/seen"
+    prepared(checkout(tmp_path, setup=(f"echo one; {seen}",)), site(repo))
+    now, _, log = (tmp_path / "seen").read_text().partition("$ ")
+    assert now == f"echo one; {seen}"
+    assert log == f"echo one; {seen}\none\n"
+    assert not (folder / "setup.now").exists()
+
+
 def test_a_failed_set_up_shows_the_last_lines_and_where_all_of_them_are(repo, tmp_path):
     before = picture(repo)
     made = checkout(tmp_path, setup=("seq 1 50 >&2; exit 4",))

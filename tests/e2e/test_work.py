@@ -348,6 +348,35 @@ def test_run_once_ends_when_only_a_node_that_is_down_is_waited_for_and_says_whic
     assert "connection refused" in said
 
 
+def test_a_set_up_is_a_state_with_its_command_and_its_output_while_it_goes_on(scratch):
+    command = "echo Fetching; until test -e ../../../go; do sleep 0.1; done"
+    scratch("config", "set", f'workspace.setup=["{command}"]')
+    task = scratch.add("Slow", script="say Done.")
+    with scratch.supervisor():
+        until(lambda: scratch.data("show", task)["task"]["run"], "its run")
+        until(lambda: scratch.data("show", task)["task"]["run"]["setup"], "its set-up")
+        assert re.search(rf"status +setting up: {re.escape(command)} \(\d", scratch("show", task))
+        assert re.search(rf"{task} +setting up \(\d", scratch("tasks"))
+        assert "setting up" in scratch("list")
+        until(lambda: "Fetching" in scratch("logs", task), "its output")
+        (scratch.home / "go").touch()
+        scratch.wait_for(task, "done")
+
+
+def test_a_set_up_that_failed_is_not_tried_again_unchanged(scratch):
+    scratch("config", "set", 'workspace.setup=["echo No such package; exit 4"]')
+    task = scratch.add("Broken")
+    scratch.work()
+    found = scratch.data("show", task)
+    assert (found["task"]["status"], len(found["runs"])) == ("failed", 1)
+    assert "No such package" in found["runs"][0]["detail"]
+    assert "No such package" in scratch("logs", task)
+    scratch("config", "set", "workspace.setup=[]")
+    scratch("retry", task)
+    scratch.work()
+    assert scratch.status(task) == "done"
+
+
 def test_watch_shows_what_changes_and_gives_the_cursor_back(scratch):
     scratch.add("First of all")
     screen = Terminal(scratch, "tasks", "--watch")

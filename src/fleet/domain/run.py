@@ -133,6 +133,7 @@ class Outcome:
     resume_at: int = 0
     usage: Usage = field(default_factory=Usage)
     gone: bool = True  # all of its processes have ended for certain, so its workspace is free
+    again: bool = True  # whether the next run, with nothing changed, could end otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,7 @@ class Progress:
     peak_context: int = 0
     session: str = ""
     last: str = ""
+    setup: str = ""  # the set-up command that its workspace is at, since `at`
 
 
 @dataclass(frozen=True, slots=True)

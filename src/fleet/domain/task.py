@@ -227,7 +227,7 @@ def _failed(
 ) -> Task:
     failures = tally.failures + 1
     tally = replace(tally, failures=failures)
-    if failures >= (task.spec.limits.attempts or retry.attempts):
+    if not outcome.again or failures >= (task.spec.limits.attempts or retry.attempts):
         return _ended(task, TaskState.FAILED, tally, outcome.detail, now)
     tally = replace(tally, not_before=now + retry.pause(failures, jitter), why=outcome.detail)
     return replace(task, state=TaskState.OPEN, tally=tally)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fleet.adapters.git.ports import Ports
 from fleet.adapters.git.repo import digest, names_of, run_git
 from fleet.adapters.processes import run as process
+from fleet.base import set_up_file
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
 
 INCLUDE = ".worktreeinclude"
+TAIL_BYTES = 16_384
 TAIL = 10  # lines of a failed command's log, in its error
 
 
@@ -102,37 +104,59 @@ class Commands:
             self.one(command)
 
     def one(self, command: str) -> None:
-        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | self.env
-        self._note(f"$ {command}\n")
-        argv = ["sh", "-c", command]
+        start = self._note(f"$ {command}\n")
         try:
-            done = process.run(argv, self.root, env=env, timeout=self.timeout, mark=self.mark)
+            done = self._run(command, start)
         except Unavailable as error:
             self._note(f"(ended after {self.timeout:.0f} s)\n")
             raise Refused(
-                f"{self.title} took more than {self.timeout:.0f} s: {command}", fix=self._fix()
+                f"{self.title} took more than {self.timeout:.0f} s: {command}",
+                fix=self._fix(),
+                code="setup_failed",
             ) from error
-        output = done.out + done.err
-        self._note(output if output.endswith("\n") or not output else f"{output}\n")
         if done.status:
+            tail = self._tail(done, start)
             self._note(f"(status {done.status})\n")
             raise Refused(
-                f"{self.title} failed ({done.status}): {command}: {self._tail(done)}",
+                f"{self.title} failed ({done.status}): {command}: {tail}",
                 fix=self._fix(),
+                code="setup_failed",
             )
 
-    def _tail(self, done: process.Done) -> str:
-        lines = (done.err.strip() or done.out.strip()).splitlines()
-        return "\n".join(lines[-TAIL:])[-2000:] or f"status {done.status}"
+    def _run(self, command: str, start: int) -> process.Done:
+        """Its output goes to the log as it comes, so that people can read it meanwhile."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | self.env
+        argv = ["sh", "-c", command]
+        if start >= 0:
+            argv = ["sh", "-c", 'exec >>"$0" 2>&1; exec sh -c "$1"', str(self.log), command]
+        folder = self.log.parent if self.log else None
+        if folder is not None:
+            set_up_file.begin(folder, command)
+        try:
+            return process.run(argv, self.root, env=env, timeout=self.timeout, mark=self.mark)
+        finally:
+            if folder is not None:
+                set_up_file.end(folder)
+
+    def _tail(self, done: process.Done, start: int) -> str:
+        text = done.err.strip() or done.out.strip()
+        if self.log is not None and start >= 0:
+            with self.log.open("rb") as file:
+                file.seek(max(start, self.log.stat().st_size - TAIL_BYTES))
+                text = file.read().decode("utf-8", "replace").strip()
+        return "\n".join(text.splitlines()[-TAIL:])[-2000:] or f"status {done.status}"
 
     def _fix(self) -> str:
         return f"All that it said is in {self.log}" if self.log else ""
 
-    def _note(self, text: str) -> None:
+    def _note(self, text: str) -> int:
+        """The size of the log after this; -1 when it could not be written."""
         if self.log is None:
-            return
+            return -1
         with suppress(OSError):  # a full disk must not stop the set-up
             self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
+            return self.log.stat().st_size
+        return -1

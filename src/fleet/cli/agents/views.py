@@ -78,6 +78,8 @@ def _cells(seen: Seen, now: int) -> list[Value]:
 
 def shown_state(seen: Mapping[str, Any]) -> str:
     """What it does, while it runs; else how its task stands."""
+    if str(seen["last"]).startswith("setting up: "):
+        return "setting up"
     if not seen["doing"] or seen["ended_at"]:
         return str(seen["status"])
     return with_exit(seen)

@@ -49,9 +49,19 @@ def logs(
         heard = chain(last, _and_on(client, spoken, read))
         return Result("line", heard, Feed(lambda line: line["text"]))
     texts = [line["text"] for line in last if line["text"] is not None]
+    if not last:
+        texts = _set_up(client, spoken.run.rpartition(".")[0], lines)
     screen = client.last_screen(spoken.run)
     notes = (f"Its last screen: {screen}",) if screen else ()
     return Result("lines", last, Text("\n".join(texts)), notes)
+
+
+def _set_up(client: Client, task: str, most: int) -> list[str]:
+    """The last lines of its set-up, for a run whose coder has not said anything."""
+    log = client.home / "tasks" / task / "setup.log"
+    if client.is_remote or not log.is_file():
+        return []
+    return log.read_text("utf-8", "replace").splitlines()[-most:]
 
 
 def _so_far(

@@ -35,6 +35,15 @@ def status(name: str) -> Cell:
     return Cell(name, _STYLES.get(name, ""))
 
 
+def task_status(task: TaskRow, now: int, *, whole: bool = False) -> Cell:
+    """Its status; while its workspace is set up, since when, and if `whole` by which command."""
+    run = task.run
+    if run is None or not run.setup or not run.heard_at:
+        return status(task.status)
+    command = f": {run.setup}" if whole else ""
+    return Cell(f"setting up{command} ({_seconds(now - run.heard_at)})", "yellow")
+
+
 def elapsed(task: TaskRow, now: int) -> Value:
     run = task.run
     return _seconds((run.ended_at or now) - run.started_at) if run and run.started_at else None
@@ -78,7 +87,7 @@ def _chosen(task: TaskRow, what: str) -> Value:
 
 LIST: tuple[tuple[Column, Callable[[TaskRow, int], Value]], ...] = (
     (Column("task"), lambda t, _: t.id),
-    (Column("status"), lambda t, _: status(t.status)),
+    (Column("status"), task_status),
     (Column("started", spare=9), lambda t, _: _clock(t)),
     (Column("elapsed", right=True, spare=1), elapsed),
     (Column("idle", right=True, spare=4), _idle),
@@ -121,7 +130,7 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
     facts: list[tuple[str, Value]] = [
         ("task", task.id),
         ("title", task.title),
-        ("status", status(task.status)),
+        ("status", task_status(task, now, whole=True)),
         ("cwd", f"{task.cwd} (in place)" if spec.in_place else task.cwd),
         ("agent", _with_origin(task, "agent")),
         ("coder", _with_origin(task, "coder")),

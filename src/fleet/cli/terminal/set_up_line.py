@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from fleet.base.set_up_file import running
 from fleet.cli.terminal import output, render
 from fleet.cli.terminal.measure import fit
 
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EVERY = 0.2  # seconds
-TAIL = 4096  # bytes of a log: what it says last
 CLEAR = "\r\x1b[K"
 
 
 class Readying:
-    """`folder` holds a folder for each task, with the log of its set-up."""
+    """`folder` holds a folder for each task."""
 
     def __init__(self, folder: Path, tasks: Sequence[str]) -> None:
-        self._logs = [folder / task / "setup.log" for task in tasks]
+        self._folders = [folder / task for task in tasks]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, daemon=True)
         self._began: dict[str, float] = {}
@@ -58,20 +57,11 @@ class Readying:
 
     def line(self, now: float) -> str:
         """Empty while nothing is set up."""
-        commands = [command for log in self._logs if (command := running(log))]
+        commands = [command for folder in self._folders if (command := running(folder))]
         if not commands:
             self._began.clear()
             return ""
         first = commands[0]
         began = self._began.setdefault(first, now)
-        of = f" {len(commands)} of {len(self._logs)}" if len(self._logs) > 1 else ""
+        of = f" {len(commands)} of {len(self._folders)}" if len(self._folders) > 1 else ""
         return f"Setting up{of}: {first} ({now - began:.0f} s)"
-
-
-def running(log: Path) -> str:
-    """The command that a set-up is at: its line is the last one until it has ended."""
-    with suppress(OSError), log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL))
-        last = file.read().decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2]
-        return last[2:] if last.startswith("$ ") else ""
-    return ""

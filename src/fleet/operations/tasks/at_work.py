@@ -102,12 +102,18 @@ def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -
         path=workspace.path if workspace else "",
         started_at=run.started_at or None if run else None,
         ended_at=run.ended_at or None if run else None,
-        last=row.run.last if row.run else "",
+        last=_last(row),
         usage=usage_row(usage),
         team=row.team,
         depth=task.depth,
         session=(progress.session if progress else "") or _kept(task),
     )
+
+
+def _last(row: TaskRow) -> str:
+    if row.run is None:
+        return ""
+    return f"setting up: {row.run.setup}" if row.run.setup else row.run.last
 
 
 def _kept(task: Task) -> str:

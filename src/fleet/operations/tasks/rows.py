@@ -54,7 +54,10 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """The newest run of a task, as a list shows it."""
+    """The newest run of a task, as a list shows it.
+
+    `setup`: the set-up command that its workspace is at, since `heard_at`.
+    """
 
     id: str
     started_at: Time | None
@@ -64,6 +67,7 @@ class RunNow:
     peak_context: int | None
     usage: UsageRow
     last: str
+    setup: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,7 @@ def _run_now(run: Run, progress: Progress | None) -> RunNow:
         peak_context=max(heard.peak_context if heard else 0, usage.context if usage else 0) or None,
         usage=usage_row(usage),
         last=ended.detail if ended else heard.last if heard else "",
+        setup=heard.setup if heard and run.state is RunState.CLAIMED else "",
     )
 
 

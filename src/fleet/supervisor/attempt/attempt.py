@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fleet.base.set_up_file import running
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event, Kind
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Here, Parts
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up no other run
+SETUP_FAILED = "setup_failed"  # the code of an error that the next run would meet again
 PROOF = 30 * SECOND  # how long we look for proof that a vanished keeper's processes are gone
 
 
@@ -131,6 +133,7 @@ class Attempt:
                 self._give_up(self._given_up)
             case Presence.NEVER:
                 if self._starting.busy:
+                    self._progress.set_up(running(self.parts.task_dir(self.task.id)))
                     return
                 if self.run.wanted:
                     self._give_up(Outcome(Ending.FAILED))
@@ -164,7 +167,8 @@ class Attempt:
             fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
             taken = isinstance(error, FleetError) and error.code == "branch_taken"
             ending = Ending.YIELDED if taken else Ending.FAILED  # the next run takes another branch
-            self._given_up = Outcome(ending, f"{error}{fix}")
+            again = not (isinstance(error, FleetError) and error.code == SETUP_FAILED)
+            self._given_up = Outcome(ending, f"{error}{fix}", again=again)
             self._give_up(self._given_up)
 
     def _record(self, planned: Workspace) -> None:

@@ -11,6 +11,8 @@ from fleet.domain.task import SECOND
 from fleet.ports import Put
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fleet.domain.transcript import Conversation
     from fleet.ports import Store
 
@@ -26,11 +28,20 @@ class ProgressWriter:
         at, last = self._store.now(), self._written
         if conversation.lines == last.lines or (0 <= at - last.at < SECOND and not last_time):
             return
+        self._write(lambda last: _progress_of(last, conversation, at))
+
+    def set_up(self, command: str) -> None:
+        """The set-up of its workspace is at this command now; empty: it is over."""
+        if command != self._written.setup:
+            self._write(lambda last: replace(last, at=self._store.now(), setup=command))
+
+    def _write(self, change: Callable[[Progress], Progress]) -> None:
+        last = self._written
         if last.version == UNREAD:
             rows = self._store.progress([last.id])
             last = replace(last, version=rows[last.id].version if rows else 0)
         try:
-            (written,) = self._store.commit([Put(_progress_of(last, conversation, at))], [])
+            (written,) = self._store.commit([Put(change(last))], [])
         except Conflict:
             self._written = replace(last, version=UNREAD)
             return
@@ -47,4 +58,5 @@ def _progress_of(last: Progress, conversation: Conversation, at: int) -> Progres
         peak_context=conversation.peak_context,
         session=conversation.session,
         last=conversation.last[:500],
+        setup="",
     )

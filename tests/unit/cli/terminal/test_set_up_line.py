@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fleet.cli.terminal.set_up_line import Readying, running
+from fleet.cli.terminal.set_up_line import Readying
 from tests.wait import LIMIT
 
 SCRIPT = """
@@ -25,28 +25,17 @@ def logs(tmp_path):
     return tmp_path
 
 
-def test_a_set_up_is_at_the_command_whose_line_is_the_last(logs):
-    log = logs / "t-1" / "setup.log"
-    assert running(log) == ""
-    log.write_text("$ npm install\n")
-    assert running(log) == "npm install"
-    log.write_text("$ npm install\nadded 3 packages\n$ make\n")
-    assert running(log) == "make"
-    log.write_text("$ make\ndone\n")
-    assert running(log) == ""
-
-
 def test_the_line_says_how_many_are_set_up_and_since_when(logs):
     line = Readying(logs, ["t-1", "t-2", "t-3"]).line
     assert line(100.0) == ""
     for task in ("t-1", "t-2"):
-        (logs / task / "setup.log").write_text("$ make\n")
+        (logs / task / "setup.now").write_text("make\nmore")
     assert line(101.0) == "Setting up 2 of 3: make (0 s)"
     assert line(104.2) == "Setting up 2 of 3: make (3 s)"
 
 
 def test_on_a_terminal_the_line_is_shown_and_gone_at_the_end(logs):
-    (logs / "t-1" / "setup.log").write_text("$ make\n")
+    (logs / "t-1" / "setup.now").write_text("make\nmore")
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-c", SCRIPT, str(logs)]
     child = subprocess.Popen(argv, stdout=theirs, stderr=theirs)
@@ -64,7 +53,7 @@ def test_on_a_terminal_the_line_is_shown_and_gone_at_the_end(logs):
 
 
 def test_into_a_pipe_nothing_is_written(logs):
-    (logs / "t-1" / "setup.log").write_text("$ make\n")
+    (logs / "t-1" / "setup.now").write_text("make\nmore")
     argv = [sys.executable, "-c", SCRIPT, str(logs)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("Created\n", "")

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-real test-slow check bench wheel-test clean
+.PHONY: help setup demo quick test test-real test-slow check audit bench wheel-test clean
 
 READY := .venv/.ready
 
@@ -28,6 +28,9 @@ test-slow: $(READY) ## run the long forms: thousands of crashes, 10,000 tasks
 
 check: $(READY) ## format, lint, types, import contracts, shell, spelling, docs tests
 	@scripts/check
+
+audit: $(READY) ## bandit over the source, pip-audit over the pinned packages
+	@.venv/bin/python scripts/audit.py
 
 bench: $(READY) ## print every figure beside its bar
 	@scripts/bench $(ARGS)

@@ -112,7 +112,7 @@ def find_ollama(env: Mapping[str, str]) -> Ollama | None:
 def _host(named: str) -> str:
     host = named.strip().removeprefix("http://").rstrip("/") or OLLAMA
     name, _, port = host.partition(":")
-    return f"{'localhost' if name in {'', '0.0.0.0'} else name}:{port or 11434}"  # noqa: S104 - read, not bound
+    return f"{'localhost' if name in {'', '0.0.0.0'} else name}:{port or 11434}"  # noqa: S104  # nosec B104  # it is read, not bound
 
 
 def _ask(host: str, servers: list[Ollama]) -> None:

@@ -32,7 +32,7 @@ NODE_KINDS = (  # what is known of each: `fleet.domain.nodes.kinds`
     "anthropic",
     "hosted",
 )
-EVERYWHERE = frozenset({"", "0.0.0.0", "::", "localhost"})  # noqa: S104  # compared, not bound
+EVERYWHERE = frozenset({"", "0.0.0.0", "::", "localhost"})  # noqa: S104  # nosec B104  # compared, not bound
 PERMISSIONS = ("read", "edit", "full")
 RUN_ROLES = ("worker", "team-lead", "merger")  # of a run in its team; see `fleet.domain.access`
 NONE: Mapping[str, Any] = MappingProxyType({})

@@ -61,7 +61,7 @@ def newest(env: Mapping[str, str]) -> str:
     url = urljoin(index if index.endswith("/") else index + "/", f"{NAME}/")
     request = Request(url, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310  # http(s)
     try:
-        with urlopen(request, timeout=INDEX_SECONDS) as answer:  # noqa: S310  # the user's own index
+        with urlopen(request, timeout=INDEX_SECONDS) as answer:  # noqa: S310  # nosec B310  # the user's own index
             body = answer.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
     except (URLError, OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error

@@ -77,8 +77,8 @@ def statements() -> dict[str, str]:
     queries = dict(zip(parts[::2], (p.strip() for p in parts[1::2]), strict=True))
     for table in TABLES.values():
         where = "id = :id" if table in NAMED else "seq = :seq AND id = :id"
-        queries[f"{table}_one"] = f"SELECT version, body FROM {table} WHERE {where}"  # noqa: S608  # names of ours
-        queries[f"{table}_version"] = f"SELECT version FROM {table} WHERE {where}"  # noqa: S608  # as above
+        queries[f"{table}_one"] = f"SELECT version, body FROM {table} WHERE {where}"  # noqa: S608  # nosec B608  # names of ours
+        queries[f"{table}_version"] = f"SELECT version FROM {table} WHERE {where}"  # noqa: S608  # nosec B608  # as above
     return queries
 
 
@@ -246,7 +246,7 @@ class SqlStore:
 
     def find_messages(self, query: MessageQuery) -> list[Message]:
         terms, values = where_message(query)
-        sql = f"SELECT version, body FROM message {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # built from constants
+        sql = f"SELECT version, body FROM message {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # nosec B608  # built from constants
         return self._many(Message, sql, values)
 
     def entry(self, kind: str, team: str, name: str) -> Entry | None:
@@ -255,7 +255,7 @@ class SqlStore:
 
     def entries(self, query: EntryQuery) -> list[Entry]:
         terms, values = where_entry(query)
-        sql = f"SELECT version, body FROM entry {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # built from constants
+        sql = f"SELECT version, body FROM entry {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # nosec B608  # built from constants
         return self._many(Entry, sql, values)
 
     def prune(self, kind: str, team: str, *, now: int) -> None:
@@ -294,7 +294,7 @@ class SqlStore:
         for start in range(0, len(task_ids), 500):  # SQLite binds at most 999 in older builds
             values = {f"i{n}": i for n, i in enumerate(task_ids[start : start + 500])}
             marks = ", ".join(f"(:{name})" for name in values)
-            sql = f"WITH ids(task) AS (VALUES {marks}) SELECT task, ({newest}) FROM ids"  # noqa: S608  # names we made
+            sql = f"WITH ids(task) AS (VALUES {marks}) SELECT task, ({newest}) FROM ids"  # noqa: S608  # nosec B608  # names we made
             times |= {task: at for task, at in self._db.rows(sql, values) if at is not None}
         return times
 
@@ -332,7 +332,7 @@ class SqlStore:
         for start in range(0, len(wanted), 500):  # SQLite binds at most 999 in older builds
             values = {f"i{n}": value for n, value in enumerate(wanted[start : start + 500])}
             marks = ", ".join(f":{name}" for name in values)
-            sql = f"SELECT version, body FROM {TABLES[kind]} WHERE {terms}{column} IN ({marks})"  # noqa: S608  # names we made
+            sql = f"SELECT version, body FROM {TABLES[kind]} WHERE {terms}{column} IN ({marks})"  # noqa: S608  # nosec B608  # names we made
             records += self._many(kind, sql, values)
         return records
 

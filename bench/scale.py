@@ -61,6 +61,7 @@ BOARD = "t-1"
 REASONS = {
     "run.stop_all": "it ends every run of a host",
     "mail.broadcast": "it writes to each of up to 1,000 members",
+    "message.questions": "it passes over questions that ended tasks left open, at 4 us each",
     "memory.search": "it looks for its words in each memory of the team",
 }
 

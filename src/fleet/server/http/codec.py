@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -189,8 +190,10 @@ def _record_outside(kind: Any) -> Callable[[Any], Any] | None:
     if not special:
         return None
 
+    read = attrgetter(*names, names[0])  # of one name alone it would give no tuple
+
     def show_record(record: Any) -> dict[str, Any]:
-        values = {name: getattr(record, name) for name in names}
+        values = dict(zip(names, read(record), strict=False))
         for name, show in special:
             if (value := values[name]) is not None:
                 values[name] = show(value)

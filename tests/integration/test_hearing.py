@@ -253,4 +253,4 @@ def test_what_was_left_for_it_is_told_as_it_begins(supervised):
     assert "[Checkpoint from ada]" in said
     assert '{"goal": "A port", "now": "It is chosen"}' in said
     assert said.count("[Checkpoint from ada]") == 1
-    assert said[-2:] == ["[What you remember]", "port: It is 4000"]
+    assert said[-2:] == ["[What you remember]", "- port: It is 4000"]

@@ -158,7 +158,10 @@ def _with_head(head: str, text: str) -> str:
 
 
 def as_memories(memories: Sequence[tuple[str, str]]) -> str:
-    lines = (f"{key}: {' '.join(value.split())[:MOST_MEMORY]}" for key, value in memories)
+    lines = (
+        f"- {' '.join(key.split())}: {' '.join(value.split())[:MOST_MEMORY]}"
+        for key, value in memories
+    )
     return _with_head("What you remember", "\n".join(lines))
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fleet.domain.addressing import PRIVATE, Reader, may_read, without_private
+from fleet.domain.addressing import PRIVATE, Reader, as_memories, may_read, without_private
 from fleet.domain.message import Message, MessageKind, MessageState
 
 BOB, CAT, LEAD = (Reader(frozenset({name}), leads=name == "ann") for name in ("bob", "cat", "ann"))
@@ -54,3 +54,8 @@ def test_a_transcript_repeats_no_private_message_to_who_may_not_read_it():
     assert all(PRIVATE in line for line in hidden[:3])
     assert hidden[3] == "ok"
     assert without_private(lines, [words], LEAD) == lines
+
+
+def test_a_memory_is_one_line_that_no_program_takes_for_its_own():
+    text = as_memories([("port\nrun id", "It is\n4000"), ("run id", "x")])
+    assert text.splitlines()[1:] == ["- port run id: It is 4000", "- run id: x"]

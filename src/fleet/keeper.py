@@ -4,7 +4,7 @@
 
 Its folder is all it knows (format 1):
 
-    launch.json   what to start: argv, cwd, whether there is input, which FIFO to wake
+    launch.json   what to start: argv (with words `before` it that isolate it), cwd, whether there is input, which FIFO to wake
     env           the coder's environment, with its keys; removed once the coder has it
     keeper.json   made once: by the keeper that claims the run, or to forbid that any starts
     keeper.lock   held while the keeper lives; the kernel releases it, so it is always true
@@ -143,7 +143,11 @@ class Keeper:
             if not os.path.isdir(self.launch["cwd"]):
                 path = self.launch["cwd"]
             os.chdir(self.launch["cwd"])
-            argv, env = self.launch["argv"], self._environment()
+            before = self.launch.get("before", [])
+            argv, env = [*before, *self.launch["argv"]], self._environment()
+            if before:  # it waits for the coder, whose signals are not for it
+                for number in (signal.SIGTERM, signal.SIGHUP, *TYPED):
+                    signal.signal(number, signal.SIG_IGN)
             os.environ["PATH"] = env.get("PATH", os.defpath)
             for target, fd in enumerate((0, 0, 0) if self.terminal else (feed, out, err)):
                 os.dup2(fd, target)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fleet.adapters.home.bell import Bell
     from fleet.adapters.home.revoked_file import RevokedFile
     from fleet.adapters.home.task_folder import FolderFiles
+    from fleet.adapters.isolation.bubblewrap import Bubblewrap
     from fleet.adapters.machine.installation import Installation
     from fleet.adapters.processes.keepers import Keepers
     from fleet.adapters.processes.supervisor_process import SupervisorProcess
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
     from fleet.domain.task import Spec
     from fleet.operations.catalogue import Context
-    from fleet.ports import AuditTrail, Coder, Notifier, Store
+    from fleet.ports import AuditTrail, Coder, Launch, Notifier, Store
     from fleet.supervisor.beads.exchange import Beads
     from fleet.supervisor.notices import Notices
     from fleet.supervisor.supervisor import Supervisor
@@ -108,7 +109,31 @@ class App:
         from fleet.adapters.processes.keepers import Keepers
 
         root = self.daemon.keep_code() if self.listening else None
-        return Keepers(self.home.runs, bell=self.home.bell, root=root, terminals=self.terminals)
+        return Keepers(
+            self.home.runs,
+            bell=self.home.bell,
+            root=root,
+            terminals=self.terminals,
+            before=self._before,
+        )
+
+    def _before(self, run_id: str, launch: Launch) -> tuple[str, ...]:
+        """The words in front of a run's command that isolate it, by the settings as they are now."""
+        if self.worlds("").settings.isolation == "none":
+            return ()
+        return self.bubblewrap().before(run_id, launch)
+
+    def bubblewrap(self) -> Bubblewrap:
+        from fleet.adapters.isolation.bubblewrap import Bubblewrap
+
+        return Bubblewrap(self.home.path, self.secret_files()[1:], self.env)
+
+    def secret_files(self) -> list[Path]:
+        """The key that signs tokens, then the files of the store."""
+        url = self.loaded.settings.store.url
+        store = Path(url.removeprefix("sqlite://")) if url.startswith("sqlite://") else None
+        files = [store, *(Path(f"{store}{end}") for end in ("-wal", "-shm"))] if store else []
+        return [self.home.path / "server.key", *files]
 
     @cached_property
     def terminals(self) -> Terminals:
@@ -332,7 +357,16 @@ class App:
             "FLEET_RUN_ID": run_id,
             "FLEET_RUN_TOKEN": self.home.run_token(run_id),
             **server,
+            **self._commands_env(server),
         }
+
+    def _commands_env(self, server: Mapping[str, str]) -> dict[str, str]:
+        """How an agent's own `fleet` commands reach the server when they cannot open the store."""
+        isolated = self.worlds("").settings.isolation != "none"
+        if not server or not (isolated or self.shared):
+            return {}
+        url = server["FLEET_RUN_SERVER"].removesuffix("/mcp")
+        return {"FLEET_URL": url, "FLEET_TOKEN": server["FLEET_RUN_BEARER"]}
 
     def coder(self, name: str, project: str = "") -> Coder:
         """A built-in coder, else as this project declares it."""

@@ -51,6 +51,7 @@ class Checkup:
         acts: dict[str, Check] = {"programs": self._programs, "files": self._files}
         if first.state == OK:
             acts |= {"coders": self._coders, "orphans": self._orphans}
+            acts |= {"isolation": self._isolation}
             acts |= self._of_the_fleet() if self._fleet.nodes else {"fleet": self._no_fleet}
         return [first, *_side_by_side(acts, self._within + 2 * GRACE)]
 
@@ -101,6 +102,30 @@ class Checkup:
 
     def _files(self) -> Iterator[Finding]:
         yield from checks.modes(self._app.home.path)
+
+    def _isolation(self) -> Iterator[Finding]:
+        """Try to read our secrets as an agent would."""
+        app = self._app
+        if app.loaded.settings.isolation == "none":
+            text = "Agents can read this home's key, database and runs: they run as you."
+            fix = (
+                "If you do not trust all who give them work: fleet config set isolation=bubblewrap"
+            )
+            yield Finding("isolation", SKIPPED, text, fix)
+            return
+        try:
+            readable = app.bubblewrap().probe([p for p in app.secret_files() if p.exists()])
+        except (FleetError, OSError) as error:
+            yield Finding("isolation", BAD, str(error), getattr(error, "fix", ""))
+            return
+        if readable:
+            text = f"Agents can read {', '.join(map(str, readable))} in spite of bubblewrap."
+            yield Finding(
+                "isolation", BAD, text, "Do not give agents work of people you do not trust."
+            )
+        else:
+            text = "Agents cannot read this home's key, database and other runs (bubblewrap)."
+            yield Finding("isolation", OK, text)
 
     def _coders(self) -> Iterator[Finding]:
         """The coders of the declared agents, and the default coder."""

@@ -74,6 +74,7 @@ class Settings(NamedTuple):
     context_pressure_threshold_pct: int = 90
     team: str = "local"
     queue: str = "fleet"
+    isolation: str = "none"
     run: RunSettings = RunSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     store: StoreSettings = StoreSettings()

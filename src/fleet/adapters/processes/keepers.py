@@ -22,7 +22,7 @@ from fleet.keeper import FORMAT
 from fleet.ports import Chunk, Launch, Look, Presence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fleet.adapters.tmux.terminals import Terminals
 
@@ -37,7 +37,8 @@ NO_INPUT = "{} runs in a terminal, and takes its input there."
 class Keepers:
     """`runs` is the folder of run folders; a keeper rings `bell` when its coder has ended.
 
-    Keepers load their code from `root`; some of them run in `terminals`.
+    Keepers load their code from `root`; some of them run in `terminals`. `before`: words in front
+    of a run's command, which isolate it.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class Keepers:
         bell: Path | None = None,
         root: Path | None = None,
         terminals: Terminals | None = None,
+        before: Callable[[str, Launch], tuple[str, ...]] = lambda _run, _launch: (),
     ) -> None:
+        self._before = before
         self._boot = BOOT.format(root=str(root or ROOT))
         self._runs = runs
         self._bell = bell
@@ -137,6 +140,7 @@ class Keepers:
         order = in_terminal | {
             "format": FORMAT,
             "argv": list(launch.argv),
+            "before": list(self._before(run_id, launch)),
             "cwd": launch.cwd,
             "env": recorded(env),
             "input": not launch.terminal and (launch.stdin is not None or launch.keep_stdin),

@@ -30,6 +30,7 @@ VALUES = {
     "budget.tokens": 1_000_000,
     "budget.minutes": 90,
     "queue": "beads",
+    "isolation": "bubblewrap",
     "notify.about": ["failed"],
     "notify.desktop": True,
     "notify.webhook": "https://example.org/hook",

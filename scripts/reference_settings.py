@@ -37,6 +37,7 @@ KINDS = {
     "flag": "`true` or `false`",
     "texts": "a list of texts",
     "inside": "a list of paths inside the project",
+    "pairs": "a list of `VALUE=MEANING`",
     "networks": "a list of IP addresses and networks",
     "path": "a path",
     "branch": "what git allows in a branch's name",

@@ -99,6 +99,11 @@ class Client(ABC):
 
     @property
     @abstractmethod
+    def server_url(self) -> str:
+        """Where other machines reach the server, as far as is known here."""
+
+    @property
+    @abstractmethod
     def actor(self) -> Actor:
         """Inside a run: the run; else the person."""
 
@@ -182,6 +187,10 @@ class RemoteClient(Client):
 
     @property
     def url(self) -> str:
+        return self._remote.url
+
+    @property
+    def server_url(self) -> str:
         return self._remote.url
 
     def health(self) -> dict[str, Any]:
@@ -272,6 +281,13 @@ class LocalClient(Client):
         if operation.name in SPEAKING and not self.app.home.supervisor_pid():
             self._speak_to_agents()
         return reply
+
+    @property
+    def server_url(self) -> str:
+        from fleet.app.server_process import serving_at  # noqa: PLC0415  # start-up time
+
+        url = self.loaded.settings.server.url or serving_at(self.home)
+        return url or "http://127.0.0.1:3847"
 
     def rotate_key(self, overlap: float) -> str:
         """The id of the key that signs tokens from now on; older ones verify for `overlap` seconds."""

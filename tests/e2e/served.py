@@ -42,7 +42,8 @@ class Served:
         return self.process.wait(LIMIT)
 
     def token(self, name: str = "ann", role: str = "coordinator", *words: str) -> str:
-        return self.scratch("token", "create", name, "--role", role, *words).strip()
+        said = self.scratch("token", "create", name, "--role", role, *words)
+        return re.search(r"^export FLEET_TOKEN=(\S+)$", said, re.MULTILINE)[1]
 
     def raw(self, method: str, path: str, body=None, *, token: str = "", headers=None):
         """The status, the headers and the text."""

@@ -119,12 +119,17 @@ def test_the_commands_of_a_team_work_at_once_here_and_for_a_server_elsewhere(ser
 
 
 def test_a_token_and_a_secret_are_made_by_who_may(served, away):
-    assert served.scratch("token", "create", "zoe").count(".") == 2
+    said = served.scratch("token", "create", "zoe")
+    assert f"export FLEET_URL={served.url}\nexport FLEET_TOKEN=ey" in said
+    assert "# zoe is a worker of team local, until 20" in said
+    assert "of all teams" in served.scratch("token", "create", "zoe", "--role", "coordinator")
+    too_long = served.scratch.fails("token", "create", "zoe", "--days", "91", status=2)
+    assert "at most 90 days" in too_long
     assert served.scratch("token", "enrol", "--role", "worker").startswith("enrol-")
     (made,) = served.scratch.data("token", "enrolments")
     assert (made["role"], made["secret"]) == ("worker", "")
     assert f"Revoked {made['id']}" in served.scratch("token", "revoke", made["id"])
-    assert away("token", "create", "zoe").count(".") == 2
+    assert f"export FLEET_URL={served.url}\n" in away("token", "create", "zoe")
     lead = {"FLEET_TOKEN": served.token("tim", "team-lead")}
     assert "may not admin" in away.fails("token", "create", "zoe", status=1, env=lead)
 

@@ -51,7 +51,7 @@ class Served:
             text=True,
             check=True,
         )
-        return done.stdout.strip()
+        return re.search(r"^export FLEET_TOKEN=(\S+)$", done.stdout, re.MULTILINE)[1]
 
     def ask(self, method: str, path: str, body=None, *, token: str = "", headers=None):
         """The status and the document."""

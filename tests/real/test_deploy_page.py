@@ -138,7 +138,7 @@ class Deployed:
 
     def token(self, words: str) -> str:
         """On the server's machine, in a shell without its secret."""
-        return self.sh(words).strip()
+        return re.search(r"^export FLEET_TOKEN=(\S+)$", self.sh(words), re.MULTILINE)[1]
 
     def close(self) -> None:
         for process in reversed(self.processes):

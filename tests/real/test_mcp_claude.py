@@ -77,7 +77,9 @@ def test_it_sees_our_tools_and_calls_one(tmp_path, way):
     script = [call("mcp__fleet__memory_store", key="port", value="It is 4000"), say("Kept.")]
     with Place(tmp_path) as place, ModelServer(script) as model:
         if way == "http":
-            token = place.fleet("token", "create", "claudia", "--role", "worker").split()[-1]
+            token = json.loads(
+                place.fleet("token", "create", "claudia", "--role", "worker", "--json")
+            )["data"]["token"]
             headers = {"Authorization": f"Bearer {token}"}
             server = {"type": "http", "url": f"{place.url}/mcp", "headers": headers}
         else:

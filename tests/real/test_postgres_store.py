@@ -168,10 +168,10 @@ def test_the_schema_and_the_number_of_connections_are_those_of_the_seeds_variabl
     env |= {"POSTGRESQL_SCHEMA": "public", "POSTGRESQL_POOL_SIZE": "10"}
     served = Served(scratch, "--no-run", env=env)
     try:
-        token = scratch.type("token", "create", "ann", "--role", "coordinator", env=env).stdout
+        token = scratch.data("token", "create", "ann", "--role", "coordinator", env=env)["token"]
         body = {"title": "x"}
         for _ in range(5):
-            assert served.ask("POST", "/v1/task/add", body, token=token.strip())[0] in {200, 201}
+            assert served.ask("POST", "/v1/task/add", body, token=token)[0] in {200, 201}
         assert one(postgres_url, "SELECT count(*) FROM public.task") == 5
         sql = "SELECT count(*) FROM pg_tables WHERE schemaname = 'fleet'"
         assert one(postgres_url, sql) == 0

@@ -293,6 +293,7 @@ class App:
             project=project,
             edited=lambda task: self.files.edited(task),  # noqa: PLW0108  # made when it is called
             sign=self._sign,
+            token_seconds=self.loaded.settings.server.token_days * 86400,
             revoked=lambda revocations: self.revoked_file().add(revocations),
             trees=self._trees,
             audit=self.audit_trail,

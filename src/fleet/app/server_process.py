@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import IO
 
+    from fleet.adapters.oidc_keys import IssuerKeys as IssuerKeys  # noqa: PLC0414  # the server names it too
     from fleet.domain.access import Actor
 
 __all__ = [
@@ -42,6 +43,12 @@ __all__ = [
     "signs_alike",
     "within",
 ]
+
+
+def issuer_keys(issuer: str) -> IssuerKeys:
+    from fleet.adapters.oidc_keys import IssuerKeys
+
+    return IssuerKeys(issuer)
 
 
 def signed(claims: dict[str, Any], key: Key) -> str:

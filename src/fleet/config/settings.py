@@ -53,7 +53,20 @@ class TmuxSettings(NamedTuple):
     prefix: str = "fleet_"
 
 
+class OidcSettings(NamedTuple):
+    issuer: str = ""
+    audience: str = ""
+    name_claim: str = "email"
+    role_claim: str = "groups"
+    roles: tuple[str, ...] = ()
+    team_claim: str = "groups"
+    teams: tuple[str, ...] = ()
+
+
 class ServerSettings(NamedTuple):
+    url: str = ""
+    token_days: float = 90
+    oidc: OidcSettings = OidcSettings()
     places: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     audit: str = "writes"
@@ -92,6 +105,7 @@ GROUPS = {
     "notify": NotifySettings,
     "tmux": TmuxSettings,
     "server": ServerSettings,
+    "server.oidc": OidcSettings,
 }
 
 
@@ -100,9 +114,10 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     plain: dict[str, Any] = {}
     grouped: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
     for path, value in values.items():
-        group, _, name = path.partition(".")
-        if not name and path in Settings._fields:
+        group, _, name = path.rpartition(".")
+        if not group and path in Settings._fields:
             plain[path] = value
         elif group in grouped:
             grouped[group][name] = value
+    grouped["server"]["oidc"] = OidcSettings(**grouped.pop("server.oidc"))
     return Settings(**plain, **{name: GROUPS[name](**fields) for name, fields in grouped.items()})

@@ -108,6 +108,7 @@ class Context(NamedTuple):
     edited: Callable[[Task], Spec] = _as_asked  # its spec, with a person's edits of `task.json`
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of these claims
     revoked: Callable[[Sequence[Revocation]], None] = _kept_nowhere  # notes them outside the store
+    token_seconds: float = 90 * 86400  # the longest life of a token
     trees: Callable[[], Worktrees] = _no_git
     wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
     audit: Callable[[], AuditTrail] = _no_trail

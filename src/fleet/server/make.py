@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.app.compute.nodes import Compute
-from fleet.app.server_process import KeyRing
+from fleet.app.server_process import KeyRing, issuer_keys
 from fleet.client import LocalClient
+from fleet.domain.errors import BadConfig
 from fleet.operations.catalogue import perform
 from fleet.server.audit import Audit
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
@@ -23,6 +24,7 @@ from fleet.server.http.idempotency import once
 from fleet.server.live.presence import Revoked
 from fleet.server.live.stream import Streams
 from fleet.server.metrics import Meters, Watch
+from fleet.server.people import People
 from fleet.server.reads import Reads
 from fleet.server.ready import Readiness
 from fleet.server.tokens import Tokens
@@ -57,7 +59,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         ),
         reads=reads,
         writer=Writer(app.another_store, streams.tell),
-        tokens=Tokens(KeyRing(app.home.path, os.environ), revoked),
+        tokens=Tokens(KeyRing(app.home.path, os.environ), revoked, _people(app)),
         revoked=revoked,
         streams=streams,
         rates=Rates(RATE, BURST),
@@ -143,6 +145,18 @@ class HostThreads:
             LocalClient(own).see_to(task, over=self._over.is_set)
         finally:
             own.store.close()
+
+
+def _people(app: App) -> People | None:
+    settings = app.loaded.settings.server.oidc
+    if not settings.issuer:
+        return None
+    if not settings.audience:
+        raise BadConfig(
+            "server.oidc.issuer is set, and server.oidc.audience is not.",
+            fix="Set it to the id of this server at the issuer: its tokens for others are not for us.",
+        )
+    return People(settings, issuer_keys(settings.issuer))
 
 
 def _each_of(

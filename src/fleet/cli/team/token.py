@@ -50,8 +50,22 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
     """Create a token with which NAME authenticates to the server."""
     from fleet.operations.team.tokens import CreateToken
 
-    made = client_of(config).call(CreateToken(name, role, team, max(1, int(days * 86400))))
-    return Result("token", made, Text(made.token), notes=_reach(role))
+    client = client_of(config)
+    made = client.call(CreateToken(name, role, team, max(1, int(days * 86400))))
+    return Result("token", made, Text(_exports(made, client.server_url)), notes=_reach(role))
+
+
+def _exports(row: TokenRow, url: str) -> str:
+    """For a shell: the lines that tell more are comments there."""
+    from fleet.cli.terminal.human import moment
+
+    where = "all teams" if row.role == "coordinator" else f"team {row.team}"
+    return "\n".join([
+        f"export FLEET_URL={url}",
+        f"export FLEET_TOKEN={row.token}",
+        f"# {row.name} is a {row.role} of {where}, until {moment(row.until)}.",
+        f"# Nobody can show this token again. `fleet token revoke {row.id}` revokes it.",
+    ])  # fmt: skip
 
 
 @token.command(config=True)

@@ -165,12 +165,14 @@ def user_file() -> str:
     section = ""
     for key in table.SETTINGS:
         head, _, name = key.path.rpartition(".")
-        if head != section:
-            lines += ["", f"# {head}:"]
+        depth = head.count(".") + 1 if head else 0
+        if head != section:  # a section within one follows the settings of the outer one
+            outer = [""] if depth == 1 else []
+            lines += [*outer, f"# {'  ' * (depth - 1)}{head.rpartition('.')[2]}:"]
             section = head
         if not head:
             lines.append("")
-        indent = "  " if head else ""
+        indent = "  " * depth
         value = list(key.default) if key.kind in LISTS else key.default
         lines += [f"# {indent}# {line}" for line in _wrapped(key.doc)]
         lines.append(f"# {indent}{name}: {rendered(value)}")

@@ -22,7 +22,7 @@ VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 HOST = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*"
 NOT_IN_BRANCH = r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/]|(^|/)\.|\.lock(/|$)|\.$"
 FROM_ENV = "os.environ/"
-LISTS = {"texts", "inside", "networks"}
+LISTS = {"texts", "inside", "networks", "pairs"}
 MOST_CHARACTERS = 60
 
 
@@ -176,6 +176,19 @@ def _networks(key: Key, raw: Any) -> tuple[str, ...]:
     return texts
 
 
+def _pairs(key: Key, raw: Any) -> tuple[str, ...]:
+    """`VALUE=MEANING`; the meaning is one of the key's choices, if it has any."""
+    pairs = _texts(key._replace(choices=()), raw)
+    for index, pair in enumerate(pairs):
+        value, _, meaning = (part.strip() for part in pair.rpartition("="))
+        if not value or not meaning:
+            raise Wrong(f"{described(pair)} is not of the form VALUE=MEANING.", index=index)
+        if key.choices and meaning not in key.choices:
+            fix = nearest(meaning, key.choices) or f"Choose one of: {_or(key.choices)}."
+            raise Wrong(f"{described(meaning)} is not one of them.", fix, index)
+    return pairs
+
+
 def _path(key: Key, raw: Any) -> str:
     return _line(key, raw)
 
@@ -309,6 +322,7 @@ KINDS: dict[str, Callable[[Key, Any], Any]] = {
     "texts": _texts,
     "inside": _inside,
     "networks": _networks,
+    "pairs": _pairs,
     "path": _path,
     "branch": _branch,
     "pattern": _pattern,

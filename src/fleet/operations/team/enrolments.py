@@ -33,7 +33,7 @@ from fleet.operations.shared.names import how_many
 from fleet.operations.team import revocations
 from fleet.operations.team.members import BeSeen, be_seen, uid_of
 from fleet.operations.team.revocations import Ended, each
-from fleet.operations.team.tokens import MOST_SECONDS, SECOND, a_role, revoked
+from fleet.operations.team.tokens import SECOND, a_role, check_life, revoked
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
@@ -132,10 +132,7 @@ class Enrol(Request[EnrolledRow]):
 def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
     role, team = a_role(request.role), the_team(context, request.team, Permission.ADMIN)
     name = _name(request.name) if request.name else ""
-    if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput(
-            "A secret can be valid for 1 second to 10 years.", fix="Choose a time in that range."
-        )
+    check_life(context, "A secret", request.seconds)
     if not 1 <= request.uses <= MOST_USES:
         raise BadInput(
             f"A secret can be exchanged 1 to {MOST_USES} times.",
@@ -215,15 +212,11 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
     team = str(enrolment.body["team"])
     if enrolment.owner not in {"", name}:
         _wrong(f"That secret is not {name}'s.")
-    if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput(
-            "A token can be valid for 1 second to 10 years.", fix="Choose a time in that range."
-        )
     _must_be_free(context, enrolment, name)
     _must_be_few(context, enrolment, name)
     actor = Actor(name, role, team)
     at = context.store.now() / SECOND
-    until = int(at) + request.seconds
+    until = int(at + min(max(1, request.seconds), context.token_seconds))
     claims = claims_of(actor, secrets.token_hex(8), at=at, until=until)
     signed = context.sign(claims | {"enrolment": _mark(enrolment)})
     entry = new_entry(

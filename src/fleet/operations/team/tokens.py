@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 SECOND = 1_000_000
-MOST_SECONDS = 3650 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +102,7 @@ class ListTokens(Request[tuple[TokenRow, ...]]):
 def create(context: Context, request: CreateToken) -> TokenRow:
     name, role = a_person(request.name), a_role(request.role)
     team = the_team(context, request.team, Permission.ADMIN)
-    if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput(
-            "A token can be valid for 1 second to 10 years.", fix="Choose a time in that range."
-        )
+    check_life(context, "A token", request.seconds)
     at = context.store.now() / SECOND
     until = int(at) + request.seconds
     claims = claims_of(Actor(name, role, team), secrets.token_hex(8), at=at, until=until)
@@ -121,6 +117,15 @@ def create(context: Context, request: CreateToken) -> TokenRow:
         body={"role": str(role), "team": team},
     )
     return replace(_row(keep(context, entry, Kind.TOKEN_CREATED)), token=signed)
+
+
+def check_life(context: Context, what: str, seconds: int) -> None:
+    if not 1 <= seconds <= context.token_seconds:
+        raise BadInput(
+            f"{what} can be valid for at most {context.token_seconds / 86400:g} days on this server.",
+            fix="Choose a shorter time, or have the setting `server.token_days` raised.",
+            code="too_long",
+        )
 
 
 def a_role(name: str) -> Role:

@@ -51,6 +51,15 @@ VALUES = {
     "server.audit_mb": 7,
     "store.schema": "public",
     "store.pool_size": 10,
+    "server.url": "https://fleet.example.org",
+    "server.token_days": 7,
+    "server.oidc.issuer": "https://login.example.org/",
+    "server.oidc.audience": "fleet",
+    "server.oidc.name_claim": "preferred_username",
+    "server.oidc.role_claim": "roles",
+    "server.oidc.roles": ["admins=coordinator"],
+    "server.oidc.team_claim": "team",
+    "server.oidc.teams": ["red team=red"],
     "server.trusted_proxies": ["127.0.0.1", "10.0.0.0/8"],
     "store.url": "sqlite:////tmp/other.db",
 }
@@ -194,9 +203,10 @@ def test_a_key_that_is_not_for_projects_is_refused_there(world, key):
 
 def test_settings_have_exactly_the_fields_of_the_schema():
     fields = set()
-    for field in Settings._fields:
+    for field in (*Settings._fields, "server.oidc"):
         group = GROUPS.get(field)
         fields |= {f"{field}.{name}".rstrip(".") for name in (group._fields if group else [""])}
+    fields -= GROUPS.keys()
     assert fields == {key.path for key in SETTINGS}
 
 

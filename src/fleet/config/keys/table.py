@@ -108,6 +108,15 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "isolation",
+        "text",
+        "none",
+        "Whether agents and gates can read this home's key, database and other runs: `none`, or "
+        "`bubblewrap`, which hides them (Linux).",
+        choices=("none", "bubblewrap"),
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "run.attempts",
         "whole",
         2,
@@ -144,15 +153,6 @@ SETTINGS = (
         "flag",
         True,
         "Give every run Fleet's MCP tools: its board, mail, memory, questions.",
-    ),
-    Key(
-        "isolation",
-        "text",
-        "none",
-        "Whether agents and gates can read this home's key, database and other runs: `none`, or "
-        "`bubblewrap`, which hides them (Linux).",
-        choices=("none", "bubblewrap"),
-        layers=NOT_PROJECT,
     ),
     Key(
         "run.env",

@@ -90,3 +90,26 @@ def test_a_stalled_store_stalls_nobody_else_and_loses_and_doubles_nothing(served
     until(lambda: stream.next()[0] == "task.added")  # of the one that was added within
     stream.close()
     assert "Traceback" not in served.said(), served.said()
+
+
+def test_where_the_store_is_stays_with_who_runs_the_server(tmp_path):
+    with private_postgres() as url:
+        served = Served(Scratch(tmp_path), env={"FLEET_STORE_URL": url})
+        served.scratch.env = served.env
+        token = served.token()
+        until(lambda: "Supervising" in served.said(), served.said)
+        assert served.ask("GET", "/v1/task/list", token=token)[0] == 200
+    folder = url.partition("host=")[2]
+
+    def refused() -> str:
+        status, _, text = served.raw("GET", "/v1/task/list", token=token)
+        return text if status == 503 else ""
+
+    text = until(refused, served.said)
+    assert folder not in text
+    assert "cannot be reached" in text or "did not answer" in text
+    until(lambda: folder in served.said(), served.said)  # who runs it is told
+    log = until(lambda: list((tmp_path / "home" / "logs").glob("*.jsonl")))
+    warned = [line for line in log[0].read_text().splitlines() if "supervisor.warned" in line]
+    assert not any(folder in line for line in warned), warned
+    served.end()

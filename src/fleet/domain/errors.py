@@ -29,6 +29,9 @@ class FleetError(Exception):
     exit_status = 1
     http_status = 500
     about: Mapping[str, object] = {}  # what a program would want to know of it
+    public = (
+        ""  # the sentence for others than who runs this machine, where the message says too much
+    )
 
     def __init__(self, message: str, *, fix: str = "", code: str | None = None) -> None:
         super().__init__(message)

@@ -32,6 +32,7 @@ SECRET = 16  # signs: whoever has a token can try all that are shorter
 GRACE = 5  # seconds for requests that are being answered
 RAISE_LIMIT = "Raise the limit on open files (ulimit -n)."
 WARN_SECONDS = 60.0  # between two warnings about it
+IDLE_SECONDS = 15  # that an idle connection is kept which has shown no token
 BACKLOG = 2048  # connections that wait to be accepted
 PING = 30.0  # seconds between signs of life on a socket, and for their answers
 
@@ -90,7 +91,7 @@ class Serving:
         settings = uvicorn.Config(
             Observed(made.app(), made.meters, made.audit), log_level="error", access_log=False, server_header=False,
             proxy_headers=bool(self._proxies), forwarded_allow_ips=list(self._proxies),
-            timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
+            timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
             http=wire(made.patience, self._door), backlog=self._backlog, ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
             ws_per_message_deflate=False,
             ws=websocket,  # type: ignore[arg-type]  # it is only ever called

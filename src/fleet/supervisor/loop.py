@@ -58,21 +58,24 @@ class Hooks:
         else:
             self.forget(name)
 
-    def say(self, about: str, text: str) -> None:
-        """Report the text once, until it changes. An empty text ends the warning."""
+    def say(self, about: str, text: str, public: str = "") -> None:
+        """Report the text once, until it changes. An empty text ends the warning.
+
+        `public` is what the log says of it, which every team can read.
+        """
         if self._warned.get(about) == text:
             return
         self.forget(about)
         if text:
             self._warned[about] = text
-            self.report(text)
+            self.report(text, public)
 
-    def report(self, text: str) -> None:
+    def report(self, text: str, public: str = "") -> None:
         """Warn the person who watches, and write to the dated log."""
         self.warn(text)
         if self.files is not None:
             at = time.time_ns() // 1000
-            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, at, data={"text": text})
+            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, at, data={"text": public or text})
             try:
                 self.files.note(fact)
             except Exception as error:  # noqa: BLE001  # likely what the warning is about
@@ -132,7 +135,8 @@ def run(
             else:
                 pause = SOON if moved else _wait(store, supervisor, pause)
         except FleetError as error:
-            hooks.say("loop", f"{error.message} Trying again.")
+            public = f"{error.public or error.message} Trying again."
+            hooks.say("loop", f"{error.message} Trying again.", public)
             time.sleep(IDLE)
         except OSError as error:  # such as: too many open files
             hooks.say("loop", f"{error}. Trying again.")

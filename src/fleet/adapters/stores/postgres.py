@@ -62,6 +62,12 @@ def open_url(
     return SqlStore(Postgres(url, schema=schema, bell=bell, most=most), taken=taken)
 
 
+class _Unreachable(Unavailable):
+    """Its message names the address and the user, which are not for everybody."""
+
+    public = "The store cannot be reached."
+
+
 class Stalled(psycopg.OperationalError):
     """The server said nothing for too long: whether it did what it was asked is not known."""
 
@@ -125,7 +131,7 @@ class Postgres:
                 self._db.execute("SELECT set_config(%s, %s, false)", [name, value])
         except psycopg.Error as error:
             self._leave_room()
-            raise Unavailable(
+            raise _Unreachable(
                 f"The store at {_without_secret(self._url)} cannot be reached: {_line(error)}.",
                 fix="Is PostgreSQL running, and FLEET_STORE_URL right?",
             ) from error
@@ -283,9 +289,9 @@ class Postgres:
                 fix="Try again later; is the PostgreSQL server busy or stopped?",
             ) from error
         except (psycopg.OperationalError, psycopg.InternalError) as error:
-            raise Unavailable(f"The store did not answer: {_line(error)}.") from error
+            raise _Unreachable(f"The store did not answer: {_line(error)}.") from error
         except psycopg.errors.InsufficientPrivilege as error:
-            raise Unavailable(
+            raise _Unreachable(
                 f"The store at {_without_secret(self._url)} cannot be used: {_line(error)}.",
                 fix="Give this user a database of its own.",
             ) from error

@@ -291,11 +291,13 @@ class Sqlite:
         if kind in DAMAGED:
             return self._damaged(str(error))
         if kind == sqlite3.SQLITE_FULL:
-            return Unavailable(
+            full = Unavailable(
                 f"The disk is full: {self._path} was not written.",
                 fix="Free some space on that disk, then run the command again.",
                 code="disk_full",
             )
+            full.public = "The disk of the store is full: nothing was written."
+            return full
         if kind == sqlite3.SQLITE_INTERRUPT:
             return _too_slow()
         if kind in UNUSABLE:
@@ -311,9 +313,15 @@ class Sqlite:
         return self._broken
 
     def _unusable(self, how: str) -> Unavailable:
-        return Unavailable(
-            f"{self._path} cannot be used: {how}.", fix=f"Look at {self._path.parent}."
+        return _Unusable(
+            f"{self._path} cannot be used: {how}.", fix="Check its directory and its disk."
         )
+
+
+class _Unusable(Unavailable):
+    """The message names a path, which is not for everybody."""
+
+    public = "The store cannot be used."
 
 
 def _too_slow() -> TooSlow:

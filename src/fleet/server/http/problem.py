@@ -62,7 +62,11 @@ def problem(
 
 def problem_of(error: FleetError) -> dict[str, Any]:
     return problem(
-        status_of(error), error.code, error.message, fix=error.fix or "", more=error.about
+        status_of(error),
+        error.code,
+        error.public or error.message,
+        fix=error.fix or "",
+        more=error.about,
     )
 
 

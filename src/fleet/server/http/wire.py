@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TRANSPORT = "fleet.transport"  # in a scope's state: what live events are written to
 CROWDED = "The server has too many connections."
+ONCE = (b"origin", b"authorization", b"content-type", b"idempotency-key")  # two would contradict
+KNOWN_SECONDS = 75  # that an idle connection is kept which has shown a token
 HEAD = 1 << 16  # bytes of a request line and its headers
 
 
@@ -35,6 +37,8 @@ class Wire(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _asking = False  # a request has begun to come, and is not whole
     _spoiled = ""  # why nothing more is read
+    _wrong: tuple[int, str, str] | None = None  # with the headers
+    _chunk = 0  # bytes that came last
     _head = 0  # bytes of a request whose headers are not whole; -1: they are
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
@@ -56,6 +60,7 @@ class Wire(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._spoiled:
             return
+        self._chunk = len(data)
         if self._head >= 0:
             self._head += len(data)
         super().data_received(data)
@@ -70,11 +75,17 @@ class Wire(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._wait_no_more()
-        self._head = -1
-        if sum(name == b"host" for name, _ in self.headers) != 1:
-            raise ValueError(
-                "The request needs exactly one Host header."
-            )  # which the parser tells of
+        longest, self._head = self._chunk + self._head, -1
+        if (
+            longest > HEAD
+            and len(self.url) + sum(len(n) + len(v) + 4 for n, v in self.headers) > HEAD
+        ):
+            self._wrong = (431, "too_large", f"The headers are over {HEAD} bytes.")
+            raise ValueError  # ends the parser, which calls `send_400_response`
+        names = [name for name, _ in self.headers]
+        if names.count(b"host") != 1 or any(names.count(name) > 1 for name in ONCE):
+            self._wrong = (400, "not_http", "The request needs one Host header, and one of others.")
+            raise ValueError  # as above
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -83,9 +94,11 @@ class Wire(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        if self._guest.known:
+            self.timeout_keep_alive = KNOWN_SECONDS
         super().on_response_complete()
         if self._spoiled and not self._answering():
-            self._refuse(400, "not_http", self._spoiled)
+            self._refuse(*(self._wrong or (400, "not_http", self._spoiled)))
 
     def handle_websocket_upgrade(self) -> None:
         self._asking = False
@@ -98,7 +111,7 @@ class Wire(HttpToolsProtocol):
             return
         self._spoiled = msg
         if not self._answering() or self.cycle.more_body:  # else the nonsense is after its body
-            self._give_up(400, "not_http", msg)
+            self._give_up(*(self._wrong or (400, "not_http", msg)))
 
     def _is_busy(self) -> bool:
         """A whole request has come, and is being answered."""

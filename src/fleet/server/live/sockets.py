@@ -277,7 +277,8 @@ def _number(frame: Mapping[str, Any]) -> int | None:
 def _sentence(error: FleetError | HTTPException) -> str:
     if isinstance(error, HTTPException):
         return "Too many frames. Wait a little."
-    return f"{error.message} {error.fix}" if error.fix else error.message
+    message = error.public or error.message
+    return f"{message} {error.fix}" if error.fix else message
 
 
 async def _deny(send: Send, error: FleetError) -> None:

@@ -151,7 +151,7 @@ class Streams:
             try:
                 await self.follow(reader)
             except FleetError as error:
-                self.let_go(reader, Ending(error.code, error.message))
+                self.let_go(reader, Ending(error.code, error.public or error.message))
 
     async def follow(self, reader: Reader) -> None:
         """Send what it has not seen yet; from then on it hears with all others."""

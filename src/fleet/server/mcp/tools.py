@@ -41,8 +41,9 @@ async def run_tool(perform: Perform, who: Who, name: str, given: Mapping[str, An
             reply = await perform(operation, who.actor, request)
             replies[step.key] = outside(reply, operation.reply)
     except FleetError as error:
-        text = f"{error.message} {error.fix}".strip()
-        return ToolReply(text, {"code": error.code, "message": error.message}, failed=True)
+        message = error.public or error.message
+        text = f"{message} {error.fix}".strip()
+        return ToolReply(text, {"code": error.code, "message": message}, failed=True)
     reply = replies[""] if list(replies) == [""] else replies
     return ToolReply(ENCODER.encode(reply).decode())
 

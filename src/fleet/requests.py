@@ -7,6 +7,8 @@ Made from the catalogue by `scripts/reference_requests.py`; do not edit.
 
 from __future__ import annotations
 
+from fleet.operations.messages.alerts import RaiseAlert as RaiseAlert
+from fleet.operations.messages.alerts import SendNotice as SendNotice
 from fleet.operations.messages.ask_answer_send import Answer as Answer
 from fleet.operations.messages.ask_answer_send import Ask as Ask
 from fleet.operations.messages.ask_answer_send import Comment as Comment

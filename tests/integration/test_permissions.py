@@ -102,6 +102,9 @@ NONE = "t-999999"
 KINDS = {"string": NONE, "array": ["m-999999"], "object": {"a": 1}, "boolean": True}
 EXAMPLES = {"handle": NONE, "to": "x", "agent": "x", "key": "nothing", "mail": "e-999999"}
 BODIES = {  # what has to be said for the request to be understood
+    "message.unsend": {"message": "m-1"},
+    "alert.raise": {"text": "x"},
+    "alert.notice": {"text": "x"},
     "task.add": {"title": "x"},
     "task.show": {"task": NONE},
     "task.cancel": {"task": NONE},

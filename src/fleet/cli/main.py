@@ -106,6 +106,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("fleet.cli.server.serve:serve", "Serve Fleet over HTTP, WebSocket and MCP."),
     "health": ("fleet.cli.server.health:health", "Check whether the server answers."),
     "metrics": ("fleet.cli.server.health:metrics", "Show the server's metrics."),
+    "alert": ("fleet.cli.team.alert:alert", "Tell the leads of a team that something is wrong."),
     "audit": ("fleet.cli.server.audit:audit", "List what was asked of the server, and by whom."),
     "mcp": ("fleet.cli.server.mcp_command:mcp", "Serve MCP on standard input and output."),
     "token": ("fleet.cli.team.token:token", "Create, list and revoke tokens."),
@@ -198,7 +199,7 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Team": (
         ("serve",),
         (
-            *("spawn", "dismiss", "workers", "health", "metrics", "audit", "mcp"),
+            *("spawn", "dismiss", "workers", "health", "metrics", "alert", "audit", "mcp"),
             *("token", "teams"),
             *("swarms", "swarm-create", "swarm-kill", "blackboard", "blackboard-post"),
             *("blackboard-read", "blackboard-archive", "checkpoints", "checkpoint", "mail"),

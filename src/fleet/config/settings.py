@@ -30,7 +30,7 @@ class BudgetSettings(NamedTuple):
 
 
 class NotifySettings(NamedTuple):
-    about: tuple[str, ...] = ("asked", "failed", "done")
+    about: tuple[str, ...] = ("asked", "failed", "done", "alert")
     desktop: bool = False
     webhook: str = ""
 

@@ -56,7 +56,7 @@ _LEAD = _WORK | {
 }  # fmt: skip
 
 GRANTS: dict[Role, frozenset[Permission]] = {
-    Role.COORDINATOR: _LEAD | {_P.ADMIN},
+    Role.COORDINATOR: _LEAD | {_P.ADMIN, _P.ALERT, _P.NOTIFY},
     Role.TEAM_LEAD: _LEAD,
     Role.WORKER: _WORK,
     Role.MONITOR: frozenset({_P.READ, _P.ALERT}),

@@ -76,6 +76,8 @@ class Kind(StrEnum):
     MESSAGE_WITHDRAWN = "message.withdrawn"
     """A message to a task's agent was withdrawn before the agent received it. [task: message]"""
 
+    ALERT_RAISED = "alert.raised"
+    """A monitor or a notifier told the leads of a team something. [team: text, subject, team]"""
     MAIL_BROADCAST = "mail.broadcast"
     """Mail was sent to every member of a team. [team: team]"""
     MAIL_READ = "mail.read"

@@ -48,6 +48,7 @@ MODULES = (
     "team.enrolments",
     "messages.chats",
     "team.audit",
+    "messages.alerts",
 )
 MAX_TRIES = 50  # decisions are pure: on a conflict we read and decide again
 

@@ -67,6 +67,11 @@ def notice_of(event: Event, task: Task, message: Message | None) -> Notice | Non
     return None
 
 
+def alert_of(event: Event) -> Notice:
+    title = f"{event.data.get('subject', 'Alert')} from {event.actor}"
+    return Notice("alert", "", title, _cut(str(event.data.get("text", ""))), "", event.at)
+
+
 def _cut(text: str) -> str:
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
     return clean if len(clean) <= MAX_CHARACTERS else clean[: MAX_CHARACTERS - 1] + "…"
@@ -142,6 +147,8 @@ class Notices:
         self._last = None
 
     def _notice(self, event: Event) -> Notice | None:
+        if event.type == Kind.ALERT_RAISED:
+            return alert_of(event) if self._is_ours("") else None
         if event.type not in {Kind.MESSAGE_ASKED, Kind.TASK_SETTLED}:
             return None
         try:
@@ -152,10 +159,12 @@ class Notices:
             run_host = self._store.run(run_id).host if run_id else ""
         except NotFound:  # pruned since
             return None
+        return notice_of(event, task, message) if self._is_ours(run_host) else None
+
+    def _is_ours(self, run_host: str) -> bool:
+        """Whether this host sends the notice."""
         store, here = self._store, self._host
-        if notifying_host(store.hosts(), run_host, here=here, now=store.now()) != here:
-            return None
-        return notice_of(event, task, message)
+        return notifying_host(store.hosts(), run_host, here=here, now=store.now()) == here
 
     def _send(self, number: int, notice: Notice) -> None:
         if self._sender is None:

@@ -25,8 +25,8 @@ MATRIX = {  # permission: who has it
     P.MAIL: "coordinator team-lead worker",
     P.CHECKPOINT: "coordinator team-lead worker",
     P.MEMORY: "coordinator team-lead worker",
-    P.ALERT: "monitor",
-    P.NOTIFY: "notifier",
+    P.ALERT: "coordinator monitor",
+    P.NOTIFY: "coordinator notifier",
     P.AUDIT: "coordinator team-lead",
     P.ADMIN: "coordinator",
 }

@@ -9,6 +9,7 @@ from fleet.operations.catalogue import operations
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.compat.mark import MarkTask
 from fleet.operations.compat.team_tasks import ListTeamTasks
+from fleet.operations.messages.alerts import RaiseAlert, SendNotice
 from fleet.operations.messages.ask_answer_send import (
     Answer,
     Ask,
@@ -197,6 +198,13 @@ def _member(office, team: str, request):
     return request
 
 
+def _led(office, team: str, request):
+    from fleet.domain.access import Role
+
+    office.call(BeSeen(), office.person(Role.TEAM_LEAD, team, name="lead"))
+    return request
+
+
 def _token(office, request):
     office.call(CreateToken(SECRET, team="local"))
     return request
@@ -228,6 +236,8 @@ SAMPLES = {
     "member.seen": lambda office, team: BeSeen(team),
     "member.list": lambda office, team: _member(office, team, ListMembers(team)),
     "member.show": lambda office, team: _member(office, team, ShowMember(SECRET, team)),
+    "alert.raise": lambda office, team: _led(office, team, RaiseAlert("It is full.", team)),
+    "alert.notice": lambda office, team: _led(office, team, SendNotice("It is out.", team)),
     "audit.list": lambda office, team: [_audited(office, team), ListAudit(team=team)][1],
     "enrolment.create": lambda office, team: CreateEnrolment("worker", team, "bob"),
     "enrolment.list": lambda office, team: [_enrolment(office, team), ListEnrolments()][1],

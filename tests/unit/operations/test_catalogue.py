@@ -28,7 +28,17 @@ def test_an_operation_is_declared_in_full(name):
     noun, _, verb = name.partition(".")
     assert noun in {
         *("task", "message", "run", "agent", "token", "member", "swarm", "board"),
-        *("mail", "checkpoint", "memory", "file", "worktree", "chat", "enrolment", "audit"),
+        *(
+            "mail",
+            "checkpoint",
+            "memory",
+            "file",
+            "worktree",
+            "chat",
+            "enrolment",
+            "audit",
+            "alert",
+        ),
     }
     assert verb.isidentifier()
     assert isinstance(operation.permission, Permission)

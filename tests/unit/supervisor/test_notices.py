@@ -13,7 +13,7 @@ import pytest
 from fleet.config import Settings
 from fleet.config.settings import NotifySettings
 from fleet.domain.errors import Unavailable
-from fleet.domain.event import Event
+from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Host, Run, RunState
 from fleet.domain.task import Tally, Task, TaskState
@@ -236,3 +236,13 @@ def test_events_without_news_do_not_make_a_restart_read_them_all_again():
     assert world.slip.number >= 500
     notices.close(1)
     assert world.slip.number >= 1000
+
+
+def test_an_alert_is_told_to_a_person():
+    world = World()
+    notices = world.notices()
+    notices.step()
+    data = {"text": "The disk is full.", "subject": "Alert", "team": "red"}
+    world.store.commit([], [Event(Kind.ALERT_RAISED, "", "mon", 5, data=data)])
+    notices.step()
+    assert "Alert from mon" in str(told(world, 1))

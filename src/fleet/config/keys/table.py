@@ -187,9 +187,9 @@ SETTINGS = (
     Key(
         "notify.about",
         "texts",
-        ("asked", "failed", "done"),
-        "What to notify you of: `asked`, `failed`, `done`.",
-        choices=("asked", "failed", "done"),
+        ("asked", "failed", "done", "alert"),
+        "What to notify you of: `asked`, `failed`, `done`, `alert`.",
+        choices=("asked", "failed", "done", "alert"),
         layers=NOT_PROJECT,
     ),
     Key(

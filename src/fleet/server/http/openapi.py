@@ -13,6 +13,7 @@ from fleet import __version__
 from fleet.base.outside import Json, Time
 from fleet.domain.data import NamedTuple
 from fleet.server.http.codec import encode, is_read, path_of, spoken, status_of_done
+from fleet.server.http.limits import bound, choose
 from fleet.server.http.pages import is_list
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ def described(compat: Compat) -> dict[str, Any]:
         known.fields(operation.request)["additionalProperties"] = False
         mark(operation.request, components)
         mark(operation.reply, components)
+    choose(components)
+    requests = [operation.request for operation in operations]
+    requests += [kind for other in others for kind in (other.body, other.query) if kind is not None]
+    for kind in requests:
+        bound(known.fields(kind))
     paths = {path_of(operation): _path(operation, known) for operation in operations}
     for other in others:
         where = other.path.replace(":path}", "}")

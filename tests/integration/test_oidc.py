@@ -102,13 +102,20 @@ def answer(served, token: str) -> tuple[int, str]:
 
 def test_a_person_is_who_the_issuer_and_the_settings_say(served, issuer):
     served.ask("POST", "/v1/task/add", {"title": "By Bob"}, token=issuer.token())
-    (task,) = served.ask("GET", LIST, token=issuer.token())[1]["data"]
+    task, *_ = served.ask("GET", LIST, token=issuer.token())[1]["data"]
     assert task["team"] == "red"
     status, said = served.ask("GET", "/v1/token/list", token=issuer.token())
     assert (status, said["code"]) == (403, "forbidden")
     assert "bob@example.org is a worker" in said["detail"]
     lead = issuer.token(groups=["engineering", "admins", "red team"])
     assert served.ask("GET", "/v1/token/list", token=lead)[0] == 200
+
+
+def test_a_worker_of_the_issuer_causes_no_more_than_one_of_ours(served, issuer):
+    body = {"title": "x", "prompt": "run id", "spec": {"coder": "scripted"}}
+    theirs = served.ask("POST", "/v1/task/add", body, token=issuer.token())
+    ours = served.ask("POST", "/v1/task/add", body, token=served.token("wes", "worker"))
+    assert theirs[1]["data"]["status"] == ours[1]["data"]["status"] == "held"
 
 
 def test_no_claim_gives_more_than_the_mapping(served, issuer):

@@ -11,7 +11,7 @@ from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Forbidden
 from fleet.server.tokens import Tokens
 
-RUN = Actor("t-31.2", Role.WORKER, "shop", "t-31.2")
+RUN = Actor("t-31.2", Role.WORKER, "shop", "t-31.2", remote=True)
 KEY = b"k" * 32
 
 

@@ -83,7 +83,7 @@ def person_of(claims: dict[str, Any], settings: OidcSettings) -> Actor:
             fix=f"Ask its operator to map one of your groups in `server.oidc.{what}s`.",
             code="no_role",
         )
-    return Actor(name, role, teams[0])
+    return Actor(name, role, teams[0], remote=True)
 
 
 def _name(claims: dict[str, Any], claim: str) -> str:

@@ -49,7 +49,7 @@ def ids(team):
     made = [board, agent, f"{agent}.1", chat]
     for to, text in (("bob", FOR_BOB), (agent, FOR_AGENT), ("seat", FOR_AGENT)):
         made.append(said("mail/send", to=to, text=text, subject=text))
-        payload = json.dumps({"text": text})
+        payload = {"text": text}
         made += [said("board/post", task=on, to=to, payload=payload) for on in (board, agent)]
         made.append(said("checkpoint/save", summary={"goal": text, "now": "n"}, to=to))
     made.append(said("chat/say", chat=chat, text=IN_CHAT))
@@ -112,7 +112,7 @@ def test_nobody_else_is_told_of_it_as_it_happens(team, ids, who):
         socket.until("subscribed")
     for to in ("bob", agent):
         team.ok("ann", "POST", "/v1/mail/send", {"to": to, "text": FOR_BOB})
-        post = {"task": board, "to": to, "payload": json.dumps({"text": FOR_BOB})}
+        post = {"task": board, "to": to, "payload": {"text": FOR_BOB}}
         team.ok("ann", "POST", "/v1/board/post", post)
     team.ok(lead, "POST", "/v1/message/comment", {"task": last, "text": "Over."})
     told = [socket.next()]

@@ -115,6 +115,9 @@ def test_a_worker_of_the_issuer_causes_no_more_than_one_of_ours(served, issuer):
     body = {"title": "x", "prompt": "run id", "spec": {"coder": "scripted"}}
     theirs = served.ask("POST", "/v1/task/add", body, token=issuer.token())
     ours = served.ask("POST", "/v1/task/add", body, token=served.token("wes", "worker"))
+    elsewhere = {"title": "x", "project": "/etc"}
+    status, said = served.ask("POST", "/v1/task/add", elsewhere, token=issuer.token())
+    assert (status, said["code"]) == (404, "no_such_place")
     assert theirs[1]["data"]["status"] == ours[1]["data"]["status"] == "held"
 
 

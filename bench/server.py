@@ -83,14 +83,15 @@ class ServerScratch:
 
     @contextmanager
     def serving(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        log = self.home / "serve.log"  # a pipe that nobody reads would stop the supervisor
         server = subprocess.Popen(
             [str(BIN / "fleet"), "serve", "--port", "0", *words],
-            cwd=self.repo, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=self.repo, env=self.env, stdout=log.open("wb"), stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            assert server.stdout is not None
-            told = server.stdout.readline().decode()
-            self.url = re.findall(r"http://[^ ]+:\d+", told)[0]
+            while not (urls := re.findall(r"http://[^ ]+:\d+", log.read_text())):
+                time.sleep(0.05)
+            self.url = urls[0]
             self.pid = server.pid
             yield server
         finally:

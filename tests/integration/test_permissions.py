@@ -50,8 +50,10 @@ def over_http(team, who, name):
 
 def over_mcp(team, who, name):
     said = call(team, who, "tools/call", {"name": name, "arguments": given(TOOLS[name])})
-    found = said.get("structuredContent") or {"code": "", "message": ""}
-    return found["code"], found["message"]
+    if not said.get("isError"):
+        return "", ""
+    refusal = said["structuredContent"]
+    return refusal["code"], refusal["message"]
 
 
 SAID = {"http": over_http, "mcp": over_mcp}

@@ -210,7 +210,7 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("init", "config", "agents"),
         (
             *("validate", "trust", "coders", "skills", "plugins", "notify", "completion"),
-            *("update", "demo", "help"),
+            *("update", "backup", "demo", "help"),
         ),
     ),
 }

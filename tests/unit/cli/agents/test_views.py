@@ -13,7 +13,7 @@ AGENT = {
     "coder": "claude", "model": "qwen2.5-coder:32b-instruct", "cpu": 12.0, "memory": 700 << 20,
     "usage": UsageRow(input=90_000, output=4_000, cost=1_250_000), "batch": "b7",
     "title": "Mend the login of people who have changed their names", "started_at": SECOND,
-    "ended_at": None,
+    "ended_at": None, "last": "",
 }  # fmt: skip
 
 

@@ -44,7 +44,9 @@ def raise_file_limit() -> int:
 
 def is_out_of_files(error: BaseException | None) -> bool:
     """Whether this, or what caused it, is that no more files can be opened now."""
-    while error is not None:
+    seen: set[int] = set()  # an error that is raised again may be its own cause
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             return True
         error = error.__cause__ or error.__context__

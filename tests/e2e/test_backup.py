@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import stat
 import threading
+from contextlib import closing
 
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
@@ -39,6 +41,8 @@ def test_a_backup_made_under_load_has_everything_that_was_acknowledged_before(tm
     shutil.copy(copy, home / "fleet.db")
     rows = served.scratch.data("tasks", "--all", "--limit", "10000", env={"FLEET_HOME": str(home)})
     assert set(before) <= {row["id"] for row in rows} <= set(ids)
+    with closing(sqlite3.connect(home / "fleet.db")) as db:  # else readers would hold up writers
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_backup_replaces_nothing_and_says_what_to_do_instead(tmp_path):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS = 256  # in one transaction: the last of them waits for all
 LONGEST = 0.01  # seconds for which the loop stands still
-CROWD_SECONDS = 0.05  # after the last of several that asked at once
+CROWD_SECONDS = 0.05  # between two that ask: a rush, for as long after the last
 WRITE_SECONDS = 15.0  # for a batch; what is not written by then is refused
 QUIET = 0.0001  # seconds without another, when several ask at once
 
@@ -54,13 +54,14 @@ class Writer:
         self._newest = 0.0  # when the last of these came
         self._busy = self._ended = False
         self._crowd = False  # several came at once the last time
+        self._rush = False  # the newest came soon after another
         self._stated = threading.Event()  # all of a batch is said to the store
         self._quick = True  # that took no time worth speaking of
 
     @property
     def crowded(self) -> bool:
-        """Whether several asked just now."""
-        return self._crowd and time.perf_counter() - self._newest < CROWD_SECONDS
+        """Whether several asked just now, at once or one soon after another."""
+        return self._rush and time.perf_counter() - self._newest < CROWD_SECONDS
 
     def __len__(self) -> int:
         """Requests that wait to be written."""
@@ -87,7 +88,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         job = Job(context, request, loop.create_future(), key)
         self._gathered.append(job)
-        self._newest = now
+        self._rush, self._newest = now - self._newest < CROWD_SECONDS, now
         if len(self._gathered) == 1 and not self._busy:
             loop.call_soon(self._hand_over, loop)
         return job.done

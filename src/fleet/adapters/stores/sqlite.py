@@ -102,8 +102,11 @@ class Sqlite:
         try:
             for pragma in PRAGMAS:
                 _patiently(partial(db.execute, pragma))
-            if _patiently(lambda: self._version(db)) < LATEST:
+            behind = _patiently(lambda: self._version(db)) < LATEST
+            ((journal,),) = _patiently(lambda: db.execute("PRAGMA journal_mode").fetchall())
+            if journal != "wal":  # a new one, or a copy that was put back
                 _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
+            if behind:
                 _patiently(lambda: self._migrate(db))
         except BaseException:
             db.close()

@@ -113,7 +113,8 @@ def with_error_field(
             return await handle(request)
         except FleetError as error:
             refused = refusal(error)
-            body = problem_of(error) | {"error": error.message}
+            body = problem_of(error)
+            body["error"] = body["detail"]
             headers = {k: v for k, v in refused.headers.items() if not k.startswith("content-")}
             return Response(encode(body), refused.status_code, headers, "application/json")
 

@@ -57,7 +57,7 @@ SUPERVISOR = [
     *_around("asking how its conversation opened", "opening"),
     Step("before reading its lines", "supervisor", "before read", most=3),
     Step("between two lines", "supervisor", "after read lines", most=2),
-    *_around("writing down what was said", "said", most=2),
+    *_around("writing down what was said", "add_to_transcript", most=2),
     *_around("reporting progress", "commit progress"),
     *_around("telling it words", "tell", "words"),
     Step("half-way through telling it words", "supervisor", "within tell", "words"),

@@ -230,6 +230,7 @@ class Simulation:
             env=lambda task, run: {"FLEET_TASK_ID": task, "FLEET_RUN_ID": run},
             workspace_env=lambda _project, _workspace: {},
             gateway_key=lambda _gateway: "",
+            provider_keys=lambda _coder: None,
             jitter=lambda: 0.0,
             files=NoFiles(),
             nodes=host.nodes,

@@ -133,7 +133,7 @@ def test_json_is_one_document_at_any_width(fleet):
         (["tasks"], "tasks"),
         (["ready"], "tasks"),
         (["questions"], "questions"),
-        (["add", "日本 …"], "task"),
+        (["add", "日本 …", "--in-place"], "task"),
         (["config"], "config"),
         (["completion", "zsh"], "completion"),
     ],
@@ -147,7 +147,7 @@ def test_every_report_keeps_the_contract_of_json(words, kind, fleet):
 
 
 def test_json_is_utf8_whatever_the_terminal_speaks(fleet):
-    found = fleet("add", "caf\u00e9", "--json", PYTHONIOENCODING="latin-1")
+    found = fleet("add", "caf\u00e9", "--in-place", "--json", PYTHONIOENCODING="latin-1")
     assert json.loads(found.stdout)["data"]["title"] == "caf\u00e9"
 
 

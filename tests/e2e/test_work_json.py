@@ -10,7 +10,7 @@ from tests.e2e.scratch import Scratch
 
 USAGE = {"input", "output", "cached", "context", "cost", "estimated"}
 RUN_NOW = {
-    *("id", "started_at", "ended_at", "heard_at", "lines", "peak_context", "last"),
+    *("id", "started_at", "ended_at", "heard_at", "lines", "peak_context", "last", "setup"),
     *(f"usage.{key}" for key in USAGE),
 }
 TASK = {

@@ -455,6 +455,7 @@ class App:
     def supervisor(self, *, coder: str = "", max_concurrent: int = 0) -> Supervisor:
         import random
 
+        from fleet.adapters.coders import built_in
         from fleet.adapters.home.home import boot
         from fleet.adapters.nodes.pulse import NodePulses
         from fleet.adapters.processes.clock import SystemClock
@@ -477,6 +478,7 @@ class App:
             env=self.coder_env,
             workspace_env=self.workspace_env,
             gateway_key=self.gateway_key,
+            provider_keys=lambda coder: built_in(coder).keys,
             jitter=random.random,
             files=self.files,
             nodes=NodePulses(self.bell.ring_self),

@@ -47,6 +47,7 @@ class Parts:
         [str, Workspace], Mapping[str, str]
     ]  # of (project, workspace): what the workspace adds
     gateway_key: Callable[[Gateway], str]  # empty when the gateway has no key yet
+    provider_keys: Callable[[str], tuple[str, ...] | None]  # see `for_coder`
     jitter: Callable[[], float]
     files: TaskFiles
     nodes: Nodes

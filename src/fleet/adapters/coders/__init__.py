@@ -28,6 +28,7 @@ class BuiltIn(NamedTuple):
     screens: str = ""  # a `Program`: how its screen is read
     first_request: int = 0  # tokens, as measured: its instructions and tools alone
     calls_tools: bool = True  # its model must be able to
+    keys: tuple[str, ...] | None = None  # its provider's variables begin so; None: any provider's
     subagents: bool = False  # it reads `agents` as parts of one conversation of its own
 
 
@@ -44,6 +45,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         assistant="claude-code",
         screens="fleet.adapters.coders.claude.screens:SCREENS",
         first_request=20_000,
+        keys=("ANTHROPIC_", "CLAUDE_"),
         subagents=True,
     ),
     "codex": BuiltIn(
@@ -57,6 +59,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         skills=".codex/skills",
         screens="fleet.adapters.coders.codex.screens:SCREENS",
         first_request=10_000,
+        keys=("OPENAI_", "CODEX_", "AZURE_OPENAI_"),
     ),
     "opencode": BuiltIn(
         "fleet.adapters.coders.opencode.coder:OpenCodeCoder",
@@ -70,10 +73,16 @@ BUILT_IN: dict[str, BuiltIn] = {
         first_request=8_000,
     ),
     "gemini": BuiltIn(
-        "fleet.adapters.coders.acp.gemini:GeminiCoder", title="Gemini CLI", executable="gemini"
+        "fleet.adapters.coders.acp.gemini:GeminiCoder",
+        title="Gemini CLI",
+        executable="gemini",
+        keys=("GEMINI_", "GOOGLE_"),
     ),
     "agy": BuiltIn(
-        "fleet.adapters.coders.plain.agy:AgyCoder", title="Antigravity CLI", executable="agy"
+        "fleet.adapters.coders.plain.agy:AgyCoder",
+        title="Antigravity CLI",
+        executable="agy",
+        keys=("GEMINI_", "GOOGLE_", "ANTIGRAVITY_"),
     ),
     "aider": BuiltIn(
         "fleet.adapters.coders.aider.coder:AiderCoder",
@@ -86,7 +95,9 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "acp": BuiltIn("fleet.adapters.coders.acp.coder:AcpCoder"),
     "command": BuiltIn("fleet.adapters.coders.plain.command:CommandCoder", calls_tools=False),
-    "scripted": BuiltIn("fleet.adapters.coders.plain.scripted:ScriptedCoder", calls_tools=False),
+    "scripted": BuiltIn(
+        "fleet.adapters.coders.plain.scripted:ScriptedCoder", calls_tools=False, keys=()
+    ),
 }
 NONE = BuiltIn("")  # of a coder that the settings declare or a package brings
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fleet.config.files.yaml_edit import rendered
 from fleet.config.keys import table
 from fleet.config.keys.kinds import LISTS
+from fleet.config.settings import Settings
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def project_file(name: str, kind: str, work: Kind, there: There) -> str:
 
 def _agents(there: There) -> str:
     """With the first coder that is installed, and with models only where a node serves them."""
-    lines = AGENTS.replace("CODER", there.coders[0] if there.coders else "claude").splitlines()
+    lines = AGENTS.replace(
+        "CODER", there.coders[0] if there.coders else Settings().coder
+    ).splitlines()
     if there.ollama is None:
         lines = [line for line in lines if not line.startswith("    model: ")]
     head = [] if there.coders else ["# No coding program was found: `fleet coders` lists them."]

@@ -9,7 +9,14 @@ from starlette.responses import Response
 
 from fleet.server.http.codec import encode
 from fleet.server.http.problem import TYPE, problem
-from fleet.server.mcp.protocol import BAD_JSON, BAD_REQUEST, VERSIONS, answer, failure
+from fleet.server.mcp.protocol import (
+    BAD_JSON,
+    BAD_REQUEST,
+    VERSIONS,
+    answer,
+    failure,
+    is_message,
+)
 from fleet.server.mcp.tool_steps import Who
 from fleet.server.mcp.tools import run_tool
 
@@ -54,7 +61,9 @@ class Mcp:
             error = failure(None, BAD_JSON, "The body is not JSON.")
             return Response(error, 400, media_type=JSON)
         reply = await answer(message, actor, self.call)
-        return Response(reply, media_type=JSON) if reply else Response(status_code=202)
+        if not reply:
+            return Response(status_code=202)
+        return Response(reply, 200 if is_message(message) else 400, media_type=JSON)
 
     async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
         reply = await run_tool(self._perform, Who(actor, self._directory), name, given)

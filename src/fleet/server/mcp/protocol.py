@@ -29,9 +29,18 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # newest fi
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
 
 
+def is_message(message: Any) -> bool:
+    """Whether it is a request, a notification or a response."""
+    return (
+        isinstance(message, dict)
+        and message.get("jsonrpc") == "2.0"
+        and not message.keys().isdisjoint({"method", "result", "error"})
+    )
+
+
 async def answer(message: Any, actor: Actor, call: Call) -> bytes:
     """The JSON-RPC response to a message; nothing for what wants none."""
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+    if not is_message(message):
         return failure(None, BAD_REQUEST, "A message is one JSON-RPC 2.0 object.")
     if "id" not in message or "method" not in message:
         return b""

@@ -19,7 +19,7 @@ from fleet.domain.run import Ending, Outcome, Run, RunState
 from fleet.domain.task import SECOND, Mode, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
 from fleet.ports import Look, Presence, Put
-from fleet.supervisor.attempt.environment import NO_PROVIDER, for_coder
+from fleet.supervisor.attempt.environment import NO_KEYS, for_coder
 from fleet.supervisor.attempt.gate import Gate, gate_name
 from fleet.supervisor.attempt.limits import (
     Silence,
@@ -358,7 +358,7 @@ class Attempt:
             workspace.path,
             {
                 **for_coder(
-                    self.parts.env(self.run.task, self.run.id), NO_PROVIDER, passed=settings.env
+                    self.parts.env(self.run.task, self.run.id), NO_KEYS, passed=settings.env
                 ),
                 **self.parts.workspace_env(self._settings_of, workspace),
             },

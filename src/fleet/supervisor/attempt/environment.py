@@ -13,16 +13,7 @@ KEY = ("JWT_SECRET",)  # whoever has it can make every token
 STORE = ("DATABASE_URL", "POSTGRESQL_")  # with the store's password
 PROVIDER_KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")  # how their names end
 OTHER_PROVIDER_KEYS = frozenset({"HF_TOKEN", "LITELLM_MASTER_KEY"})
-# By coder: how the names of its provider's variables begin. Coders that are not here work with any
-# provider, as their own settings say, and get all keys.
-PROVIDERS: dict[str, tuple[str, ...]] = {
-    "claude": ("ANTHROPIC_", "CLAUDE_"),
-    "codex": ("OPENAI_", "CODEX_", "AZURE_OPENAI_"),
-    "gemini": ("GEMINI_", "GOOGLE_"),
-    "agy": ("GEMINI_", "GOOGLE_", "ANTIGRAVITY_"),
-    "scripted": (),
-}
-NO_PROVIDER = "scripted"  # for what needs no model: a gate, a coder that asks the gateway
+NO_KEYS: tuple[str, ...] = ()  # for what needs no model: a gate, a coder that asks the gateway
 
 
 def inherited(env: Mapping[str, str], *, store_url: str, passed: Collection[str]) -> dict[str, str]:
@@ -44,13 +35,16 @@ def inherited(env: Mapping[str, str], *, store_url: str, passed: Collection[str]
 
 def for_coder(
     env: Mapping[str, str],
-    coder: str,
+    own: tuple[str, ...] | None,
     *,
     passed: Collection[str],
     node_keys: Collection[str] = (),
 ) -> dict[str, str]:
-    """With the keys of this coder's own provider alone; only the relay needs those of nodes."""
-    own = PROVIDERS.get(coder)
+    """With the keys of the coder's own provider alone; only the relay needs those of nodes.
+
+    `own`: how the names of its provider's variables begin. None: it works with any provider, as its
+    own settings say, and gets all keys.
+    """
     if own is None:
         return dict(env)
     return {

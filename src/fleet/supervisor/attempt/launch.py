@@ -11,7 +11,7 @@ from fleet.domain.fleet import alias_of, url_of
 from fleet.domain.task import Mode
 from fleet.operations.messages.remembered import known_to
 from fleet.ports import Brief, InTerminal
-from fleet.supervisor.attempt.environment import NO_PROVIDER, for_coder
+from fleet.supervisor.attempt.environment import NO_KEYS, for_coder
 from fleet.supervisor.attempt.limits import budget_of
 from fleet.supervisor.attempt.prompt import compose, instructions, news_for, session_of
 
@@ -89,11 +89,11 @@ def _env(
     gateway: Gateway | None,
     world: World[Settings],
 ) -> dict[str, str]:
-    coder = run.choice.coder if gateway is None else NO_PROVIDER
+    own = parts.provider_keys(run.choice.coder) if gateway is None else NO_KEYS
     nodes = world.fleet.nodes.values()
     node_keys = {node.api_key.removeprefix("os.environ/") for node in nodes if node.api_key}
     inherited = for_coder(
-        parts.env(task.id, run.id), coder, passed=world.settings.run.env, node_keys=node_keys
+        parts.env(task.id, run.id), own, passed=world.settings.run.env, node_keys=node_keys
     )
     env = {**inherited, **parts.workspace_env(task.project, workspace)}
     if gateway is not None and (key := parts.gateway_key(gateway)):

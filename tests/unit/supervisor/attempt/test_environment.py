@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.adapters.coders import built_in
 from fleet.adapters.processes.keepers import recorded
 from fleet.domain.redaction import Redactor, secret_values
 from fleet.supervisor.attempt.environment import for_coder, inherited
@@ -52,11 +53,12 @@ def test_an_agent_that_must_open_the_store_itself_can():
 )
 def test_a_coder_gets_the_keys_of_its_own_provider(coder, keys):
     providers = {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "HF_TOKEN"}
-    given = for_coder(OURS, coder, passed=(), node_keys={"NODE_SECRET"})
+    own = built_in(coder).keys
+    given = for_coder(OURS, own, passed=(), node_keys={"NODE_SECRET"})
     assert providers & given.keys() == keys
     assert {"PATH", "GH_TOKEN"} <= given.keys()
     assert ("NODE_SECRET" in given) is (coder == "opencode")
-    assert "HF_TOKEN" in for_coder(OURS, coder, passed=("HF_TOKEN",))
+    assert "HF_TOKEN" in for_coder(OURS, own, passed=("HF_TOKEN",))
 
 
 def test_what_stays_on_the_disk_says_whose_run_it_was_and_no_secret():

@@ -16,7 +16,7 @@ BUDGETS = {
     "integration": 900,
     "e2e": 1600,
     "chaos": 600,
-    "docs": 60,
+    "docs": 120,
     "other": 60,
 }
 

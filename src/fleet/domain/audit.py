@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from fleet.base.outside import Time
@@ -74,9 +75,15 @@ def outcome_of(status: int, code: str) -> Outcome:
 
 def target_of(request: object, reply: object = None) -> str:
     """The names of what a request is about, and of what it made; never what people wrote."""
-    names = [getattr(reply, "id", ""), *(getattr(request, name, "") for name in NAMING)]
+    kind: Any = type(request)
+    names = [getattr(reply, "id", ""), *(getattr(request, name) for name in _naming(kind))]
     texts = dict.fromkeys(text for name in names for text in _texts(name))
     return " ".join(texts)[:MAX_TARGET]
+
+
+@cache
+def _naming(kind: Any) -> tuple[str, ...]:
+    return tuple(name for name in NAMING if hasattr(kind, name))
 
 
 def _texts(name: Any) -> list[str]:

@@ -62,7 +62,7 @@ class Bubblewrap:
     def _others(self) -> list[Path]:
         """What else leads to our secrets: a store elsewhere, and who runs commands for others."""
         runtime = self._env.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-        tmux = Path(self._env.get("TMUX_TMPDIR", "/tmp"), f"tmux-{os.getuid()}")  # noqa: S108  # tmux's own
+        tmux = Path(self._env.get("TMUX_TMPDIR", "/tmp"), f"tmux-{os.getuid()}")  # noqa: S108  # nosec B108  # tmux's own
         paths = [tmux, *map(Path, CONTROL), *(Path(runtime, name) for name in CONTROL_OF_USER)]
         paths += [p for p in self._secrets if not p.resolve().is_relative_to(self._home)]
         return [path.resolve() for path in paths if path.exists()]

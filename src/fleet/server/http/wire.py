@@ -39,6 +39,7 @@ class Wire(HttpToolsProtocol):
     _spoiled = ""  # why nothing more is read
     _wrong: tuple[int, str, str] | None = None  # with the headers
     _chunk = 0  # bytes that came last
+    _first = 0  # bytes that came with the beginning of this request
     _head = 0  # bytes of a request whose headers are not whole; -1: they are
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
@@ -70,12 +71,12 @@ class Wire(HttpToolsProtocol):
             self._refuse(431, "too_large", f"The headers are over {HEAD} bytes.")
 
     def on_message_begin(self) -> None:
-        self._asking, self._head = True, 0
+        self._asking, self._head, self._first = True, 0, self._chunk
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._wait_no_more()
-        longest, self._head = self._chunk + self._head, -1
+        longest, self._head = self._first + self._head + self._chunk, -1
         if (
             longest > HEAD
             and len(self.url) + sum(len(n) + len(v) + 4 for n, v in self.headers) > HEAD

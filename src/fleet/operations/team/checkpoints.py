@@ -153,7 +153,7 @@ def _the_handoff(context: Context, name: str) -> Message:
 def latest(context: Context, request: LatestCheckpoint) -> CheckpointRow:
     to = request.to.strip()
     team = the_team(context, request.team, Permission.CHECKPOINT)
-    names = (_addressee(context, team, to),) if to else own_names(context.store, context.actor)
+    names = _addressees(context, team, to) if to else own_names(context.store, context.actor)
     query = MessageQuery(MessageKind.HANDOFF, team=team, limit=MOST_LOOKED_AT)
     handoffs = _for_names(context, names, query)
     if not handoffs:
@@ -178,17 +178,19 @@ def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[Checkp
     to = request.to.strip()
     if not to and context.actor.role in LEADS:
         return tuple(map(_row, context.store.find_messages(query)))
-    names = (_addressee(context, team, to),) if to else own_names(context.store, context.actor)
+    names = _addressees(context, team, to) if to else own_names(context.store, context.actor)
     handoffs = _for_names(context, names, query)
     handoffs.sort(key=lambda handoff: order_of(handoff.id), reverse=True)
     return tuple(map(_row, handoffs[:limit]))
 
 
-def _addressee(context: Context, team: str, name: str) -> str:
+def _addressees(context: Context, team: str, name: str) -> tuple[str, ...]:
+    """The name itself, under which a run saves its own, and the agent or person that it means."""
     try:
-        return address(context.store, team or context.actor.team, name).to
+        to = address(context.store, team or context.actor.team, name).to
     except NotFound:
-        return name  # nothing was ever sent there
+        return (name,)
+    return tuple(dict.fromkeys((name, to)))
 
 
 def _for_names(context: Context, names: Sequence[str], query: MessageQuery) -> list[Message]:

@@ -21,6 +21,7 @@ from fleet.operations.tasks.spawn import SpawnAgent
 from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
     LatestCheckpoint,
+    ListCheckpoints,
     RejectCheckpoint,
     SaveCheckpoint,
 )
@@ -349,3 +350,9 @@ def test_a_list_goes_on_past_pages_that_hold_nothing_wanted(office):
 @pytest.mark.parametrize("request_", [ListMemory(limit=0), ListFiles(limit=-1)])
 def test_a_list_of_less_than_one_is_refused(office, request_):
     office.refused(request_, kind=BadInput)
+
+
+def test_what_an_agent_saved_for_itself_is_listed_under_its_run(office):
+    run = office.start(office.add())
+    saved = office.call(SaveCheckpoint(Summary("A port", "Half.")), office.agent(run))
+    assert [row.id for row in office.call(ListCheckpoints(run))] == [saved.id]

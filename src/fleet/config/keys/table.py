@@ -109,7 +109,7 @@ SETTINGS = (
     ),
     Key(
         "isolation",
-        "text",
+        "choice",
         "none",
         "Whether agents and gates can read this home's key, database and other runs: `none`, or "
         "`bubblewrap`, which hides them (Linux).",

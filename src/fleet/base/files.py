@@ -32,9 +32,9 @@ def write_atomically(
         raise
 
 
-def write_once(path: Path | str, text: str, *, durable: bool = True) -> bool:
+def write_once(path: Path | str, content: str | bytes, *, durable: bool = True) -> bool:
     """Make this file, whole, unless it exists. Return whether we made it."""
-    temporary = _write_temporary(path, text, 0o600, exact=False, durable=durable)
+    temporary = _write_temporary(path, content, 0o600, exact=False, durable=durable)
     try:
         os.link(temporary, path)
     except FileExistsError:

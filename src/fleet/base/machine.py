@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PROC = "/proc"
 DARWIN = sys.platform == "darwin"
+SYSTEM = "macos" if DARWIN else sys.platform
 MARK = "FLEET_RUN_MARK"  # in the environment of everything a run starts: random, never reused
 _MAX_PID = 99_999 if DARWIN else 4_194_304
 MOST_FILES = 65_536  # some programs, which inherit it, close every number up to their limit
@@ -65,6 +66,15 @@ def boot_id() -> str:
         with suppress(OSError):
             return _output_of(["sysctl", "-n", "kern.bootsessionuuid"]).strip()
     return ""
+
+
+def machine_id() -> str:
+    """Of this installation of the system; in a container, which has none, the name of the host."""
+    for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        with suppress(OSError), open(file) as text:
+            if name := text.read().strip():
+                return name
+    return os.uname().nodename
 
 
 def is_another_boot(recorded: str) -> bool:

@@ -20,6 +20,7 @@ class Permission(StrEnum):
     SEND = "send"
     ASK = "ask"
     ANSWER = "answer"
+    ATTACH = "attach"  # sit down at an agent's terminal, and type there
     ASSIGN = "assign"  # change, pause, cancel or retry a task of another member
     SPAWN = "spawn"
     DISMISS = "dismiss"
@@ -56,7 +57,7 @@ _LEAD = _WORK | {
 }  # fmt: skip
 
 GRANTS: dict[Role, frozenset[Permission]] = {
-    Role.COORDINATOR: _LEAD | {_P.ADMIN, _P.ALERT, _P.NOTIFY},
+    Role.COORDINATOR: _LEAD | {_P.ADMIN, _P.ALERT, _P.NOTIFY, _P.ATTACH},
     Role.TEAM_LEAD: _LEAD,
     Role.WORKER: _WORK,
     Role.MONITOR: frozenset({_P.READ, _P.ALERT}),
@@ -79,6 +80,7 @@ class Actor:
     """A person, a run or the supervisor. A run's `run` is its id, and it acts on its own task.
 
     `remote`: it asks a server, with a token. Any other actor is at this machine, and has a shell.
+    `token` and `until`: the id of that token, and when it expires, in microseconds.
     """
 
     name: str
@@ -86,6 +88,8 @@ class Actor:
     team: str = LOCAL_TEAM
     run: str = ""
     remote: bool = False
+    token: str = ""
+    until: int = 0
 
     @property
     def task(self) -> str:
@@ -154,10 +158,14 @@ def name_key(name: str, team: str = "") -> str:
     return f"name:{len(team)}:{team}:{name}"  # a name may have a colon in it
 
 
-def keys_of(token_id: str, name: str, team: str, enrolment: str = "") -> tuple[str, ...]:
-    """The keys of the revocations that would end this token."""
-    keys = (ALL, token_key(token_id), name_key(name), name_key(name, team))
-    return (*keys, enrolment_key(enrolment)) if enrolment else keys
+def keys_of(
+    token_id: str, name: str, team: str, enrolment: str = "", session: str = ""
+) -> tuple[str, ...]:
+    """The keys of the revocations that would end this token. `session`: its first token, if it has one."""
+    keys = [ALL, token_key(token_id), name_key(name), name_key(name, team)]
+    keys += [enrolment_key(enrolment)] if enrolment else []
+    keys += [token_key(session)] if session else []
+    return tuple(keys)
 
 
 def is_ended(revoked: Mapping[str, int], keys: Iterable[str], at: int) -> bool:

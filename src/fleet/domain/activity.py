@@ -35,6 +35,13 @@ class Activity(NamedTuple):
     by: str
 
 
+class Seen(NamedTuple):
+    """What was seen of a run from outside. `words`: what its screen asks, as far as it says."""
+
+    doing: str
+    words: str = ""
+
+
 # The newest of these lines decides.
 _MEANS = {
     SaidKind.TURN: Doing.WORKING,
@@ -102,6 +109,14 @@ def by_its_screen(
         answered = activity.doing is Doing.PERMISSION
         return Activity(Doing.WORKING, f"{shows}, after {activity.by}") if answered else None
     return Activity(Doing.WAITING, f"{shows}, and nothing came after {activity.by}")
+
+
+def wish(by_hook: str, on_screen: str) -> str:
+    """What it asks leave for: in the hook's words, unless its screen asks about something else."""
+    about = "".join(by_hook.partition(": ")[2].split())[:40]
+    if not on_screen or (about and about in "".join(on_screen.split())):
+        return by_hook or on_screen
+    return on_screen
 
 
 def by_its_process(presence: str, code: int | None) -> Activity | None:

@@ -7,6 +7,7 @@ other name is a person's. So a branch never takes a person's mail.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ MAX_UNASKED_CHARACTERS = (
     20_000  # of a message that enters a conversation unasked; the rest stays where it was posted
 )
 MOST_MEMORY = 500  # characters of each memory that a new run is told
+BREAKS = re.compile("[\x85\u2028\u2029]")  # line breaks that JSON leaves as they are
 SOLE = ("text", "directive", "message")  # a payload with one of these alone is shown as text
 
 
@@ -129,15 +131,19 @@ def as_words(message: Message) -> str:
             return _with_head(head, _payload(data))
         case MessageKind.CHAT:
             return _with_head(f"Chat {message.chat}, from {author}", message.text)
-        case MessageKind.HANDOFF if message.checkpoint and message.checkpoint.outline:
-            return as_checkpoint(author, message.checkpoint.outline)
+        case MessageKind.HANDOFF if (
+            message.details.checkpoint and message.details.checkpoint.outline
+        ):
+            return as_checkpoint(author, message.details.checkpoint.outline)
     head = f"To the whole team, from {author}" if TO_ALL in data else f"Mail from {author}"
-    return _with_head(f"{head}: {message.subject}" if message.subject else head, message.text)
+    return _with_head(
+        f"{head}: {message.details.subject}" if message.details.subject else head, message.text
+    )
 
 
 def as_checkpoint(author: str, outline: Summary) -> str:
     known = {key: value for key, value in asdict(outline).items() if value}
-    return _with_head(f"Checkpoint from {author}", json.dumps(known, ensure_ascii=False))
+    return _with_head(f"Checkpoint from {author}", _one_line(known))
 
 
 def _payload(data: Mapping[str, Any]) -> str:
@@ -146,7 +152,13 @@ def _payload(data: Mapping[str, Any]) -> str:
         ((key, value),) = payload.items()
         if key in SOLE and isinstance(value, str):
             return value
-    return json.dumps(payload, ensure_ascii=False)
+    return _one_line(payload)
+
+
+def _one_line(data: Mapping[str, Any]) -> str:
+    """As JSON. Some programs read a prompt line by line, so no other line may begin within it."""
+    text = json.dumps(data, ensure_ascii=False)
+    return BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _with_head(head: str, text: str) -> str:

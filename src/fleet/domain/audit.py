@@ -10,7 +10,7 @@ from fleet.base.outside import Time
 from fleet.domain.data import NamedTuple, dataclass
 
 MAX_TARGET = 200  # characters
-MAX_NAME = 64  # of one name in it: too few for the signature of a token that somebody pasted
+MAX_NAME = 64  # of one name in it: too few for the signature of a token that a person pasted
 REFUSED_STATUSES = frozenset({401, 403, 421, 429})
 REFUSED_CODES = frozenset({"no_such_place"})
 # The fields of requests that name a thing. Fields with text that people wrote are not among them.

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from fleet.domain.access import GRANTS, Permission, Role
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused, nearest
-from fleet.domain.fleet import RUN_ROLES
+from fleet.domain.fleet import PERMISSIONS, RUN_ROLES
+from fleet.domain.routes import route_of, routed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fleet.domain.access import Actor
-    from fleet.domain.fleet import Fleet
+    from fleet.domain.fleet import Agent, Fleet
+    from fleet.domain.routes import Traits
     from fleet.domain.task import Spec, Task
 
 HERE = ""  # the cause of what a person at this machine asks for, or an agent that works for one
@@ -38,6 +40,10 @@ WITHIN = {  # by role: the roles that its runs can have
 RANKS = (HERE, *map(str, Role))  # the highest first
 
 
+OUTSIDE = str(Role.TEAM_LEAD)  # the cause of a task whose words came from a ticket
+PLAIN = "worker"  # the role of its runs
+
+
 class Declared(NamedTuple):
     """What a project declares. `default`: its default agent or coder.
 
@@ -53,7 +59,7 @@ class Effects(NamedTuple):
     """What a task would make happen. `run`: it would get runs of its own.
 
     `role`: of its runs, as the request names it. `depth`: how many agents are between a person and
-    its runs.
+    its runs. `traits`: by which a route chooses its agent, if one is to.
     """
 
     spec: Spec
@@ -61,6 +67,7 @@ class Effects(NamedTuple):
     directories: tuple[str, ...] = ()
     role: str = ""
     depth: int = 0
+    traits: Traits | None = None
 
 
 class Rules(NamedTuple):
@@ -107,7 +114,9 @@ def decide(actor: Actor, effects: Effects, rules: Rules, *, own: Task | None = N
     if by not in ANYTHING:
         _check_commands(actor, effects.spec)
         check_directories(by, effects.directories, rules.is_offered)
-        _check_agent(actor, effects.spec, rules.declared())
+        declared = rules.declared()
+        route = effects.traits and route_of(effects.spec, declared.fleet, effects.traits)
+        _check_agent(actor, routed(effects.spec, route or None), declared)
     return Caused(by, _role(actor, effects.role), counted=by != HERE or own is not None)
 
 
@@ -147,17 +156,74 @@ def _check_agent(actor: Actor, spec: Spec, declared: Declared) -> None:
             else "Leave it out: the default agent does it.",
             code="not_declared",
         )
+    _check_permissions(actor, spec, fleet.agent(name))
     if not may_speak(str(actor.role), coder, program=declared.program):
         raise Forbidden(
-            f"{actor.name} is a {actor.role}, and '{coder}' carries out a prompt as a program.",
+            f"{actor.name} is a {actor.role}, and '{coder}' executes its prompt as a program.",
             fix="Choose another agent, or ask a coordinator.",
             code="not_declared",
         )
 
 
+def _check_permissions(actor: Actor, spec: Spec, agent: Agent) -> None:
+    """A task from outside may have fewer permissions than its agent is declared with, never more."""
+    wanted = spec.limits.permissions
+    if wanted in PERMISSIONS and PERMISSIONS.index(wanted) > PERMISSIONS.index(agent.permissions):
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and may not give '{agent.name}' the permissions"
+            f" '{wanted}': it has '{agent.permissions}'.",
+            fix="Ask a coordinator, or leave them out.",
+            code="not_from_outside",
+        )
+
+
+def permissions_of(task: Task, agent: Agent) -> str:
+    """What the task's runs may do. An actor who may not cause anything cannot raise what is declared."""
+    wanted = task.spec.limits.permissions or agent.permissions
+    if task.caused_by in ANYTHING:
+        return wanted
+    return min(wanted, agent.permissions, key=PERMISSIONS.index)
+
+
+def from_ticket(task: Task, actor: Actor, agent: Agent, *, program: bool) -> Task:
+    """The task whose words are a ticket's: a person outside of the team wrote them.
+
+    `actor` asks for it, so it runs; but with no more than is declared, whoever that is. Raise when
+    the agent would carry out such words as a program, or with more permissions.
+    """
+    _check_permissions(actor, task.spec, agent)
+    if not may_speak(OUTSIDE, agent.coder, program=program):
+        raise Forbidden(
+            f"'{agent.coder}' executes its prompt as a program, and others write the tickets.",
+            fix="Choose another agent.",
+            code="not_declared",
+        )
+    return replace(reworded(task, OUTSIDE), role=PLAIN, spawned=True)
+
+
 def may_speak(by: str, coder: str, *, program: bool) -> bool:
     """Whether `by` may put words into the prompt of this coder. `program`: see `Declared`."""
     return program or coder not in PROGRAMS or by in ANYTHING
+
+
+def check_may_allow(actor: Actor, own: Task | None, task: str) -> None:
+    """Raise unless the actor may let an agent do what its settings leave to a person.
+
+    A person who types at a terminal can: in the dialogs of its program, and in the shell behind many.
+    """
+    if own is not None:
+        raise Forbidden(
+            f"{actor.name} is an agent, and a person decides what {task} may do.",
+            fix="Ask a person: fleet ask QUESTION",
+            code="for_people",
+        )
+    if cause_of(actor) not in ANYTHING:
+        raise Forbidden(
+            f"{actor.name} is a {actor.role}, and may not allow what an agent asks of the person"
+            " at its machine.",
+            fix="Ask a coordinator. You can refuse it, and send the agent messages.",
+            code="not_from_outside",
+        )
 
 
 def _role(actor: Actor, name: str) -> str:

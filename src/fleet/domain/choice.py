@@ -1,21 +1,29 @@
-"""Which agent, coder and model a task gets: those it asks for, or those of the settings."""
+"""Which agent, coder and model a task gets: as it asks for, as a route says, or the settings."""
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
+from fleet.domain.errors import Refused
+from fleet.domain.fleet import narrow_name, url_of
+from fleet.domain.routes import routed
 from fleet.domain.run import Choice
-from fleet.domain.schedule import Slot
+from fleet.domain.schedule import GATEWAY, Slot, on_host
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fleet.domain.fleet import Agent, Fleet, Serving
+    from fleet.domain.routes import Route
     from fleet.domain.task import Spec, Task
 
 DEFAULT = "default"  # as an agent: whoever the supervisor's default is when the task starts
+OWN_WAY = frozenset({"acp", "command", "scripted"})  # coders that may not use the gateway
+LOOPBACK = re.compile(r"[a-z]+://(?:[^@/]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?:[:/]|$)")
+NEVER = "/never"  # after the address of a gateway that nobody has started
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -27,14 +35,37 @@ class Defaults:
     model: str = ""
 
 
-def choose(spec: Spec, fleet: Fleet, defaults: Defaults) -> tuple[Agent, Choice]:
-    """Raise `NotFound` when the task names an agent or a coder that does not exist."""
+def choose(
+    spec: Spec, fleet: Fleet, defaults: Defaults, route: Route | None = None
+) -> tuple[Agent, Choice]:
+    """`route`: the rule that chose for it.
+
+    Raise `NotFound` when the task names an agent or a coder that does not exist, `Refused` when no
+    node that serves its model has the tags that it needs.
+    """
+    spec = routed(spec, route)
     wanted = "" if waits_for_default(spec, fleet) else spec.agent
     agent = fleet.agent(wanted or spec.coder or defaults.coder)
     coder = spec.coder or agent.coder
     own = agent.model.alias if agent.model else agent.model_name
     model = spec.model or own or (defaults.model if coder == defaults.coder else "")
-    return agent, Choice(agent.name, coder, model)
+    model = _narrowed(model, fleet, (*agent.needs, *(route.needs if route else ())))
+    return agent, Choice(agent.name, coder, model, route=route.name if route else "")
+
+
+def _narrowed(name: str, fleet: Fleet, needs: tuple[str, ...]) -> str:
+    """The name of the model on the nodes that have the tags; a coder's own model has no nodes."""
+    model = fleet.model(name) if needs and name else None
+    if model is None:
+        return name
+    narrow = narrow_name(model, needs)
+    if narrow not in fleet.models:
+        raise Refused(
+            f"No node that serves '{name}' has all the tags {', '.join(sorted(set(needs)))}.",
+            fix="Add the tags to one of its nodes in fleet.yaml, or choose another model.",
+            code="no_node",
+        )
+    return narrow
 
 
 def waits_for_default(spec: Spec, fleet: Fleet) -> bool:
@@ -50,29 +81,81 @@ def frozen(task: Task) -> Choice | None:
     choice, spec = task.choice, task.spec
     if choice is None:
         return None
-    pairs = ((spec.agent, choice.agent), (spec.coder, choice.coder), (spec.model, choice.model))
-    return choice if all(wanted in {"", was} for wanted, was in pairs) else None
+    edited = (
+        (spec.agent and spec.agent != choice.agent)
+        or (spec.coder and spec.coder != choice.coder)
+        or (spec.model and spec.model != choice.model)
+    )
+    return None if edited else choice
+
+
+def program_owner(choice: Choice, agent: Agent) -> str:
+    """Whose program it is: the agent's, when it names one, else the coder's."""
+    return f"agent:{agent.name}" if agent.command else choice.coder
+
+
+def no_program(program: str) -> Refused:
+    return Refused(
+        f"{program} is not on the supervisor's PATH.",
+        fix=f"Install {program}. If your own shell finds it: fleet run restart",
+        code="no_program",
+    )
 
 
 def model_slots(
-    choice: Choice, fleet: Fleet, down: Mapping[str, str] = NOTHING
+    choice: Choice,
+    fleet: Fleet,
+    down: Mapping[str, str] = NOTHING,
+    hosts: Sequence[str] = ("",),
 ) -> tuple[Slot, ...]:
     """The slots that serve its model, best first; none when the coder has a model of its own.
 
-    `down`: why a node cannot be used now, by its address.
+    `down`: why a node cannot be used now, by its address. While all nodes of the model are down, its
+    fallbacks answer, so their slots count as well. `hosts`: the machines on which it could run; what
+    answers at an address such as `localhost` is on each of them another server.
     """
     model = fleet.model(choice.model) if choice.model else None
-    if model is None:
-        return ()
-    return tuple(_slot(serving, down) for serving in model.servings)
+    if model is not None and (why := gateway_down(choice, fleet, down)):
+        return (Slot(f"{GATEWAY}{url_of(fleet.gateway)}", 1, down=why),)
+    slots: list[Slot] = []
+    for each in model.chain if model is not None else ():
+        for serving in each.servings:
+            own = hosts if is_loopback(serving.node.endpoint) else ("",)
+            slots += [_slot(serving, down, host) for host in own]
+        if not all(slot.down for slot in slots):
+            break
+    return tuple(slots)
 
 
-def _slot(serving: Serving, down: Mapping[str, str]) -> Slot:
+def gateway_down(choice: Choice, fleet: Fleet, down: Mapping[str, str]) -> str:
+    """Why its requests would not be answered, whatever the nodes do; empty when they would.
+
+    A program of the user's own may reach its model without a gateway that was not started.
+    """
+    url = url_of(fleet.gateway)
+    if why := down.get(url):
+        return why
+    return "" if choice.coder in OWN_WAY else down.get(url + NEVER, "")
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether the address means another server on each machine."""
+    return bool(LOOPBACK.match(endpoint))
+
+
+def slot_of(serving: Serving, host: str) -> str:
+    """The name under which runs on this host hold it."""
+    where = serving.node.endpoint or serving.node.name
+    own = host if is_loopback(serving.node.endpoint) else ""
+    return on_host(f"{serving.upstream}@{where}", own)
+
+
+def _slot(serving: Serving, down: Mapping[str, str], host: str) -> Slot:
     node = serving.node
     where = node.endpoint or node.name
-    whole = Slot(f"node {where}", node.max_parallel) if node.max_parallel else None
+    whole = Slot(on_host(f"node {where}", host), node.max_parallel) if node.max_parallel else None
     return Slot(
-        f"{serving.upstream}@{where}",
+        slot_of(serving, host),
         serving.slots,
         node=node.name,
         down=down.get(where, ""),

@@ -101,6 +101,7 @@ def _compiled(
     return written
 
 
+FLAT = {"flat": True}  # metadata of a field: in JSON its own fields stand among the record's
 _none = object()  # the argument was not given
 
 

@@ -17,7 +17,14 @@ class EntryKind(StrEnum):
     MEMORY = "memory"
     CHAT = "chat"  # its members; its lines are messages
     ENROLMENT = "enrolment"  # the hash of a secret that can be exchanged for tokens
+    CODE = "code"  # the hash of a one-time code that opens a session
     REVOCATION = "revocation"  # its key says of which tokens
+    PLAN = "plan"  # tasks that were added together, by the hash of what was asked for
+    USAGE = "usage"  # what the runs that ended in one hour used
+    MARKS = "marks"  # the items of the inbox that a person has put away, and until when
+    VIEW = "view"  # a filter of the dashboard's list of tasks, under a name
+    RACE = "race"  # of the batch that is its key; it counts while it is being decided
+    TICKET = "ticket"  # the task of a ticket, by the ticket's address; its owner is the task
     ONCE = "once"  # the reply to a request, for when it is repeated
 
 

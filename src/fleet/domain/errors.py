@@ -89,40 +89,48 @@ class Spoiled(Conflict):
     """One of several that were written as one has failed, so none of them was made."""
 
 
-NEAR = 0.75  # of 1: at 0.6, `nope` was taken for `reopen` and `get` for `set`
-AS_NEAR = 0.1  # below the best: `tassk` may be `task` or `tasks`
+LONG_NAME = 8  # letters: in a name as long as that two slips are one name still
 SEPARATORS = str.maketrans("-_/", "...")
+FAR = 99  # slips, more than any name may have
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`Did you mean 'x'?` when `name` looks like a slip for `x`, else the empty string."""
-    scores = {other: _likeness(_parts(name), _parts(other)) for other in known}
-    least = max(NEAR, max(scores.values(), default=0.0) - AS_NEAR)
-    near = sorted((-score, other) for other, score in scores.items() if score >= least)
-    return f"Did you mean {' or '.join(repr(other) for _, other in near[:2])}?" if near else ""
+    slips = {other: _slips(_parts(name), _parts(other)) for other in known}
+    least = min(slips.values(), default=FAR)
+    near = sorted(other for other, count in slips.items() if count == least < FAR)
+    return f"Did you mean {' or '.join(map(repr, near[:2]))}?" if near else ""
 
 
 def _parts(name: str) -> list[str]:
     return name.lower().lstrip("-").translate(SEPARATORS).split(".")
 
 
-def _likeness(mine: list[str], theirs: list[str]) -> float:
-    """From 0 to 1. Each part counts: `workspace.foo` is not `workspace.root`."""
-    if len(mine) != len(theirs):  # `heavycoder` for `heavy-coder`
-        return float("".join(mine) == "".join(theirs))
-    least = 1.0
-    for a, b in zip(mine, theirs, strict=True):
-        least = min(least, _ratio(a, b))
-        if least < NEAR:
-            return 0.0
-    return least
+def _slips(typed: list[str], meant: list[str]) -> int:
+    """The slips in the worst part, for each counts: `workspace.foo` is not `workspace.root`."""
+    if len(typed) != len(meant):  # `heavycoder` for `heavy-coder`
+        return 1 if "".join(typed) == "".join(meant) else FAR
+    return max(_slips_in_word(a, b) for a, b in zip(typed, meant, strict=True))
 
 
-def _ratio(a: str, b: str) -> float:
-    if a == b:
-        return 1.0
-    if 2 * min(len(a), len(b)) < NEAR * (len(a) + len(b)):  # most are: letters need not be compared
-        return 0.0
-    from difflib import SequenceMatcher  # noqa: PLC0415  # start-up time
+def _slips_in_word(typed: str, meant: str) -> int:
+    """A letter too many, one too few, another one, or two that were swapped; `FAR` if too many.
 
-    return SequenceMatcher(None, a, b).ratio()
+    Shares of common letters do not serve: by them, `nope` is as near to `open` as many a slip is.
+    """
+    if typed == meant:
+        return 0
+    most = 2 if len(meant) >= LONG_NAME else 1
+    if not typed or abs(len(typed) - len(meant)) > most:  # most names: their letters are not read
+        return FAR
+    if len(typed) == len(meant) < 4 and sorted(typed) != sorted(meant):
+        return FAR  # with another letter, a name of three is another name: `get` is not `set`
+    last = before = list(range(len(meant) + 1))
+    for i, a in enumerate(typed):
+        row = [i + 1]
+        for j, b in enumerate(meant):
+            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (a != b)))
+            if i and j and a == meant[j - 1] and b == typed[i - 1]:
+                row[-1] = min(row[-1], before[j - 1] + 1)
+        before, last = last, row
+    return last[-1] if last[-1] <= most else FAR

@@ -143,7 +143,7 @@ def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
     """Resident models whose context differs: a request would reload the model, or be cut off."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     right = 0
-    for model in dict.fromkeys(fleet.models.values()):
+    for model in fleet.own_models:
         for serving in model.servings:
             inventory = known.get(serving.node.name)
             loaded = resident(inventory, serving.upstream) if inventory else None
@@ -166,3 +166,20 @@ def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
             )
     if right:
         yield Finding("context", OK, f"Resident models have the configured context ({right}).")
+
+
+def judged_slots(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
+    """Models that would send a server more requests at once than it has slots: the rest wait there."""
+    known = {each.node: each.inventory for each in seen if each.inventory is not None}
+    for model in dict.fromkeys(fleet.models.values()):
+        for serving in model.servings:
+            inventory = known.get(serving.node.name)
+            if inventory is None or not inventory.slots or serving.slots <= inventory.slots:
+                continue
+            yield Finding(
+                "slots",
+                WARNING,
+                f"{serving.node.name} works on {inventory.slots} at once; "
+                f"models.{model.name}.max_parallel is {serving.slots}, so the rest wait there unseen.",
+                f"fleet config set --project models.{model.name}.max_parallel={inventory.slots}",
+            )

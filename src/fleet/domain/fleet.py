@@ -11,6 +11,8 @@ from fleet.domain.errors import NotFound, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from fleet.domain.routes import Route
+
 CODERS = (
     "claude",
     "codex",
@@ -27,6 +29,7 @@ NODE_KINDS = (  # what is known of each: `fleet.domain.nodes.kinds`
     "vllm",
     "lmstudio",
     "llamacpp",
+    "sglang",
     "openai",
     "openrouter",
     "anthropic",
@@ -35,6 +38,7 @@ NODE_KINDS = (  # what is known of each: `fleet.domain.nodes.kinds`
 EVERYWHERE = frozenset({"", "0.0.0.0", "::", "localhost"})  # noqa: S104  # nosec B104  # compared, not bound
 PERMISSIONS = ("read", "edit", "full")
 RUN_ROLES = ("worker", "team-lead", "merger")  # of a run in its team; see `fleet.domain.access`
+UNTRUSTED = "its address is not trusted: read `fleet trust --show`, then run `fleet trust`"
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -47,6 +51,13 @@ class Node(NamedTuple):
     max_parallel: int = 0  # requests at once over all models; 0: no total
     api_key: str = ""  # where the key is, never the key itself
     memory: int = 0  # bytes that models may use; 0: unknown
+    trusted: bool = (
+        True  # False: a file that nobody trusts yet says where it is, so it has no address
+    )
+    weight: float = 1.0  # how much it is preferred: 2 as if it answered twice as fast
+    wake_on_lan: str = ""  # the hardware address of its machine; empty: it is not woken
+    wake_address: str = ""  # where the packet that wakes it is sent
+    wake_seconds: float = 0  # how long it may take to wake up
 
 
 class Serving(NamedTuple):
@@ -55,6 +66,7 @@ class Serving(NamedTuple):
     context: int
     timeout: float
     slots: int  # requests at once for this model on this node
+    thinking: bool = False  # it can think before it answers, and be told how much
 
 
 class Model(NamedTuple):
@@ -63,6 +75,8 @@ class Model(NamedTuple):
     servings: tuple[Serving, ...]  # best first
     fallbacks: tuple[Model, ...] = ()
     also: tuple[str, ...] = ()  # the other names in the file that mean this model
+    of: str = ""  # the model that this one is, on those of its nodes that have the tags `needs`
+    needs: tuple[str, ...] = ()
 
     @property
     def context(self) -> int:
@@ -72,6 +86,18 @@ class Model(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.name, *self.also, self.alias)))
+
+    @property
+    def chain(self) -> tuple[Model, ...]:
+        """The model, then its fallbacks, in the order in which they answer."""
+        models: dict[str, Model] = {}
+        waiting = [self]
+        while waiting:
+            model = waiting.pop(0)
+            if model.name not in models:
+                models[model.name] = model
+                waiting += model.fallbacks
+        return tuple(models.values())
 
 
 class Spot(NamedTuple):
@@ -107,6 +133,13 @@ class Agent(NamedTuple):
     command: tuple[str, ...] = ()  # the program, for the coders `command` and `acp`
     priority: int = 2  # of its requests where they wait; lower goes first
     role: str = "worker"  # what its runs may do in their team
+    max_requests: int = 0  # of its requests that nodes may work on at once; 0: any number
+    needs: tuple[str, ...] = ()  # tags that the node of its model must have
+
+
+def narrow_name(model: Model, needs: Iterable[str]) -> str:
+    """What a model is called on those of its nodes that have all these tags."""
+    return "+".join((model.of or model.name, *sorted({*model.needs, *needs})))
 
 
 def alias_of(agent: Agent) -> str:
@@ -115,6 +148,11 @@ def alias_of(agent: Agent) -> str:
     An agent without a model of ours uses its `model_name`.
     """
     return f"fleet-{agent.name}" if agent.model is not None else agent.model_name
+
+
+def prompted(fleet: Fleet) -> list[Agent]:
+    """The agents that a prompt makes, whichever program reads it; a command is no prompt."""
+    return [agent for agent in fleet.agents.values() if agent.coder != "command"]
 
 
 class Gateway(NamedTuple):
@@ -137,6 +175,13 @@ class McpServer(NamedTuple):
     env: Mapping[str, str] = NONE
 
 
+class Otlp(NamedTuple):
+    """The OpenTelemetry collector that gets traces. `headers`: where they are, never the headers."""
+
+    address: str = ""
+    headers: str = ""
+
+
 def _none() -> tuple[str, ...]:
     return ()
 
@@ -154,9 +199,15 @@ class Fleet(NamedTuple):
     agents: Mapping[str, Agent] = NONE
     coders: Mapping[str, Agent] = NONE
     mcp_servers: Mapping[str, McpServer] = NONE
-    observability: tuple[str, ...] = ()
+    otlp: Otlp = Otlp()
     own_coders: Mapping[str, OwnCoder] = NONE
+    routes: tuple[Route, ...] = ()
     installed: Callable[[], tuple[str, ...]] = _none
+
+    @property
+    def own_models(self) -> list[Model]:
+        """Each declared model once, without those that are one of them on some of its nodes."""
+        return [model for model in dict.fromkeys(self.models.values()) if not model.of]
 
     def agent(self, name: str) -> Agent:
         """A declared agent, or a coder's name used as one; raise `NotFound` otherwise."""

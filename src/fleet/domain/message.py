@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
-from fleet.domain.data import dataclass
+from fleet.domain.data import FLAT, dataclass
 from fleet.domain.errors import Refused
 from fleet.domain.run import Checkpoint  # noqa: TC001  # a store reads the fields by their types
 
@@ -24,6 +24,9 @@ class MessageKind(StrEnum):
     HANDOFF = "handoff"  # a checkpoint, for a member of a team to continue from
 
 
+WITHDREW = " withdrew it."  # after who did it, as the reason of a refused message
+
+
 class MessageState(StrEnum):
     OPEN = "open"  # a question unanswered, words not delivered, mail not read, a hand-off pending
     CLOSED = "closed"  # answered, delivered, read, accepted; or needs none of these
@@ -32,11 +35,31 @@ class MessageState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What only one kind of message has."""
+
+    subject: str = ""  # of mail
+    options: tuple[str, ...] = ()  # of a question
+    parked: bool = False  # a question whose asker ends its run and is resumed with the answer
+    checkpoint: Checkpoint | None = None  # of a hand-off
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a message: who has read it, and when and why it was closed."""
+
+    readers: tuple[str, ...] = ()
+    closed_at: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """Its audience: the agents that work on `task`, the members in `chat`, or `to`, one member.
 
     `team` is empty for a message about a task: then the task's team counts. The copy that enters an
-    agent's conversation is a message too: `WORDS`, whose `data` names its source.
+    agent's conversation is a message too: `WORDS`, whose `data` names its source. In JSON, `details`
+    and `receipt` are flat: their fields stand among the others.
     """
 
     id: str
@@ -49,16 +72,11 @@ class Message:
     at: int
     to: str = ""  # an actor; empty: everyone in the audience
     reply_to: str = ""
-    options: tuple[str, ...] = ()
-    parked: bool = False  # a question whose asker ends its run and is resumed with the answer
-    reason: str = ""
-    closed_at: int = 0
     data: dict[str, Any] = field(default_factory=dict)  # what programs read
-    readers: tuple[str, ...] = ()
     team: str = ""
     chat: str = ""
-    subject: str = ""
-    checkpoint: Checkpoint | None = None  # of a hand-off
+    details: Details = field(default=Details(), metadata=FLAT)
+    receipt: Receipt = field(default=Receipt(), metadata=FLAT)
 
     @property
     def topic(self) -> str:
@@ -74,7 +92,7 @@ def answer(
         raise Refused(f"{question.id} is not a question.")
     if question.state is not MessageState.OPEN:
         raise Refused(f"{question.id} already has an answer.", code="answered")
-    closed = replace(question, state=MessageState.CLOSED, closed_at=at)
+    closed = close(question, MessageState.CLOSED, at=at)
     reply = Message(
         id=new_id,
         version=0,
@@ -104,22 +122,38 @@ def order_of(message_id: str) -> int:
 
 def read(message: Message, reader: str, *, at: int) -> Message:
     """Add this reader. Mail has one recipient, so reading closes it."""
-    if reader not in message.readers:
-        message = replace(message, readers=(*message.readers, reader))
+    receipt = message.receipt
+    if reader not in receipt.readers:
+        receipt = replace(receipt, readers=(*receipt.readers, reader))
+        message = replace(message, receipt=receipt)
     if message.kind is MessageKind.MAIL and message.state is MessageState.OPEN:
-        message = replace(message, state=MessageState.CLOSED, closed_at=at)
+        message = close(message, MessageState.CLOSED, at=at)
     return message
 
 
 def is_read(message: Message, reader: str) -> bool:
     """Whether the reader need not be told of it."""
     settles = message.kind in {MessageKind.MAIL, MessageKind.HANDOFF}
-    return reader in message.readers or (settles and message.state is not MessageState.OPEN)
+    return reader in message.receipt.readers or (settles and message.state is not MessageState.OPEN)
 
 
 def delivered(message: Message, *, at: int) -> Message:
-    return replace(message, state=MessageState.CLOSED, closed_at=at)
+    return close(message, MessageState.CLOSED, at=at)
 
 
 def refused(message: Message, reason: str, *, at: int) -> Message:
-    return replace(message, state=MessageState.REFUSED, reason=reason, closed_at=at)
+    return close(message, MessageState.REFUSED, at=at, reason=reason)
+
+
+def withdrawn(message: Message, by: str, *, at: int) -> Message:
+    return refused(message, f"{by}{WITHDREW}", at=at)
+
+
+def is_withdrawn(message: Message) -> bool:
+    return message.state is MessageState.REFUSED and message.receipt.reason.endswith(WITHDREW)
+
+
+def close(message: Message, state: MessageState, *, at: int, reason: str = "") -> Message:
+    """The message, in this state from now on."""
+    receipt = replace(message.receipt, closed_at=at, reason=reason)
+    return replace(message, state=state, receipt=receipt)

@@ -13,9 +13,10 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from fleet.base.outside import Json, Time, is_marked, microseconds
+from fleet.base.outside import Json, Time, is_marked, microseconds, moment
+from fleet.domain.data import FLAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -98,6 +99,9 @@ def _lines(f: Any, kind: Any, names: dict[str, Any]) -> list[str]:
     """The code that puts one field into `values` unless it equals its default."""
     value, put = f"record.{f.name}", f"values[{f.name!r}]"
     default, inner = f"default_{f.name}", f"changed_{f.name}"
+    if f.metadata == FLAT:
+        names[inner] = _changed(kind)
+        return [f" values |= {inner}({value})"]
     names[default] = f.default if f.default_factory is MISSING else f.default_factory()
     if get_origin(kind) is tuple and is_dataclass(part := get_args(kind)[0]):
         names[inner] = _changed(part)  # type: ignore[arg-type]  # as below
@@ -121,10 +125,13 @@ def _present(hint: Any) -> Any:
 def outward(record: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Its fields as a server reads them, of its fields as we have them."""
     types = get_type_hints(type(record), include_extras=True)
-    return {
-        name: json.loads(value) if is_marked(types[name], Json) else value
-        for name, value in values.items()
-    }
+    return {name: _outward(types[name], value) for name, value in values.items()}
+
+
+def _outward(hint: Any, value: Any) -> Any:
+    if is_marked(hint, Json):
+        return json.loads(value)
+    return moment(value).isoformat() if is_marked(hint, Time) else value
 
 
 @cache
@@ -138,6 +145,8 @@ def reader(hint: Any, *, strict: bool) -> Callable[[Any], Any]:
         return _time
     if is_marked(kind, Json):
         return _json_text
+    if get_origin(kind) is Annotated:  # with a limit, which only requests are checked for
+        return reader(kind.__origin__, strict=strict)
     if get_origin(kind) in {tuple, list}:
         return _sequence_reader(get_origin(kind), reader(get_args(kind)[0], strict=strict))
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -158,9 +167,17 @@ def _record_reader(kind: Any, *, strict: bool) -> Callable[[dict[str, Any]], Any
     hints = get_type_hints(kind, include_extras=True)
     readers = [(f.name, reader(hints[f.name], strict=strict)) for f in fields(kind)]
     needed = [(name, read) for name, read in readers if read is not _same]
+    flat = [
+        (f.name, [inner.name for inner in fields(hints[f.name])])
+        for f in fields(kind)
+        if f.metadata == FLAT
+    ]
     names = {name for name, _ in readers}
 
     def read_record(values: dict[str, Any]) -> Any:
+        for name, inner in flat:
+            if there := [key for key in inner if key in values]:
+                values[name] = {key: values.pop(key) for key in there}
         if not strict:
             values = {name: value for name, value in values.items() if name in names}
         for name, read in needed:

@@ -112,12 +112,19 @@ class Redactor:
                 return self.text(value)
             case dict():
                 return {
-                    key: _hidden(inner) if is_secret(str(key)) else self.value(inner)
+                    key: _hidden(inner)
+                    if is_secret(str(key)) and not _is_directory(str(key), inner)
+                    else self.value(inner)
                     for key, inner in value.items()
                 }
             case list() | tuple():
                 return [self.value(inner) for inner in value]
         return value
+
+
+def _is_directory(name: str, value: Any) -> bool:
+    """Whether this is `$PWD` or the like: the shell's word for where it is, not a password."""
+    return name.lower().endswith("pwd") and str(value).startswith(("/", "~", "\\/"))
 
 
 def _hidden(value: Any) -> Any:
@@ -139,7 +146,8 @@ def _without_named(text: str) -> str:
     kept, done = [], 0
     for spot in sorted(_names_end(low)):
         span = _value_after(text, low, spot) if spot >= done else None
-        if span is not None:
+        name = low[max(0, spot - 3) : spot]
+        if span is not None and not _is_directory(name, text[slice(*span)]):
             kept += [text[done : span[0]], MASK]
             done = span[1]
     return "".join([*kept, text[done:]]) if kept else text

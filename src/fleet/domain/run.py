@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
+from fleet.domain.hosts.lease import ALONE
+from fleet.domain.limits import Items, Text
+
+MAX_POINTS = 200
+Point = Annotated[str, Text(10_000)]
+SomePoint = Annotated[str, Text(10_000, some=True)]
+Points = Annotated[tuple[Annotated[str, Text(10_000, what="item")], ...], Items(MAX_POINTS)]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class RunState(StrEnum):
@@ -24,7 +35,7 @@ class Ending(StrEnum):
     TIMED_OUT = "timed_out"
     STALLED = "stalled"  # no output for too long, and no tool running
     OVER_BUDGET = "over_budget"
-    STOPPED = "stopped"  # a person stopped this run, not its task
+    STOPPED = "stopped"  # this run, not its task: by a person, or until a person has acted
     YIELDED = (
         "yielded"  # all agents of its host were stopped; the task goes on with the next supervisor
     )
@@ -39,6 +50,7 @@ class Wanted(StrEnum):
     STOP = "stop"
     YIELD = "yield"
     CANCEL = "cancel"
+    CLOSE = "close"  # end it between two turns: a person says that its task is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +82,24 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class DoneItem:
-    task: str
-    files: tuple[str, ...] = ()
+    task: Point
+    files: Points = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What is wanted, where it stands, how it is tried, and what comes next."""
 
-    goal: str
-    now: str
-    test: str = ""
-    done: tuple[DoneItem, ...] = ()
-    blockers: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
-    worked: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    goal: SomePoint
+    now: Annotated[str, Text(10_000, some=True, what="state")]
+    test: Point = ""
+    done: Annotated[tuple[DoneItem, ...], Items(MAX_POINTS)] = ()
+    blockers: Points = ()
+    questions: Points = ()
+    next: Points = ()
+    worked: Points = ()
+    failed: Points = ()
+    files: Points = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,10 @@ class Checkpoint:
     session: str = ""
     summary: str = ""
     outline: Summary | None = None
+    uncommitted: int = 0  # changed files that no commit has
+    fork: bool = False  # `session` is another task's: continue a copy of it
+    added: int | None = None  # lines that its task has changed
+    removed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +128,22 @@ class Workspace:
     branch: str = ""
     base: str = ""
     made: bool = False  # we made it; nothing else is ever removed
+    repository: str = ""  # the git directory that its worktrees share
+    onto: str = ""  # the branch that it started from, where its work is to land
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who does a task: the agent, and the coder and model that it has. `node` serves the model."""
+    """Who does a task: the agent, and the coder and model that it has. `node` serves the model.
+
+    `route`: the rule of fleet.yaml that chose them.
+    """
 
     agent: str
     coder: str
     model: str = ""
     node: str = ""
+    route: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +156,7 @@ class Outcome:
     usage: Usage = field(default_factory=Usage)
     gone: bool = True  # all of its processes have ended for certain, so its workspace is free
     again: bool = True  # whether the next run, with nothing changed, could end otherwise
+    look: str = ""  # why a person must look before the task counts as done
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +175,7 @@ class Run:
     outcome: Outcome | None = None
     started_at: int = 0
     ended_at: int = 0
-    closed: str = ""  # the reason that its agent gave when it closed the task as done
+    closed: str = ""  # the reason that its agent, or a person, gave for the task being done
 
     @property
     def number(self) -> int:
@@ -177,11 +200,16 @@ class Progress:
     session: str = ""
     last: str = ""
     setup: str = ""  # the set-up command that its workspace is at, since `at`
+    commit: str = ""  # its newest commit that other hosts can have
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine with a supervisor. Its lease covers every run it holds."""
+    """A machine with a supervisor. Its lease covers every run it holds: see `domain.hosts.lease`.
+
+    `lease_until` is when that ends if nothing renews it, by the store's clock: for people, and for
+    what does no harm when it is wrong.
+    """
 
     id: str
     version: int
@@ -191,6 +219,18 @@ class Host:
     lease_until: int
     down: tuple[str, ...] = ()  # nodes that it cannot reach, each as `ADDRESS REASON`
     room: int = 0  # how many runs at once; 0: as the settings say
+    missing: tuple[str, ...] = ()  # programs that it does not find, each as `OWNER PROGRAM`
+    lease: int = 0  # seconds; 0: it is of a fleet that did not write it
+    labels: tuple[str, ...] = ()  # what tasks may need: see `domain.hosts.labels`
+    draining: bool = False  # a person wants no new runs there
+    without: tuple[str, ...] = ()  # projects that it cannot work on, each as `REASON PATH`
+    release: str = ""  # of fleet, that its supervisor runs
+    forgotten: bool = False  # a person wants no more of it, until its supervisor starts again
+
+    @property
+    def renewed_at(self) -> int:
+        """By the store's clock."""
+        return self.lease_until - (self.lease or ALONE) * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +247,16 @@ class Slots:
     why: str = ""
 
 
+def workspace_of(runs: Sequence[Run]) -> Workspace | None:
+    """Where the newest of these runs works or worked, oldest run first.
+
+    One that never started left nothing, so it counts only when no run has started.
+    """
+    newest = [run for run in reversed(runs) if run.workspace is not None]
+    run = next((run for run in newest if run.started_at), newest[0] if newest else None)
+    return run.workspace if run else None
+
+
 def end(run: Run, outcome: Outcome, *, at: int) -> Run:
     """The run after its end. Raise `Refused` when it has already ended."""
     if run.state is RunState.ENDED:
@@ -216,3 +266,11 @@ def end(run: Run, outcome: Outcome, *, at: int) -> Run:
 
 def release(slots: Slots, run_id: str) -> Slots:
     return replace(slots, holders=tuple(h for h in slots.holders if h != run_id))
+
+
+def has_work(checkpoint: Checkpoint | None, run: Run) -> bool:
+    """Whether something was changed on a branch of its own."""
+    space = run.workspace
+    if space is None or not space.branch or checkpoint is None:
+        return False
+    return checkpoint.commit not in {"", space.base} or bool(checkpoint.uncommitted)

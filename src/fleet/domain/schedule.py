@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from fleet.domain.causes import is_held
 from fleet.domain.data import NamedTuple
 from fleet.domain.message import MessageKind, MessageState
-from fleet.domain.task import ENDED, Task, TaskState
+from fleet.domain.run import Slots
+from fleet.domain.task import ENDED, Task, TaskState, mend_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
+    from fleet.domain.event import Event
     from fleet.domain.message import Message
-    from fleet.domain.run import Choice, Slots
+    from fleet.domain.run import Choice, Run
+    from fleet.domain.task import Tally
 
 
+GOES_ON = {TaskState.FAILED: "fleet retry {}", TaskState.REVIEW: "fleet close {}"}
 NODE_DOWN = "node_down"  # why a task waits: no node that serves its model can be used
+GATEWAY = "gateway "  # before the address, in the name of a slot
+ON_HOST = " on host "  # before the host, in the name of what each machine has for itself
 
 
 class Slot(NamedTuple):
@@ -60,9 +67,24 @@ class Ask(NamedTuple):
 
 
 class Start(NamedTuple):
+    """`room`: by name of each slot that it takes, how many runs may hold it."""
+
     task: Task
     choice: Choice
-    slots: tuple[str, ...]
+    room: dict[str, int]
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        return tuple(self.room)
+
+
+class Claim(NamedTuple):
+    """A start as it is to be written: the running task, its run, what is told of it, its `room`."""
+
+    task: Task
+    run: Run
+    event: Event
+    room: Mapping[str, int]
 
 
 class Wait(NamedTuple):
@@ -104,19 +126,51 @@ def schedule(asks: Iterable[Ask], rows: Mapping[str, Slots], *, now: int) -> Pla
         else:
             used.update(s.name for s in taken)
             node = next((s.node for s in taken if s.node), ask.choice.node)
-            names = tuple(s.name for s in taken)
-            starts.append(Start(ask.task, replace(ask.choice, node=node), names))
+            room = {s.name: s.limit for s in taken}
+            starts.append(Start(ask.task, replace(ask.choice, node=node), room))
     return Plan(tuple(starts), tuple(waits))
 
 
+def admit(
+    claims: Iterable[Claim],
+    ready: Mapping[str, int],
+    runs: Container[str],
+    rows: Mapping[str, Slots],
+) -> tuple[list[Claim], list[Slots]]:
+    """Of these claims, in their order, those that can still be made; and the slots they change.
+
+    `ready`: the versions of the tasks that may start now. `runs`: those that exist already.
+    `rows`: who holds the slots now.
+    """
+    holders = {name: row.holders for name, row in rows.items()}
+    admitted: list[Claim] = []
+    for claim in claims:
+        full = any(len(holders.get(name, ())) >= most for name, most in claim.room.items())
+        moved = claim.run.id in runs or ready.get(claim.task.id) != claim.task.version
+        if full or moved:
+            continue
+        for name in claim.room:
+            holders[name] = (*holders.get(name, ()), claim.run.id)
+        admitted.append(claim)
+    names = sorted({name for claim in admitted for name in claim.room})
+    changed = [replace(rows.get(n) or Slots(n, 0), holders=holders[n]) for n in names]
+    return admitted, changed
+
+
 def _no_slot(task: Task, group: Sequence[Slot], used: Mapping[str, int]) -> Wait:
+    if group and all(slot.down for slot in group):
+        if group[0].name.startswith(GATEWAY):
+            why = f"Its requests would not be answered: {group[0].down}."
+            return Wait(task.id, NODE_DOWN, why, "`fleet up` starts the gateway and the relay.")
+        down = "; ".join(f"{slot.node or slot.name} ({slot.down})" for slot in group)
+        why = f"No node that serves its model answers: {down}."
+        return Wait(task.id, NODE_DOWN, why, "Start the node. `fleet nodes` shows which answer.")
     why = "; ".join(_taken(slot, used) for slot in group) or "nothing serves its model"
-    down = bool(group) and all(slot.down for slot in group)
-    return Wait(task.id, NODE_DOWN if down else "no_slot", f"No free slot: {why}.")
+    return Wait(task.id, "no_slot", f"No free slot: {why}.")
 
 
 def _taken(slot: Slot, used: Mapping[str, int]) -> str:
-    where = f"{slot.name} on node {slot.node}" if slot.node else slot.name
+    where = f"{slot.name.partition(ON_HOST)[0]} on node {slot.node}" if slot.node else slot.name
     if slot.down:
         return f"{where} cannot be used ({slot.down})"
     full = slot.full(used) or slot
@@ -124,13 +178,19 @@ def _taken(slot: Slot, used: Mapping[str, int]) -> str:
     return f"{what} is full ({used[full.name]}/{full.limit})"
 
 
-def credential(choice: Choice) -> str:
+def on_host(name: str, host: str) -> str:
+    """The name of a slot for what each machine has for itself: a directory, a login, its localhost."""
+    return f"{name}{ON_HOST}{host}" if host else name
+
+
+def credential(choice: Choice, host: str) -> str:
     """The name of the account that pays for its model, which several agents may share.
 
-    It is the coder's, but with `acp` and `command` every agent is another program.
+    It is the coder's, but with `acp` and `command` every agent is another program. Each host is
+    logged in by itself: a limit that one has met parks no other.
     """
     owner = choice.agent if choice.coder in {"acp", "command"} else choice.coder
-    return f"credential {owner}"
+    return on_host(f"credential {owner}", host)
 
 
 def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
@@ -138,8 +198,54 @@ def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
     if row is None or row.parked_until <= now:
         return None
     seconds = (row.parked_until - now + 999_999) // 1_000_000
-    why = f"The {row.id} met a limit, for {seconds} s more: {row.why}".rstrip(": ")
+    why = f"The {row.id.partition(ON_HOST)[0]} met a limit, for {seconds} s more: {row.why}".rstrip(
+        ": "
+    )
     return Wait(ask.task.id, "rate_limited", why, f"fleet resume {ask.task.id}")
+
+
+class Hold(IntEnum):
+    """Where a task stands that no supervisor may start though it waits for nothing."""
+
+    NONE = 0
+    PAUSED = 1
+    SOMEBODY = 2  # has to let it run
+    ASSIGNED = 3
+    CHILDREN = 4
+    LANDED = 5
+    BEATEN = 6
+    STUCK = 7  # paused, and somebody has to let it run, or to change what keeps it from running
+
+
+def hold_of(task: Task) -> Hold:
+    if task.state is TaskState.DONE:
+        return _done(task.tally)
+    if task.state is not TaskState.OPEN:
+        return Hold.NONE
+    if task.paused:
+        return Hold.STUCK if task.tally.stuck or is_held(task) else Hold.PAUSED
+    if is_held(task):
+        return Hold.SOMEBODY
+    if task.spec.assignee:
+        return Hold.ASSIGNED
+    return Hold.NONE if task.join is None else Hold.CHILDREN
+
+
+def _done(tally: Tally) -> Hold:
+    if tally.landing:
+        return Hold.NONE
+    return Hold.LANDED if tally.landed else Hold.BEATEN if tally.beaten else Hold.NONE
+
+
+NEED_SOMEBODY = (Hold.SOMEBODY, Hold.STUCK)
+HOLDS = {  # by standing: the holds that a task has which stands there
+    "paused": (Hold.PAUSED, Hold.STUCK),
+    "assigned": (Hold.ASSIGNED,),
+    "held": (Hold.SOMEBODY,),
+    "children": (Hold.CHILDREN,),
+    "landed": (Hold.LANDED,),
+    "beaten": (Hold.BEATEN,),
+}
 
 
 def waits(
@@ -150,8 +256,10 @@ def waits(
     `needs` are the tasks that it waits for, `messages` the messages about it.
     """
     if task.state is not TaskState.OPEN:
-        return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task)),)
+        fix = GOES_ON.get(task.state, "").format(task.id)
+        return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task), fix),)
     reasons = [_needs(task, n) for n in needs if n.state is not TaskState.DONE]
+    reasons += [wait for n in needs if (wait := without_its_work(task, n))]
     reasons += [
         Wait(task.id, "asking", f"It asks ({m.id}): {m.text}", f"fleet answer {task.id} TEXT")
         for m in messages
@@ -159,7 +267,7 @@ def waits(
     ]
     if task.paused:
         why = f"It is paused. {task.tally.why}".strip()
-        reasons.append(Wait(task.id, "paused", why, f"fleet resume {task.id}"))
+        reasons.append(Wait(task.id, "paused", why, mend_of(task)))
     if task.spec.assignee:
         why = f"{task.spec.assignee} does it by hand."
         reasons.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
@@ -183,7 +291,24 @@ def _needs(task: Task, need: Task) -> Wait:
     return Wait(task.id, "after", f"It waits for {need.id}, which is {need.state}.", fix)
 
 
+def without_its_work(task: Task, need: Task) -> Wait | None:
+    """The wait for a task whose work is not all in a commit: this one would start without it.
+
+    Or whose work has to be on its branch first.
+    """
+    if need.id in task.after_landed and need.state is TaskState.DONE and not need.tally.landed:
+        why = f"It waits until {need.id} has landed."
+        return Wait(task.id, "unlanded", why, f"fleet land {need.id}")
+    left = need.tally.checkpoint.uncommitted if need.tally.checkpoint else 0
+    if need.state is not TaskState.DONE or not left or need.project != task.project:
+        return None
+    files = "1 file that it changed is" if left == 1 else f"{left} files that it changed are"
+    why = f"{need.id} is done, but {files} not committed: {task.id} would start without that work."
+    return Wait(task.id, "uncommitted", why, f"fleet worktree commit {need.id} -m MESSAGE")
+
+
 def _how(task: Task) -> str:
     if task.state is TaskState.REVIEW:
-        return "It waits for your review."
-    return f"It is {task.state}. {task.tally.why}".strip()
+        return f"It waits for your review. {task.tally.why}".strip()
+    ended = "It failed." if task.state is TaskState.FAILED else f"It is {task.state}."
+    return f"{ended} {task.tally.why}".strip()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused
+from fleet.domain.fleet import PERMISSIONS
+from fleet.domain.limits import LONGEST, Items, Name, OneOf, Text, Whole
 from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState, Usage
 
 if TYPE_CHECKING:
@@ -19,6 +21,37 @@ MAX_FULLS = 25  # likewise a task whose prompt alone fills the context
 RATE_LIMIT_PAUSE = 300 * SECOND  # when the program does not say when the limit ends
 MAX_BACKOFF = 3600 * SECOND
 PRIORITIES = ("critical", "high", "normal", "low")  # what priorities 0 to 3 are called
+
+Priority = Annotated[int, Whole(0, 4, example="0 is the first, 4 the last; the default is 2.")]
+Option = Annotated[  # it becomes an argument of a command
+    str, Text(200, pattern=r"(?!-)[^\0]*", example="It cannot begin with '-'.")
+]
+BRANCH = (  # without what git refuses in its name
+    r"(?![-/.]|.*(\.\.|//|@\{|/\.|\.lock(/|$))|@$|HEAD$)[^\x00-\x20\x7f~^:?*\[\\]*(?<![/.])"
+)
+Branch = Annotated[
+    str,
+    Text(200, pattern=BRANCH, what="branch name", example="Use letters, digits, '-', '_' and '/'."),
+]
+Base = Annotated[
+    str,
+    Text(
+        200,
+        pattern=r"(?!-)[^\0]*",
+        what="name of a commit",
+        example="Name a branch, a tag or a commit.",
+    ),
+]
+Directory = Annotated[str, Text(4096, what="directory")]
+Labels = Annotated[
+    tuple[
+        Annotated[str, Text(200, some=True, what="label", example="Name it, or leave it out.")], ...
+    ],
+    Items(50),
+]
+Permissions = Annotated[str, OneOf(("", *PERMISSIONS), "permission")]
+Count = Annotated[int, Whole(0, example="Use 0 for what the settings say.")]
+Seconds = Annotated[int, Whole(0, LONGEST, example="Use 0 for what the settings say.")]
 
 
 class TaskState(StrEnum):
@@ -53,37 +86,39 @@ class Mode(StrEnum):
 class Budget:
     """What all runs of a task together may use; zero means no limit."""
 
-    cost: int = 0  # in millionths of a dollar
-    tokens: int = 0
-    seconds: int = 0
+    cost: Count = 0  # in millionths of a dollar
+    tokens: Count = 0
+    seconds: Seconds = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    attempts: int = 0
-    time_limit: int = 0  # seconds that one run may take
+    attempts: Count = 0
+    time_limit: Seconds = 0  # seconds that one run may take
     budget: Budget = field(default_factory=Budget)
-    agents: int = 0  # how many of its children run at once
+    agents: Count = 0  # how many of its children run at once
+    permissions: Permissions = ""  # what its runs may do; empty: as its agent is declared
+    needs: Labels = ()  # labels that its host must have; a host's id and name are labels, too
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """What a task asks for. Empty and zero mean: as the settings say."""
 
-    agent: str = ""
-    coder: str = ""
-    model: str = ""
-    priority: int = 2
-    labels: tuple[str, ...] = ()
-    cwd: str = ""
+    agent: Option = ""
+    coder: Option = ""
+    model: Option = ""
+    priority: Priority = 2
+    labels: Labels = ()
+    cwd: Directory = ""
     in_place: bool = False
-    base: str = ""
-    branch: str = ""
+    base: Base = ""
+    branch: Branch = ""
     review: bool = False
     limits: Limits = field(default_factory=Limits)
     gate: str = ""  # a command that must succeed before the task is done
-    assignee: str = ""  # the member who does it by hand; no run is started then
-    mode: str = ""  # one of `Mode`
+    assignee: Name = ""  # the member who does it by hand; no run is started then
+    mode: Annotated[str, OneOf(tuple(Mode))] = ""
     quick: bool = False  # skip the set-up of its workspace
 
 
@@ -102,6 +137,10 @@ class Tally:
     spent: Usage = field(default_factory=Usage)  # by the runs that have ended
     worked: int = 0  # microseconds, by the runs that have ended
     grants: int = 0  # how often a person granted its budget again
+    stuck: bool = False  # paused by the supervisor until a person has changed something; see `why`
+    landing: str = ""  # the id of its landing, until it has landed
+    landed: str = ""  # the commit with which its work came to its branch
+    beaten: str = ""  # the task that did the same work, and was picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +156,7 @@ class Task:
     team: str = "local"
     spec: Spec = field(default_factory=Spec)
     after: tuple[str, ...] = ()
+    after_landed: tuple[str, ...] = ()  # of `after`: those whose work must be on its branch first
     parent: str = ""
     join: Join | None = None  # set: the task consists of its children and never runs itself
     paused: bool = False
@@ -135,6 +175,12 @@ class Task:
     def run_id(self) -> str:
         """The id of its newest run; empty before the first."""
         return f"{self.id}.{self.tally.runs}" if self.tally.runs else ""
+
+    @property
+    def uncommitted(self) -> int:
+        """How many changed files its agent left that no commit has; 0 before it is done."""
+        point = self.tally.checkpoint
+        return point.uncommitted if point and self.state is TaskState.DONE else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +203,7 @@ def claim(
     if task.state is not TaskState.OPEN or task.join is not None:
         raise Refused(f"{task.id} is {task.state}: only an open task can be started.")
     number = task.tally.runs + 1
-    tally = replace(task.tally, runs=number, not_before=0, why="")
+    tally = replace(task.tally, runs=number, not_before=0, why="", stuck=False)
     run = Run(
         id=f"{task.id}.{number}",
         version=0,
@@ -180,11 +226,13 @@ def settle(
     now: int,
     jitter: float = 0.0,
     waiting: bool = False,
+    reviewed: bool = False,
     took: int = 0,
 ) -> Task:
     """The task after its newest run has ended. `took`: how long the run lasted.
 
     `waiting`: a message was sent to it that no run has received, so it is not done yet.
+    `reviewed`: a person has said that it is done.
     """
     if task.state is not TaskState.RUNNING:
         raise Refused(f"{task.id} is {task.state}: there is no run to settle.")
@@ -196,11 +244,12 @@ def settle(
     )
     open_again = replace(task, state=TaskState.OPEN, tally=replace(tally, why=outcome.detail))
     match outcome.ending:
-        case Ending.SUCCEEDED if waiting:
+        case Ending.SUCCEEDED if waiting and not reviewed:
             return open_again
         case Ending.SUCCEEDED:
-            state = TaskState.REVIEW if task.spec.review else TaskState.DONE
-            return _ended(task, state, tally, outcome.detail, now)
+            looks = (task.spec.review and not reviewed) or outcome.look
+            state = TaskState.REVIEW if looks else TaskState.DONE
+            return _ended(task, state, tally, outcome.look or outcome.detail, now)
         case Ending.FAILED | Ending.TIMED_OUT | Ending.STALLED:
             return _failed(task, tally, outcome, retry, now, jitter)
         case Ending.ASKED | Ending.OVER_BUDGET | Ending.YIELDED:
@@ -211,7 +260,8 @@ def settle(
             until = outcome.resume_at or now + RATE_LIMIT_PAUSE
             return replace(open_again, tally=replace(open_again.tally, not_before=until))
         case Ending.STOPPED:
-            return replace(open_again, paused=True)
+            tally = replace(open_again.tally, stuck=not outcome.again)
+            return replace(open_again, paused=True, tally=tally)
         case Ending.CANCELLED:
             return _ended(task, TaskState.CANCELLED, tally, outcome.detail, now)
         case Ending.LOST:
@@ -277,6 +327,17 @@ def _joined(parent: Task, state: TaskState, why: str, now: int) -> Task:
     return parent if parent.state is state else _ended(parent, state, parent.tally, why, now)
 
 
+def other_base(task: str) -> str:
+    """What to type when a task cannot start from what it would start from."""
+    return f"fleet edit {task} --base BRANCH"
+
+
+def mend_of(task: Task) -> str:
+    """The command that lets a task go on which is paused."""
+    base = other_base(task.id)
+    return base if task.tally.stuck and base in task.tally.why else f"fleet resume {task.id}"
+
+
 def is_ended_swarm(task: Task) -> bool:
     """Whether the swarm was ended: it takes no new tasks, whatever becomes of those it has."""
     return task.paused or task.state is TaskState.CANCELLED
@@ -290,8 +351,21 @@ def reopen(task: Task) -> Task:
             fix="Retry the children that failed.",
         )
     if task.state not in ENDED and task.state is not TaskState.REVIEW:
-        raise Refused(f"{task.id} is {task.state}, so it needs no retry.", code="not_ended")
-    tally = replace(task.tally, failures=0, losses=0, fulls=0, not_before=0, why="", ended_at=0)
+        raise Refused(
+            f"{task.id} is {task.state}, so it needs no retry.",
+            fix=f"`fleet show {task.id}` says how it stands; fleet send {task.id} TEXT tells its agent.",
+            code="not_ended",
+        )
+    tally = replace(
+        task.tally,
+        failures=0,
+        losses=0,
+        fulls=0,
+        not_before=0,
+        why="",
+        ended_at=0,
+        stuck=False,
+    )
     return replace(task, state=TaskState.OPEN, tally=tally, paused=False)
 
 
@@ -302,7 +376,10 @@ def close(task: Task, why: str, *, now: int) -> Task:
             f"{task.id} has child tasks and no run of its own.", fix="Close its children."
         )
     if task.state is TaskState.RUNNING:
-        raise Refused(f"{task.id} is running.", fix=f"Stop it first: fleet cancel {task.id}")
+        raise Refused(
+            f"{task.id} is running.",
+            fix=f"Wait for it: fleet logs -f {task.id}. Or end it: fleet cancel {task.id}",
+        )
     if task.state is TaskState.DONE:
         raise Refused(f"{task.id} is already done.", code="ended")
     return _ended(task, TaskState.DONE, task.tally, why, now)
@@ -348,4 +425,19 @@ def find_path(start: str, goal: str, needs: Callable[[str], Iterable[str]]) -> l
             if there not in trail:
                 trail[there] = here
                 queue.append(there)
+    return []
+
+
+def find_circle(needs: Sequence[Sequence[int]]) -> list[int]:
+    """Tasks that wait for each other in a circle, the first of them also last; empty: there is none.
+
+    `needs[n]` are the positions of the tasks that the nth waits for.
+    """
+    from graphlib import CycleError, TopologicalSorter  # noqa: PLC0415  # start-up time
+
+    try:
+        TopologicalSorter(dict(enumerate(needs))).prepare()
+    except CycleError as error:
+        circle: list[int] = error.args[1]
+        return circle[::-1]
     return []

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_WORDS = 10_000  # characters of what it said last; the transcript has the whole
 
 
 class SaidKind(StrEnum):
@@ -70,6 +76,19 @@ class Conversation:
         return 0 < self.ended_turns >= self.turns
 
 
+def hear_all(so_far: Conversation, items: Iterable[Said]) -> Conversation:
+    """Of texts in a row only the last one counts: a program may print millions of lines."""
+    text: Said | None = None
+    for item in items:
+        if item.kind is SaidKind.TEXT:
+            text = item
+            continue
+        if text is not None:
+            so_far, text = hear(so_far, text), None
+        so_far = hear(so_far, item)
+    return so_far if text is None else hear(so_far, text)
+
+
 def hear(so_far: Conversation, item: Said) -> Conversation:
     match item.kind:
         case SaidKind.SESSION:
@@ -77,39 +96,42 @@ def hear(so_far: Conversation, item: Said) -> Conversation:
         case SaidKind.TURN:
             return replace(so_far, turns=so_far.turns + 1, failed=False, limited=False, wants="")
         case SaidKind.WANTS:
-            return replace(so_far, wants=item.text or item.name or "something")
+            return replace(so_far, wants=_head(item.text or item.name) or "something")
         case SaidKind.ANSWERED:
             return replace(so_far, wants="")
         case SaidKind.TEXT:
-            return replace(so_far, last=item.text)
+            return replace(so_far, last=_head(item.text))
         case SaidKind.THINKING | SaidKind.REPLY:
             return so_far
         case SaidKind.HEARD:
             return replace(so_far, heard_words=so_far.heard_words + 1)
         case SaidKind.TOOL:
-            return replace(so_far, open_tools=so_far.open_tools + 1, last=item.name or item.text)
+            return replace(
+                so_far, open_tools=so_far.open_tools + 1, last=_head(item.name or item.text)
+            )
         case SaidKind.TOOL_RESULT:
             return replace(so_far, open_tools=max(0, so_far.open_tools - 1), wants="")
         case SaidKind.USAGE:
             return _count(so_far, item)
         case SaidKind.SPENT:
-            return replace(so_far, spent=item.text or "Its budget is spent.")
+            return replace(so_far, spent=_head(item.text) or "Its budget is spent.")
         case SaidKind.FULL:
-            return replace(so_far, full=True, error=item.text or so_far.error)
+            return replace(so_far, full=True, error=_head(item.text) or so_far.error)
         case SaidKind.LIMIT:
-            return replace(so_far, limited=True, resume_at=item.resume_at, error=item.text)
+            error = _head(item.text)
+            return replace(so_far, limited=True, resume_at=item.resume_at, error=error)
         case SaidKind.ERROR:
-            return replace(so_far, error=item.text)
+            return replace(so_far, error=_head(item.text))
         case SaidKind.RESULT:
-            heard = _count(so_far, item)
+            heard, text = _count(so_far, item), _head(item.text)
             return replace(
                 heard,
                 ended_turns=heard.ended_turns + 1,
                 open_tools=0,
                 wants="",
                 failed=item.failed,
-                last=item.text or heard.last,
-                error=item.text if item.failed and item.text else heard.error,
+                last=text or heard.last,
+                error=text if item.failed and text else heard.error,
             )
 
 
@@ -121,6 +143,9 @@ def _count(so_far: Conversation, item: Said) -> Conversation:
     usage = replace(new, context=new.context or old.context) if item.total else old + new
     peak = max(so_far.peak_context, usage.context)
     return replace(so_far, usage=usage, peak_context=peak, window=item.window or so_far.window)
+
+
+NOT_FOUND = 127  # what a keeper, like a shell, ends with when there is no such program
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +190,13 @@ def judge(
         checkpoint=Checkpoint(commit=commit, session=heard.session, summary=heard.last[:2000]),
         resume_at=heard.resume_at if ending is Ending.RATE_LIMITED else 0,
         usage=heard.usage,
+        again=not (ending is Ending.FAILED and is_missing(ended)),
     )
+
+
+def is_missing(ended: Exit) -> bool:
+    """Whether the keeper did not find the program: the next run would not either."""
+    return ended.code == NOT_FOUND and ended.stderr.lstrip().startswith("fleet: ")
 
 
 def _ending(
@@ -204,6 +235,11 @@ _CUT = {
     Ending.CONTEXT_FULL: "Its context was full.",
     Ending.LOST: "Its keeper vanished.",
 }
+
+
+def _head(text: str) -> str:
+    """Its beginning: it goes into the store and into events, however much a program prints."""
+    return text if len(text) <= MOST_WORDS else text[:MOST_WORDS] + "…"
 
 
 def _tail(text: str, size: int = 500) -> str:

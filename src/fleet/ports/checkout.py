@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.domain.hosts.piece import Piece
     from fleet.domain.run import Run, Workspace
     from fleet.domain.task import Task
 
@@ -28,6 +31,22 @@ class Site(NamedTuple):
     start: str = ""  # a commit to continue from, when there is no `previous`
 
 
+class Tip(NamedTuple):
+    """What a workspace is at when the work in it has ended.
+
+    `left`: changed files that no commit has, and `why` they could not be committed.
+    `gathered`: how many files are in the commit that fleet made of what was left.
+    `lines`: how many its task has added and removed, if git can tell.
+    """
+
+    commit: str = ""
+    left: int = 0
+    why: str = ""
+    gathered: int = 0
+    tree: str = ""  # of the commit, when nothing is left
+    lines: tuple[int, int] | None = None
+
+
 class Checkout(Protocol):
     """Workspaces. One is planned, then recorded, then made: so nothing made is ever unowned.
 
@@ -42,3 +61,15 @@ class Checkout(Protocol):
 
     def commit(self, workspace: Workspace) -> str:
         """The commit its branch is at, or the empty string."""
+
+    def finish(self, workspace: Workspace, site: Site, *, gather: bool) -> Tip:
+        """Look at what its run left; with `gather`, commit the changes that no commit has."""
+
+    def pack(self, workspace: Workspace, commit: str) -> Piece | None:
+        """The commit, for other hosts; None: they can have it without, or it is too large."""
+
+    def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
+        """Those that the task's repository does not have here."""
+
+    def bring(self, task: Task, pieces: Sequence[Piece], wanted: Sequence[str]) -> list[str]:
+        """Take the pieces into the task's repository; what it then still does not have of `wanted`."""

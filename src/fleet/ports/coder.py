@@ -24,6 +24,7 @@ class Brief(NamedTuple):
     model: str = ""
     instructions: str = ""
     session: str = ""  # of an earlier run, to be continued
+    fork: bool = False  # `session` is another agent's: continue a copy, and leave that one alone
     env: Mapping[str, str] = NOTHING
     options: Mapping[str, object] = NOTHING
 
@@ -50,6 +51,13 @@ class Coder(Protocol):
 
     def listen(self, opening: str) -> Listener:
         """From the first line; `opening` is the launch's."""
+
+
+@runtime_checkable
+class Forks(Protocol):
+    """A coder that can continue a copy of a conversation in its terminal: see `Brief.fork`."""
+
+    forks: bool
 
 
 @runtime_checkable

@@ -23,8 +23,9 @@ class Launch(NamedTuple):
     env: Mapping[str, str] = NOTHING
     stdin: str | None = None  # the first thing it hears; None: nothing at all
     keep_stdin: bool = False  # more may follow; else its standard input ends there
-    opening: str = ""  # what whoever adopts the run needs to follow the conversation
+    opening: str = ""  # what the adopter of the run needs to follow the conversation
     terminal: bool = False  # in a terminal of its own: what its hooks write is its transcript
+    sandboxes: bool = False  # the program makes a sandbox of its own
     title: str = ""  # what people know it by, such as its branch: in the name of its terminal
 
 
@@ -41,15 +42,19 @@ class Look(NamedTuple):
     code: int | None = None
     stderr: str = ""
     began: float | None = None  # of one that is alive: when, by `Clock.since_boot`
+    expired: bool = False  # its keeper ended it, because its lease was not renewed
 
 
 class Launcher(Protocol):
-    """Starts coders under keepers, which outlive whoever started them."""
+    """Starts coders under keepers, which outlive the process that started them."""
 
     def launch(self, run_id: str, launch: Launch) -> None:
         """Once per run, however often it is called and by however many."""
 
     def look(self, run_id: str) -> Look: ...
+
+    def is_used(self, run_id: str) -> bool:
+        """Whether something of a run with this id is here: of a store that was replaced since."""
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
         """Put text on the coder's standard input, once for every key however often it is called.

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
-    from fleet.domain.fleet import Node
+    from fleet.domain.fleet import Gateway, Node
     from fleet.domain.nodes.inventory import Inventory, Resident
+    from fleet.domain.nodes.trace import Trace
 
 
 class Pulse(NamedTuple):
@@ -18,9 +19,29 @@ class Pulse(NamedTuple):
     why: str = ""
 
 
+class GatewayPulse(NamedTuple):
+    """Whether the gateway and the relay behind it both answer; None: not known.
+
+    `started`: when the younger of them was started, in microseconds; 0: nobody started them here.
+    """
+
+    up: bool | None
+    why: str = ""
+    started: int = 0
+
+
 class Nodes(Protocol):
-    def pulse(self, node: Node) -> Pulse:
-        """What is known now; it is looked at again by itself while somebody asks."""
+    """What is known now; it is looked at again by itself while callers ask."""
+
+    def pulse(self, node: Node) -> Pulse: ...
+
+    def gateway(self, gateway: Gateway) -> GatewayPulse: ...
+
+    def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
+        """The newest request of the run that ended after `since`, from the relay's traces.
+
+        Of a coder that does not say which run it is: the newest of its agent.
+        """
 
 
 class Backend(Protocol):

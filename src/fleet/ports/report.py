@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fleet.domain.event import Event
+    from fleet.ports.store import Store
 
 
 class Report(Protocol):
-    """A terminal, or the log that stands in for one."""
+    """A terminal, or the log that stands in for one. All of it is called in one thread."""
+
+    def began(self, store: Store) -> None:
+        """The supervisor is at work; what its events are about is in the store."""
 
     def line(self, text: str) -> None: ...
 
     def warning(self, text: str, at: int) -> None: ...
 
     def event(self, event: Event) -> None: ...
+
+    def step(self) -> None:
+        """Called after every round."""
+
+    def left(self, tasks: Mapping[str, str]) -> None:
+        """By task: why a supervisor that ends now need not wait for it."""
+
+    def ended(self) -> None:
+        """The supervisor has stopped; the store is still open."""

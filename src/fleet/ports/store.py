@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry
+from fleet.domain.hosts.piece import Piece
+from fleet.domain.landing.landing import GateResult, Landing, Train
 from fleet.domain.message import Message
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.task import Task
@@ -15,9 +17,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fleet.domain.event import Event
+    from fleet.domain.schedule import Claim
 
 
-Record = Task | Run | Message | Progress | Host | Slots | Entry
+Record = (
+    Task | Run | Message | Progress | Host | Slots | Entry | Landing | Train | GateResult | Piece
+)
 
 
 class Put(NamedTuple):
@@ -35,6 +40,13 @@ class Same(NamedTuple):
 Change = Put | Same
 
 
+# Where a task can stand that a store finds by itself, though it is not one of its states
+STANDINGS = (
+    "ready", "asking", "paused", "assigned", "held", "children", "waiting", "postponed",
+    "landing", "landed", "beaten",
+)  # fmt: skip
+
+
 class TaskQuery(NamedTuple):
     """Which tasks. Empty means any; newest first, unless `oldest_first`."""
 
@@ -49,6 +61,8 @@ class TaskQuery(NamedTuple):
     branches: tuple[str, ...] = ()  # it asks for one of these
     branch_end: str = ""  # it asks for a longer branch that ends like this
     at_work: bool = False  # running; or asked for now or in a terminal, and in view
+    is_held: bool = False  # open, until an actor lets it run, or changes what keeps it from running
+    may_be: tuple[str, ...] = ()  # every task of one of these `STANDINGS`, and perhaps some others
 
 
 class MessageQuery(NamedTuple):
@@ -77,10 +91,33 @@ class EntryQuery(NamedTuple):
     kind: str
     team: str = ""
     owner: str = ""
+    namesake: str = ""  # whose owner differs from this name at most by the case of its letters
     text: str = ""
     text_is: str = ""
     counting_at: int = 0
     before: str = ""
+    limit: int = 50
+
+
+class LandingQuery(NamedTuple):
+    """Which landings. Empty means any; newest first."""
+
+    train: str = ""
+    task: str = ""
+    team: str = ""
+    open_only: bool = False
+    before: str = ""  # the id after which the page starts
+    limit: int = 50
+
+
+class TaskSearch(NamedTuple):
+    """Which tasks, by words of their title and prompt: see `domain.search`. Newest first."""
+
+    words: tuple[str, ...]
+    team: str = ""
+    project: str = ""
+    task: str = ""
+    since: int = 0
     limit: int = 50
 
 
@@ -100,6 +137,13 @@ class Store(Protocol):
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         """Write all of it or, raising `Conflict`, nothing. Returns the records as they now are."""
 
+    def claim(self, claims: Sequence[Claim]) -> list[Run]:
+        """Of these, in their order and in one commit, all that can still be made: their runs.
+
+        Passed over are those whose task changed since it was read, is being taken by another host
+        at this moment, or waits for something again; and those for which a slot has no room left.
+        """
+
     def together(self, *, alone: bool = True) -> AbstractContextManager[None]:
         """The commits in here reach the disk at its end, with one wait; if that fails, none does.
 
@@ -117,18 +161,36 @@ class Store(Protocol):
 
     def tasks(self, query: TaskQuery) -> list[Task]: ...
 
+    def search_tasks(self, query: TaskSearch) -> list[Task]:
+        """Those that have all the words; without words, none. A change of words counts with its event `task.edited`."""
+
+    def index_words(self, limit: int = 1000) -> int:
+        """Index the words of some tasks that were added or edited, as a search does; how many."""
+
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
         """Those of them that exist."""
 
     def dependents(self, task_id: str) -> list[str]: ...
 
-    def counts(self) -> dict[str, int]:
-        """How many tasks are in each state."""
+    def waiting(self, ids: Sequence[str]) -> dict[str, int]:
+        """How many open tasks wait for each of them, where any do."""
+
+    def counts(self, *, team: str = "", project: str = "") -> dict[str, int]:
+        """How many tasks are in each state, of all or of this team and project."""
 
     def totals(self) -> Totals: ...  # from indexes and counters: no table is read as a whole
 
-    def candidates(self, *, now: int, limit: int) -> list[Task]:
-        """Tasks that nothing in the store holds back, by priority, then age."""
+    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:
+        """Tasks that nothing in the store holds back, by priority, then age.
+
+        For a `host` that is going to claim them: where many do so at once, each is given others
+        first for a moment. It is a hint; the claim decides.
+        """
+
+    def candidates_after(
+        self, after: Task | None, *, team: str = "", now: int, limit: int
+    ) -> list[Task]:
+        """A page of them for people: those that come after this one, of one team or of all."""
 
     def run(self, run_id: str) -> Run: ...
 
@@ -167,6 +229,18 @@ class Store(Protocol):
 
     def prune(self, kind: str, team: str, *, now: int) -> None: ...  # those that count no longer
 
+    def landing(self, landing_id: str) -> Landing: ...
+
+    def landings(self, query: LandingQuery) -> list[Landing]: ...
+
+    def trains(self) -> dict[str, Train]: ...
+
+    def gate_results(self, ids: Sequence[str]) -> dict[str, GateResult]:
+        """Those of them that exist."""
+
+    def pieces(self, commits: Sequence[str]) -> dict[str, Piece]:
+        """Those of them that exist."""
+
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]: ...
 
     def slots(self, names: Sequence[str] = ()) -> dict[str, Slots]:
@@ -175,9 +249,24 @@ class Store(Protocol):
     def hosts(self) -> dict[str, Host]: ...
 
     def events(
-        self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
+        self,
+        *,
+        after: int = 0,
+        before: int = 0,
+        task: str = "",
+        limit: int = 1000,
+        newest: bool = False,
     ) -> list[Event]:
-        """In order of number; with `newest`, the last ones."""
+        """In order of number; with `newest`, the last ones. `before`: those up to that one; 0: all."""
+
+    def events_of_kinds(self, kinds: Sequence[str], *, after: int, limit: int) -> list[Event]:
+        """In order of number."""
+
+    def number_before(self, at: int) -> int:
+        """The number of an event after which all have this time or a later one; 0: of none.
+
+        Found in a few steps, however many there are: numbers grow with time.
+        """
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         """The time of the newest event about each of them, where there is one."""

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fleet.domain.activity import Seen
+    from fleet.domain.run import Run
+    from fleet.domain.task import Task
+    from fleet.ports.coder import Listener
 
 
 class ScreenState(StrEnum):
@@ -13,7 +21,7 @@ class ScreenState(StrEnum):
 
     WORKING = "working"
     READY = "ready"  # it waits for a prompt
-    TYPING = "typing"  # there are words in its prompt box that nobody has sent
+    TYPING = "typing"  # there are words in its prompt box that were not sent
     WANTS = "wants"  # a permission: keys would answer it
     PANEL = "panel"  # a panel of the program's own is open, such as that of /help; Esc closes it
     FIRST_START = "first-start"  # what it asks a person once: a theme, a login, trust in a folder
@@ -30,6 +38,7 @@ class Screen(NamedTuple):
     state: ScreenState = ScreenState.UNKNOWN
     rule: str = ""
     watchers: int = 0  # people who are attached
+    asks: str = ""  # what it asks a person's leave for, if that is what it shows
 
 
 class Terminal(Protocol):
@@ -53,3 +62,103 @@ class Terminal(Protocol):
 
     def press(self, run_id: str, key: str) -> None:
         """One of `Enter`, `Escape`, `C-c`, `C-u` and `C-g`."""
+
+    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+        """Give or refuse the leave that its screen asks for; what was asked.
+
+        Raise `Refused`, having typed nothing, when it asks for none (`no_dialog`), or not for what
+        is `expected` (`asks_other`).
+        """
+
+
+class Subject(NamedTuple):
+    """A run to look at."""
+
+    run: str
+    coder: str
+    project: str
+    terminal: bool
+    here: bool
+    live: bool
+
+
+class Sight(NamedTuple):
+    """`cpu` is in percent of one core, `memory` in bytes: of its whole process tree.
+
+    `exit` is the status that its program ended with, `screen` what a rule reads from its screen,
+    `asks` what it asks a person's leave for.
+    """
+
+    doing: str
+    by: str
+    cpu: float | None = None
+    memory: int | None = None
+    exit: int | None = None
+    screen: str = ""
+    asks: str = ""
+
+
+class GateSeen(NamedTuple):
+    """How the gate of a run went, or goes. `output`: the end of what it printed."""
+
+    command: str
+    ended: bool
+    code: int | None
+    seconds: float
+    output: str
+
+
+class FileSeen(NamedTuple):
+    """A file about a task; `at`: when it was written. `text`: the end of it, if that was asked for."""
+
+    name: str
+    size: int
+    at: int
+    text: str
+
+
+class Agents(Protocol):
+    """The agents of this host, seen and answered from outside."""
+
+    @property
+    def host(self) -> str:
+        """Its id."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other hosts use the same store."""
+
+    def look(self, subjects: Iterable[Subject]) -> Mapping[str, Sight]:
+        """What each does, by its run."""
+
+    def seen(self, runs: Sequence[tuple[Task, Run]]) -> Mapping[str, Seen]:
+        """What those of them in terminals of this host do and ask, by run; not what they use."""
+
+    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+        """See `Terminal.permit`."""
+
+    def listener(self, subject: Subject) -> Listener:
+        """For the lines of its transcript."""
+
+    def screen(self, run_id: str, *, history: int = 0, colours: bool = False) -> Screen:
+        """See `Terminal.screen`; `colours`: with the escape sequences of colours in its text."""
+
+    def interrupt(self, run_id: str) -> None:
+        """Press Escape in its terminal."""
+
+    def attach_argv(self, run_id: str) -> list[str]:
+        """The command that attaches to its terminal, from one of this host."""
+
+    def gate(self, run_id: str, *, tail: int) -> GateSeen | None:
+        """None when no gate of that run has begun on this host. `tail`: bytes of its output."""
+
+    def files(
+        self, task_id: str, runs: Sequence[str], *, name: str = "", tail: int
+    ) -> Sequence[FileSeen]:
+        """Those about a task and these runs on this host; `name`: only that one, with its end."""
+
+    def forks(self, coder: str, project: str) -> bool:
+        """Whether the coder can continue a copy of a conversation."""
+
+    def session(self, subject: Subject) -> str:
+        """The coder's id of the conversation in its terminal; empty before the first turn."""

@@ -10,6 +10,45 @@ if TYPE_CHECKING:
 Settings_co = TypeVar("Settings_co", covariant=True)
 
 
+class Gated(Protocol):
+    """Of the settings on runs or on landing: the command that work must pass."""
+
+    @property
+    def gate(self) -> str: ...
+
+
+class Landed(Gated, Protocol):
+    """Of the settings on landing, what a task falls back on."""
+
+    @property
+    def onto(self) -> str: ...
+
+    @property
+    def push(self) -> bool: ...
+
+    @property
+    def pr(self) -> bool: ...
+
+    @property
+    def merge(self) -> bool: ...
+
+    @property
+    def remote(self) -> str: ...
+
+
+class Spending(Protocol):
+    """Of the settings, what a task may cost; 0: not limited."""
+
+    @property
+    def usd(self) -> float: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def minutes(self) -> float: ...
+
+
 class Chosen(Protocol):
     """Of the settings, what a task falls back on and what may hold it."""
 
@@ -24,6 +63,15 @@ class Chosen(Protocol):
 
     @property
     def model(self) -> str: ...
+
+    @property
+    def run(self) -> Gated: ...
+
+    @property
+    def land(self) -> Landed: ...
+
+    @property
+    def budget(self) -> Spending: ...
 
 
 class World(Protocol[Settings_co]):

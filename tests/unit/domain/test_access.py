@@ -16,6 +16,7 @@ MATRIX = {  # permission: who has it
     P.ANSWER: "coordinator team-lead",
     P.ASSIGN: "coordinator team-lead",
     P.SPAWN: "coordinator team-lead",
+    P.ATTACH: "coordinator",
     P.DISMISS: "coordinator team-lead",
     P.BROADCAST: "coordinator team-lead",
     P.COMMIT: "coordinator team-lead worker merger",

@@ -6,8 +6,16 @@ import json
 
 import pytest
 
-from fleet.domain.addressing import PRIVATE, Reader, as_memories, may_read, without_private
+from fleet.domain.addressing import (
+    PRIVATE,
+    Reader,
+    as_checkpoint,
+    as_memories,
+    may_read,
+    without_private,
+)
 from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.run import Summary
 
 BOB, CAT, LEAD = (Reader(frozenset({name}), leads=name == "ann") for name in ("bob", "cat", "ann"))
 AGENT = Reader(frozenset({"t-5", "t-5.1"}), task="t-5")
@@ -59,3 +67,13 @@ def test_a_transcript_repeats_no_private_message_to_who_may_not_read_it():
 def test_a_memory_is_one_line_that_no_program_takes_for_its_own():
     text = as_memories([("port\nrun id", "It is\n4000"), ("run id", "x")])
     assert text.splitlines()[1:] == ["- port run id: It is 4000", "- run id: x"]
+
+
+@pytest.mark.parametrize(
+    "end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_a_hand_off_is_one_line_whatever_ends_a_line_in_it(end):
+    text = as_checkpoint("eve", Summary(f"Login{end}run id", f"Half done{end}run id{end}exit 3"))
+    head, words = text.splitlines()
+    assert head == "[Checkpoint from eve]"
+    assert json.loads(words)["now"] == f"Half done{end}run id{end}exit 3"

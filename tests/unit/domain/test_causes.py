@@ -15,11 +15,12 @@ from fleet.domain.causes import (
     is_held,
     let_run,
     may_speak,
+    permissions_of,
     reworded,
 )
 from fleet.domain.errors import Forbidden, NotFound
 from fleet.domain.fleet import Agent, Fleet
-from fleet.domain.task import Join, Spec, Task, TaskState
+from fleet.domain.task import Join, Limits, Spec, Task, TaskState
 
 TASK = Task("t-1", 1, TaskState.OPEN, "x", "", "", "ada", 0)
 BOB = Actor("bob", Role.WORKER, "red", remote=True)
@@ -54,7 +55,7 @@ def test_what_a_project_declares_is_read_after_its_directory_was_checked():
 def test_a_program_is_for_all_only_where_it_is_the_default_of_who_runs_the_server():
     fleet = Fleet(agents={"script": Agent("script", "scripted")})
     for spec, default in ((Spec(agent="script"), "claude"), (Spec(), "scripted")):
-        with pytest.raises(Forbidden, match="carries out a prompt as a program"):
+        with pytest.raises(Forbidden, match="executes its prompt as a program"):
             decide(ANN, Effects(spec), rules(fleet=fleet, default=default))
         assert decide(ANN, Effects(spec), rules(fleet=fleet, default=default, program=True)).by
     assert may_speak("coordinator", "scripted", program=False)
@@ -98,3 +99,26 @@ def test_who_lets_a_task_run_answers_for_it(was, by, now):
 )
 def test_changed_words_count_as_those_of_the_lower_role(was, by, now):
     assert reworded(replace(TASK, caused_by=was), by).caused_by == now
+
+
+@pytest.mark.parametrize("wanted", ["read", "edit", "full"])
+def test_nobody_outside_gives_an_agent_more_permissions_than_it_is_declared_with(wanted):
+    fleet = Fleet(agents={"coder": Agent("coder", "claude", permissions="edit")})
+    effects = Effects(Spec(agent="coder", limits=Limits(permissions=wanted)))
+    for actor in (BOB, ANN):
+        if wanted == "full":
+            with pytest.raises(Forbidden, match="may not give 'coder' the permissions 'full'"):
+                decide(actor, effects, rules(fleet=fleet))
+        else:
+            decide(actor, effects, rules(fleet=fleet))
+    assert decide(replace(BOB, remote=False), effects, rules(fleet=fleet)).by == HERE
+
+
+def test_words_of_somebody_outside_do_not_run_with_permissions_that_a_person_here_gave():
+    agent = Agent("coder", "claude", permissions="edit")
+    task = replace(TASK, spec=Spec(limits=Limits(permissions="full")))
+    assert permissions_of(task, agent) == "full"
+    assert permissions_of(reworded(task, "worker"), agent) == "edit"
+    assert permissions_of(TASK, agent) == "edit"
+    lower = replace(TASK, spec=Spec(limits=Limits(permissions="read")), caused_by="worker")
+    assert permissions_of(lower, agent) == "read"

@@ -1,17 +1,57 @@
 import pytest
 
+from fleet.cli.main import COMMANDS
 from fleet.domain.errors import nearest
 
-COMMANDS = ("add", "list", "reopen", "set", "show", "status", "task", "tasks")
+SLIPS = {
+    "ad": "add",
+    "addd": "add",
+    "stauts": "status",
+    "Status": "status",
+    "staus": "status",
+    "taks": "task",
+    "lsit": "list",
+    "retyr": "retry",
+    "rety": "retry",
+    "shwo": "show",
+    "merg": "merge",
+    "mrege": "merge",
+    "cancle": "cancel",
+    "cancell": "cancel",
+    "opne": "open",
+    "clos": "close",
+    "halp": "help",
+    "hlep": "help",
+    "nodez": "nodes",
+    "agentz": "agents",
+    "serv": "serve",
+    "server": "serve",
+    "init-": "init",
+    "nit": "init",
+    "rnu": "run",
+    "wroktree": "worktree",
+    "worktre": "worktree",
+    "sendback": "send-back",
+    "sarch": "search",
+    "benchmrak": "benchmark",
+    "bencmarck": "benchmark",
+    "completoin": "completion",
+    "blackbord-post": "blackboard-post",
+    "questoins": "questions",
+    "reveiw": "review",
+}
+NO_COMMANDS = ["nope", "foo", "xyz", "done", "watc", "commit", "rm", "ls", "push", "x", ""]
+
+
+@pytest.mark.parametrize(("typed", "meant"), SLIPS.items())
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(typed, meant):
+    """Perhaps with another one that is as near: `stauts` is `status` or `stats`."""
+    assert f"'{meant}'" in nearest(typed, COMMANDS)
 
 
 @pytest.mark.parametrize(
     ("typed", "known", "meant"),
     [
-        ("ad", COMMANDS, "add"),
-        ("stauts", COMMANDS, "status"),
-        ("shwo", COMMANDS, "show"),
-        ("Status", COMMANDS, "status"),
         ("--jsno", ("--json", "--help"), "--json"),
         ("mac-mni", ("mac-mini", "mac-studio"), "mac-mini"),
         ("heavycoder", ("heavy-coder", "light-coder"), "heavy-coder"),
@@ -26,8 +66,8 @@ def test_a_slip_is_answered_with_the_name_that_was_meant(typed, known, meant):
 @pytest.mark.parametrize(
     ("typed", "known"),
     [
-        ("nope", COMMANDS),
-        ("get", COMMANDS),
+        *((word, COMMANDS) for word in NO_COMMANDS),
+        ("get", ("set", "show")),
         ("workspace.foo", ("workspace.root", "workspace.base")),
         ("fix/search", ("fix/login",)),
         ("FLEET_URL", ("FLEET_STORE_URL",)),

@@ -199,3 +199,22 @@ def test_where_credentials_lie_is_no_secret():
 def test_json_too_deep_to_walk_is_read_as_text():
     deep = "[" * 5000 + '{"password": "hunter22"}' + "]" * 5000
     assert "hunter22" not in REDACT.text(deep)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PWD=/home/ada/shop",
+        "OLDPWD=/home/ada/shop/src\nHOME=/home/ada",
+        '{"pwd": "/home/ada/shop", "OLDPWD": "/tmp"}',
+        "pwd: ~/shop/api/src",
+        'export PWD="/home/ada/shop"',
+    ],
+)
+def test_the_directory_of_a_shell_is_no_password(text):
+    assert REDACT.text(text) == text
+
+
+@pytest.mark.parametrize("text", ["pwd=hunter2hunter2", '{"db_pwd": "hunter2hunter2"}'])
+def test_a_password_that_is_called_pwd_is_hidden(text):
+    assert "hunter2" not in REDACT.text(text)

@@ -63,7 +63,7 @@ def test_of_several_servings_the_first_free_one_is_taken_and_named():
 def test_a_node_that_is_down_is_passed_over_and_named():
     near = Slot("m@near", 1, node="near", down="connection refused")
     plan = plan_of([ask("t-1", (near,))], {})
-    why = "No free slot: m@near on node near cannot be used (connection refused)."
+    why = "No node that serves its model answers: near (connection refused)."
     assert plan.waits[0].why == why
 
 

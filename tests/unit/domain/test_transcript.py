@@ -5,7 +5,7 @@ from functools import reduce
 import pytest
 
 from fleet.domain.run import Ending, Usage, Wanted
-from fleet.domain.transcript import Conversation, Cut, Exit, Said, SaidKind, hear, judge
+from fleet.domain.transcript import Conversation, Cut, Exit, Said, SaidKind, hear, hear_all, judge
 
 K = SaidKind
 
@@ -109,3 +109,24 @@ def test_long_last_words_are_cut_from_the_front():
     detail = judged(Conversation(), 1, stderr="x" * 10_000 + "the end").detail
     assert len(detail) < 600
     assert detail.endswith("the end")
+
+
+@pytest.mark.parametrize("kind", [K.TEXT, K.RESULT, K.ERROR, K.LIMIT, K.SPENT, K.FULL])
+def test_a_program_that_prints_without_end_makes_no_outcome_without_end(kind):
+    flood = Said(kind, text="x" * 8_000_000, failed=True)
+    assert len(judged(heard(flood)).detail) < 11_000
+
+
+def test_what_it_wants_or_calls_is_kept_in_bounds_too():
+    flood = heard(Said(K.WANTS, text="x" * 100_000), Said(K.TOOL, name="y" * 100_000))
+    assert max(len(flood.wants), len(flood.last)) < 11_000
+
+
+def test_of_many_items_the_conversation_is_the_same_as_one_by_one():
+    items = [
+        Said(SaidKind.SESSION, "s-1"), Said(SaidKind.TEXT, "one"), Said(SaidKind.TEXT, "two"),
+        Said(SaidKind.TOOL, name="Edit"), Said(SaidKind.TEXT, "three"), Said(SaidKind.TEXT, "four"),
+    ]  # fmt: skip
+    for count in range(len(items) + 1):
+        one_by_one = reduce(hear, items[:count], Conversation())
+        assert hear_all(Conversation(), items[:count]) == one_by_one

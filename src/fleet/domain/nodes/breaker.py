@@ -1,7 +1,8 @@
-"""Whether requests may go to a node: a fold over the results of earlier requests.
+"""Whether requests may go to a node, or to one model of it: a fold over the results of earlier ones.
 
-A node that cannot be reached is shut off at once, a node that answers with errors after several of
-them, and a busy node never. A node that is shut off is probed, less and less often; when it answers
+A node that cannot be reached is shut off at once. A model that answers with errors is shut off after
+several of them, one that is silent while another node answers at once, and the node's other models
+go on. A busy one is never shut off. What is shut off is probed, less and less often; when it answers
 a probe, it gets one request, then a few, then all.
 """
 
@@ -14,8 +15,9 @@ from fleet.domain.data import dataclass
 
 WINDOW, FAILURES = 5, 3  # shut off after 3 failures among the last 5 answers
 FIRST_PROBE, LAST_PROBE = 0.5, 5.0  # seconds; the longest is how late a return is noticed
+FIRST_TRIAL, LAST_TRIAL = 5.0, 60.0  # seconds, of one model: each trial may load it for a minute
 GENTLE_STEPS = 3  # good answers after which all of its slots are used again
-BUSY = 1.0  # seconds to wait when a busy node does not say how long
+BUSY = 1.0  # seconds to wait when a busy node does not say how long; doubled each time
 LONGEST_BUSY = 60.0
 
 
@@ -32,6 +34,7 @@ class Result(StrEnum):
     UNREACHABLE = "unreachable"  # the connection was refused or timed out
     FAILED = "failed"  # it answered with a server error, or closed the connection early
     BUSY = "busy"
+    SILENT = "silent"  # it said nothing, and meanwhile another node answered the same request
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,16 @@ class Breaker:
     next_probe: float = 0.0
     passed: int = 0  # good answers since it came back
     busy_until: float = 0.0
+    refusals: int = 0  # times in a row that it was too busy
+    pauses: tuple[float, float] = (
+        FIRST_PROBE,
+        LAST_PROBE,
+    )  # before the first probe, and the longest
+
+
+def of_model() -> Breaker:
+    """For one model of a node."""
+    return Breaker(pauses=(FIRST_TRIAL, LAST_TRIAL))
 
 
 def after(
@@ -52,9 +65,14 @@ def after(
     match result:
         case Result.UNREACHABLE:
             return _opened(breaker, now, why or "it cannot be reached")
+        case Result.SILENT:
+            return _opened(breaker, now, why or "it is silent")
         case Result.BUSY:
-            until = now + min(rest or BUSY, LONGEST_BUSY)
-            return replace(breaker, busy_until=max(breaker.busy_until, until))
+            if now < breaker.busy_until and not rest:
+                return breaker  # from a request that was sent before it rested
+            pause = rest or BUSY * 2 ** min(breaker.refusals, 16)
+            tired = replace(breaker, refusals=breaker.refusals + 1)
+            return resting(tired, now + min(pause, LONGEST_BUSY))
         case Result.FAILED:
             recent = (*breaker.recent, False)[-WINDOW:]
             if breaker.state is State.GENTLE or recent.count(False) >= FAILURES:
@@ -62,6 +80,10 @@ def after(
             return replace(breaker, recent=recent)
         case Result.GOOD:
             return _good(breaker)
+
+
+def resting(breaker: Breaker, until: float) -> Breaker:
+    return replace(breaker, busy_until=max(breaker.busy_until, until))
 
 
 def probed(breaker: Breaker, *, up: bool, now: float, why: str = "") -> Breaker:
@@ -88,6 +110,7 @@ def allowed(breaker: Breaker, slots: int, now: float) -> int:
 
 def _good(breaker: Breaker) -> Breaker:
     recent = (*breaker.recent, True)[-WINDOW:]
+    breaker = replace(breaker, refusals=0)
     if breaker.state is State.OPEN:  # the request was sent before the node was shut off
         return breaker
     passed = breaker.passed + 1
@@ -101,7 +124,8 @@ def _opened(breaker: Breaker, now: float, why: str) -> Breaker:
         return replace(
             breaker, why=why
         )  # from a request that was sent before the node was shut off
-    pause = min(FIRST_PROBE * 2**breaker.probes, LAST_PROBE)
+    first, longest = breaker.pauses
+    pause = min(first * 2 ** min(breaker.probes, 16), longest)
     return replace(
         breaker,
         state=State.OPEN,

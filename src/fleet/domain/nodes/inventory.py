@@ -70,9 +70,13 @@ class Warmth(NamedTuple):
     seconds: float = 0.0
 
 
+def plain_name(name: str) -> str:
+    """`qwen` and `qwen:latest` are the same model."""
+    return name.removesuffix(":latest")
+
+
 def same_name(one: str, other: str) -> bool:
-    """Whether both names mean the same model: `qwen` is `qwen:latest`."""
-    return one.removesuffix(":latest") == other.removesuffix(":latest")
+    return plain_name(one) == plain_name(other)
 
 
 def holds(inventory: Inventory, upstream: str) -> bool:
@@ -86,7 +90,7 @@ def resident(inventory: Inventory, upstream: str) -> Resident | None:
 def absent(fleet: Fleet, seen: Sequence[Seen]) -> list[tuple[str, Serving]]:
     """The declared models that a node which answered does not have, with their names."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
-    models = dict.fromkeys(fleet.models.values())
+    models = fleet.own_models
     return [
         (model.name, serving)
         for model in models

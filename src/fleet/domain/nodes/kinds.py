@@ -27,7 +27,17 @@ class Pages(NamedTuple):
     metrics: str = ""  # Prometheus
     running: str = ""  # the metric that counts requests at work
     queued: str = ""  # the metric that counts requests that wait
-    states: str = ""  # LM Studio's own list, which says what is loaded
+    load: str = ""  # SGLang's: the requests of each of its workers
+    instances: str = ""  # LM Studio's own list, which says what is loaded
+    states: str = ""  # the same of an older LM Studio
+
+
+class ModelFields(NamedTuple):
+    """Where the list of models says more of a model than its name; `meta.size` is inside `meta`."""
+
+    context: str = ""
+    parameters: str = ""
+    size: str = ""
 
 
 class NodeKind(NamedTuple):
@@ -36,10 +46,12 @@ class NodeKind(NamedTuple):
     wires: tuple[str, ...] = (OPENAI,)  # the formats it speaks; the gateway uses the first
     health: str = ""  # answers with 200 once it can serve
     pages: Pages = Pages()
+    fields: ModelFields = ModelFields()
     sign: tuple[str, str] = ("", "")  # a path, and a field of its answer, that no other kind has
     owner: str = ""  # whom its list names as the owner of every model
     exact: bool = False  # it can be told not to stop early, so that a benchmark counts alike
     always_resident: bool = False  # what it lists is in its memory
+    drag: float = 1.0  # how much requests slow each other down, until that is measured
     counts_tokens: bool = True  # it answers /v1/messages/count_tokens where it speaks that wire
     hosted: bool = False  # a company's API: there is nothing to load
     address: str = ""  # of the company's API
@@ -83,22 +95,33 @@ KINDS: dict[str, NodeKind] = {
             running="vllm:num_requests_running",
             queued="vllm:num_requests_waiting",
         ),
+        fields=ModelFields(context="max_model_len"),
         owner="vllm",
         exact=True,
         always_resident=True,
+        drag=0.2,
     ),
     "lmstudio": NodeKind(
         wires=(OPENAI, ANTHROPIC),
-        pages=Pages(states="/api/v0/models"),
+        pages=Pages(instances="/api/v1/models", states="/api/v0/models"),
         sign=("/api/v0/models", "data"),
     ),
     "llamacpp": NodeKind(
         wires=(OPENAI, ANTHROPIC),
         health="/health",
         pages=Pages(props="/props", slots="/slots"),
+        fields=ModelFields("meta.n_ctx_train", "meta.n_params", "meta.size"),
         owner="llamacpp",
         exact=True,
         always_resident=True,
+    ),
+    "sglang": NodeKind(
+        health="/health",
+        pages=Pages(load="/get_load"),
+        fields=ModelFields(context="max_model_len"),
+        owner="sglang",
+        always_resident=True,
+        drag=0.2,
     ),
     "openai": NodeKind(
         address="https://api.openai.com/v1",
@@ -106,18 +129,21 @@ KINDS: dict[str, NodeKind] = {
     ),
     "openrouter": NodeKind(
         hosted=True,
+        fields=ModelFields(context="context_length"),
+        drag=0.0,
         address="https://openrouter.ai/api/v1",
         key="os.environ/OPENROUTER_API_KEY",
     ),
     "anthropic": NodeKind(
         wires=(ANTHROPIC,),
         hosted=True,
+        drag=0.0,
         address="https://api.anthropic.com",
         key="os.environ/ANTHROPIC_API_KEY",
         key_header="x-api-key",
         more_headers=(("anthropic-version", "2023-06-01"),),
     ),
-    "hosted": NodeKind(hosted=True),
+    "hosted": NodeKind(hosted=True, drag=0.0),
 }
 
 
@@ -134,4 +160,4 @@ def kind_at(host: str | None) -> str:
 
 def wire_of(node: Node) -> str:
     """The format in which the gateway speaks to it."""
-    return kind_of(node.kind).wires[0] if node.endpoint else HOSTED
+    return kind_of(node.kind).wires[0] if node.endpoint or not node.trusted else HOSTED

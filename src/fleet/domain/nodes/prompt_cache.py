@@ -1,4 +1,8 @@
-"""How much of a prompt a node has in its cache, judged by the beginnings of earlier prompts."""
+"""How much of a prompt a node has in its cache, judged by the beginnings of earlier prompts.
+
+A slot caches one conversation. A request that takes it evicts that conversation, which then comes back and
+reads everything again, and evicts in turn: that cost belongs to the choice of a node.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 CHARACTERS = 4  # in a token, about
+ALIVE = 600.0  # seconds after which a conversation is not expected to come back
+RETURNS = 2  # prompts that one eviction costs: the one evicted, and the next one that it evicts
 
 
 class Step(NamedTuple):
@@ -18,6 +24,18 @@ class Step(NamedTuple):
 
     mark: bytes
     tokens: int
+
+
+class Kept(NamedTuple):
+    """The last prompt of a conversation in a slot, and when it was used."""
+
+    owner: str
+    prompt: tuple[Step, ...]
+    at: float
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt[-1].tokens if self.prompt else 0
 
 
 def steps(parts: Iterable[bytes]) -> tuple[Step, ...]:
@@ -40,13 +58,45 @@ def common(one: Sequence[Step], other: Sequence[Step]) -> int:
     return shared
 
 
-def cached(prompts: Iterable[Sequence[Step]], prompt: Sequence[Step]) -> int:
-    return max((common(old, prompt) for old in prompts), default=0)
+def cached(kept: Iterable[Kept], prompt: Sequence[Step]) -> int:
+    return max((common(each.prompt, prompt) for each in kept), default=0)
+
+
+def has_room(kept: Sequence[Kept], owner: str, prompt: Sequence[Step], slots: int) -> bool:
+    """Whether this prompt would take a slot that no other conversation has."""
+    return len(_without(kept, owner, prompt)) < max(1, slots)
+
+
+def evicted(
+    kept: Sequence[Kept], owner: str, prompt: Sequence[Step], slots: int, now: float, *, spare: bool
+) -> float:
+    """How many tokens others would have to read again because this prompt took a slot.
+
+    `spare`: another node has room for it. Then a system prompt that it shares with the other is
+    no reason to live in the other's slot, and is counted, too.
+    """
+    if has_room(kept, owner, prompt, slots):
+        return 0.0
+    oldest = min(_without(kept, owner, prompt), key=lambda each: each.at)
+    likely = max(0.0, 1 - (now - oldest.at) / ALIVE)
+    if spare:
+        return RETURNS * oldest.tokens * likely
+    return (oldest.tokens - common(oldest.prompt, prompt)) * likely
 
 
 def remember(
-    prompts: Sequence[Sequence[Step]], prompt: Sequence[Step], slots: int
-) -> list[Sequence[Step]]:
-    """A slot caches one conversation: a longer form replaces the shorter, a new one the oldest."""
-    kept = [old for old in prompts if common(old, prompt) * 2 <= (old[-1].tokens if old else 0)]
-    return [*kept, prompt][-max(1, slots) :]
+    kept: Sequence[Kept], owner: str, prompt: tuple[Step, ...], slots: int, now: float
+) -> list[Kept]:
+    """A longer form of a conversation replaces the shorter, another one the oldest."""
+    others = sorted(_without(kept, owner, prompt), key=lambda each: each.at)
+    return [*others, Kept(owner, prompt, now)][-max(1, slots) :]
+
+
+def _without(kept: Sequence[Kept], owner: str, prompt: Sequence[Step]) -> list[Kept]:
+    """Without the earlier form of the same conversation."""
+    return [each for each in kept if not _continues(each, owner, prompt)]
+
+
+def _continues(old: Kept, owner: str, prompt: Sequence[Step]) -> bool:
+    shared = common(old.prompt, prompt)
+    return shared == old.tokens or (old.owner == owner and shared * 2 > old.tokens)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
+from fleet.domain.nodes.speed import slowdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +25,18 @@ class NodeOutlook:
     prefill: float = 0.0
     decode: float = 0.0
     cached: int = 0  # tokens of this prompt that the node already holds
+    evicted: float = 0.0  # tokens of other prompts that it would lose
+    drag: float = 0.0  # how much each other request at work slows this one down
+    beside: int = 0  # others at work on the node when this one begins
+    weight: float = 1.0  # how much it is preferred
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds, term by term, so that the choice can be explained."""
+    """Seconds, term by term, so that the choice can be explained.
+
+    `evict` is not waited for: it is what the others lose, who were cached there.
+    """
 
     node: str
     wait: float
@@ -36,14 +44,22 @@ class Estimate:
     prefill: float
     decode: float
     cached: int = 0
+    evict: float = 0.0
+    weight: float = 1.0  # 2: it is chosen as if it answered twice as fast
 
     @property
     def total(self) -> float:
         return self.wait + self.load + self.prefill + self.decode
 
+    @property
+    def cost(self) -> float:
+        return (self.total + self.evict) / self.weight
+
     def __str__(self) -> str:
         terms = f"wait {self.wait:.2f} + load {self.load:.2f} + prefill {self.prefill:.2f}"
-        return f"{self.node} {self.total:.2f} s ({terms} + decode {self.decode:.2f})"
+        evict = f"; evicts {self.evict:.2f}" if self.evict >= 0.005 else ""
+        weight = f"; weight {self.weight:g}" if self.weight != 1 else ""
+        return f"{self.node} {self.total:.2f} s ({terms} + decode {self.decode:.2f}{evict}{weight})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +69,17 @@ class Route:
     node: str
     estimates: tuple[Estimate, ...]
     why: str = ""
+    held_back: str = ""  # what made it wait besides the nodes
 
     @property
     def explained(self) -> str:
         """The chosen node first; one line, because it is also sent as a header."""
         first = sorted(self.estimates, key=lambda estimate: estimate.node != self.node)
-        return "; ".join(map(str, first)) or self.why
+        return "; ".join([*map(str, first), *([self.held_back] * bool(self.held_back))]) or self.why
+
+    @property
+    def chosen(self) -> Estimate:
+        return next(estimate for estimate in self.estimates if estimate.node == self.node)
 
 
 def route(servings: Sequence[NodeOutlook], *, prompt: int, output: int) -> Route:
@@ -70,18 +91,21 @@ def route(servings: Sequence[NodeOutlook], *, prompt: int, output: int) -> Route
     estimates = tuple(_estimate(s, prompt, output) for s in alive)
     best = estimates[0]
     for other in estimates[1:]:
-        if other.total < best.total * HYSTERESIS:
+        if other.cost < best.cost * HYSTERESIS:
             best = other
     return Route(best.node, estimates)
 
 
 def _estimate(serving: NodeOutlook, prompt: int, output: int) -> Estimate:
     fresh = max(0, prompt - serving.cached)
+    slow = slowdown(serving.drag, serving.beside)
     return Estimate(
         serving.node,
         serving.wait,
         serving.load,
-        fresh / serving.prefill if serving.prefill else 0.0,
-        output / serving.decode if serving.decode else 0.0,
+        fresh / serving.prefill * slow if serving.prefill else 0.0,
+        output / serving.decode * slow if serving.decode else 0.0,
         min(prompt, serving.cached),
+        serving.evicted / serving.prefill if serving.prefill else 0.0,
+        serving.weight,
     )

@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 SECOND = 1_000_000
+SERVER_ERROR = 500  # the first status that blames the server
 FARTHEST = 2.5e17  # microseconds: the year 9892; NaN is not below it either
 WORDS = ("agent", "session", "model", "wire", "node", "upstream")
 TIMES = ("wait", "ttft", "total")  # the keys of `Times` in a line, in their order
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 OF_THE_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+
+
+class Source(NamedTuple):
+    """The run that sent it, and the directory of the fleet.yaml it belongs to; each may be unknown."""
+
+    run: str = ""
+    project: str = ""
 
 
 class Tokens(NamedTuple):
@@ -53,6 +61,7 @@ class Trace:
     wire: str = ""
     node: str = ""
     upstream: str = ""
+    source: Source = field(default_factory=Source)
     tokens: Tokens = field(default_factory=Tokens)
     times: Times = field(default_factory=Times)
     cost: float | None = None
@@ -60,6 +69,11 @@ class Trace:
     outcome: str = "failed"  # ok, cancelled, failed or refused
     status: int = 0
     why: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ended_at(self) -> int:
+        """Traces are written in this order."""
+        return self.at + round(self.times.total * SECOND)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -79,6 +93,13 @@ class Trace:
     def error(self) -> str:
         return _word(self.why.get("error"))
 
+    @property
+    def is_fault_of_nodes(self) -> bool:
+        """Whether it was not answered, or not to its end, though nothing was wrong with it."""
+        refused = self.outcome == "refused" and self.status >= SERVER_ERROR
+        broken = self.outcome == "failed" and not 400 <= self.status < SERVER_ERROR
+        return refused or broken
+
 
 class Wanted(NamedTuple):
     """A filter of traces; empty and 0: any."""
@@ -86,11 +107,13 @@ class Wanted(NamedTuple):
     agent: str = ""
     node: str = ""
     since: int = 0
+    project: str = ""
 
     def takes(self, trace: Trace) -> bool:
         return (
             self.agent in {"", trace.agent}
             and self.node in {"", trace.node}
+            and self.project in {"", trace.source.project}
             and trace.at >= self.since
         )
 
@@ -103,6 +126,7 @@ def written(trace: Trace) -> str:
     fields |= {name: round(took, 6) for name, took in zip(TIMES, trace.times, strict=True)}
     fields["cost"] = None if trace.cost is None else round(trace.cost, 6)
     fields |= {name: getattr(trace, name) for name in ("retries", "outcome", "status", "why")}
+    fields |= {name: value for name, value in trace.source._asdict().items() if value}
     return json.dumps(fields, ensure_ascii=False)
 
 
@@ -120,6 +144,7 @@ def read(line: str | bytes) -> Trace | None:
     return Trace(
         at=fields["at"],
         **{name: _word(fields.get(name)) for name in WORDS},
+        source=Source(*(_word(fields.get(name)) for name in Source._fields)),
         tokens=Tokens(*(_whole(fields.get(f"{name}_tokens")) for name in Tokens._fields)),
         times=Times(*(_number(fields.get(name)) for name in TIMES)),
         cost=_number(cost) if isinstance(cost, (int, float)) else None,
@@ -167,8 +192,12 @@ def _micros(moment: datetime) -> int:
 
 
 def _estimate(row: Mapping[str, Any]) -> Estimate:
-    terms = {name: _number(row.get(name)) for name in ("wait", "load", "prefill", "decode")}
-    return Estimate(_word(row.get("node")), **terms, cached=_whole(row.get("cached")))
+    names = ("wait", "load", "prefill", "decode", "evict")
+    terms = {name: _number(row.get(name)) for name in names}
+    weight = _number(row.get("weight")) or 1.0
+    return Estimate(
+        _word(row.get("node")), **terms, cached=_whole(row.get("cached")), weight=weight
+    )
 
 
 def _word(value: object) -> str:

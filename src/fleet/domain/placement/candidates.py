@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import log
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
+from fleet.domain.evals.case import JOBS, JOBS_OF, role_of
 from fleet.domain.nodes.benchmark import seconds
 from fleet.domain.nodes.speed import Pace
-from fleet.domain.roles import KIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ WEIGHTS = {
     "documenter": (0.4, 0.75),
 }
 OTHER = (0.5, 0.5)
+SCORED = 3.0  # doing a job twice as well counts as much as three doublings of the size
+WORST = 0.05  # a score that counts as zero
 
 
 class Machine(NamedTuple):
@@ -56,6 +59,8 @@ class Spot(NamedTuple):
 class Stock(NamedTuple):
     """A model. `keys`: its entries in fleet.yaml, one for each node, unless it has `servings`.
 
+    `quality`: by job, what `fleet eval` scored it, from 0 to 1; a job that is not there was not asked.
+
     `fixed`: it is declared in another file than the one that would be changed.
     """
 
@@ -72,6 +77,7 @@ class Stock(NamedTuple):
     fallbacks: tuple[str, ...] = ()
     rest: tuple[tuple[str, Any], ...] = ()  # its other settings, which a second entry needs too
     fixed: bool = False
+    quality: Mapping[str, float] = MappingProxyType({})
 
     @property
     def movable(self) -> bool:
@@ -79,6 +85,12 @@ class Stock(NamedTuple):
 
     def need(self, context: int = 0) -> int:
         return self.needs(context or self.context) if self.needs else 0
+
+    def quality_at(self, jobs: Sequence[str]) -> float | None:
+        """The mean over these jobs; None unless all of them were asked."""
+        if not all(job in self.quality for job in jobs):
+            return None
+        return sum(self.quality[job] for job in jobs) / len(jobs)
 
 
 class Wish(NamedTuple):
@@ -91,9 +103,11 @@ class Wish(NamedTuple):
 
     @property
     def role(self) -> str:
-        words = self.agent.replace("_", "-").split("-")
-        roles = (KIN.get(word, word) for word in words)
-        return next((word for word in roles if word in WEIGHTS), "")
+        return role_of(self.agent)
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        return JOBS_OF.get(self.role, JOBS)
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -116,6 +130,7 @@ class Seat(NamedTuple):
     model: str
     nodes: tuple[str, ...]
     seconds: float
+    quality: float | None = None  # of the jobs of such an agent; None: not all were asked
 
 
 class Filling(NamedTuple):

@@ -10,6 +10,8 @@ from math import log
 from typing import TYPE_CHECKING
 
 from fleet.domain.placement.candidates import (
+    SCORED,
+    WORST,
     WORTH,
     Advice,
     Draft,
@@ -40,7 +42,14 @@ def recommend(
     _spread(draft)
     _say_unknown(draft)
     seats = [
-        Seat(agent, name, draft.nodes[name], draft.took(name)) for agent, name in draft.uses.items()
+        Seat(
+            wish.agent,
+            name := draft.uses[wish.agent],
+            draft.nodes[name],
+            draft.took(name),
+            draft.models[name].quality_at(wish.jobs) if name in draft.models else None,
+        )
+        for wish in draft.wishes
     ]
     fillings = [
         Filling(
@@ -55,19 +64,23 @@ def recommend(
 
 
 def _choose(draft: Draft) -> None:
-    """The model of each agent: a larger one for agents that write, a faster one for planners."""
+    """The model of each agent: a better one for agents that write, a faster one for planners.
+
+    How good it is says `fleet eval`; where it has not asked all of them, their size does.
+    """
     for wish in draft.wishes:
+        worth = _Worth(draft, wish)
         now = draft.models.get(wish.model)
-        if now is None or not _worth(draft, wish, now):
+        if now is None or not worth.of(now):
             continue
         able = [
             model
             for model in draft.models.values()
-            if _worth(draft, wish, model) and not (wish.tools and model.tools is False)
+            if worth.of(model) and not (wish.tools and model.tools is False)
         ]
         least = min(wish.least, draft.contexts[now.name])
         wide = [model for model in able if draft.contexts[model.name] >= least]
-        best, wanted = _best(draft, wish, now, wide), _best(draft, wish, now, able)
+        best, wanted = worth.best(now, wide), worth.best(now, able)
         if wanted not in wide:
             draft.notes.append(
                 f"{wanted.name} would be better for {wish.agent}, but a context of "
@@ -75,28 +88,37 @@ def _choose(draft: Draft) -> None:
             )
         if best is not now:
             draft.uses[wish.agent] = best.name
-            why = _because(draft, wish, now, best)
+            why = _because(draft, wish, now, best, is_scored=worth.is_scored)
             draft.lines.append(Line(("agents", wish.agent, "model"), best.name, wish.model, why))
 
 
-def _best(draft: Draft, wish: Wish, now: Stock, able: Sequence[Stock]) -> Stock:
-    """The best model if it is clearly better, or if the present one cannot call tools."""
-    best = max(able, key=lambda model: _worth(draft, wish, model) or 0.0, default=now)
-    gain = (_worth(draft, wish, best) or 0.0) - (_worth(draft, wish, now) or 0.0)
-    unable = wish.tools and now.tools is False
-    return best if unable or gain > max(wish.weights) * WORTH else now
+class _Worth:
+    """What each model is worth to one agent."""
+
+    def __init__(self, draft: Draft, wish: Wish) -> None:
+        self._draft, self._wish = draft, wish
+        measured = [model for model in draft.models.values() if draft.took(model.name)]
+        self.is_scored = all(model.quality_at(wish.jobs) is not None for model in measured)
+
+    def of(self, model: Stock) -> float | None:
+        """A score to compare models by; None when the model's size or speed is unknown."""
+        took, quality = self._draft.took(model.name), model.quality_at(self._wish.jobs)
+        if not took:
+            return None
+        better, faster = self._wish.weights
+        if self.is_scored and quality is not None:
+            return 100.0 + better * SCORED * log(max(quality, WORST)) - faster * log(took)
+        return 100.0 + better * log(model.billions) - faster * log(took) if model.billions else None
+
+    def best(self, now: Stock, able: Sequence[Stock]) -> Stock:
+        """The best model if it is clearly better, or if the present one cannot call tools."""
+        best = max(able, key=lambda model: self.of(model) or 0.0, default=now)
+        gain = (self.of(best) or 0.0) - (self.of(now) or 0.0)
+        unable = self._wish.tools and now.tools is False
+        return best if unable or gain > max(self._wish.weights) * WORTH else now
 
 
-def _worth(draft: Draft, wish: Wish, model: Stock) -> float | None:
-    """A score to compare models by; None when the model's size or speed is unknown."""
-    took = draft.took(model.name)
-    if not took or not model.billions:
-        return None
-    larger, faster = wish.weights
-    return 100.0 + larger * log(model.billions) - faster * log(took)
-
-
-def _because(draft: Draft, wish: Wish, now: Stock, best: Stock) -> str:
+def _because(draft: Draft, wish: Wish, now: Stock, best: Stock, *, is_scored: bool) -> str:
     where, there = draft.best(best.name), draft.best(now.name)
     times = f"a turn takes {span(best, where)} with {best.name} on {where}"
     times += f", {span(now, there)} with {now.name} on {there}"
@@ -104,6 +126,11 @@ def _because(draft: Draft, wish: Wish, now: Stock, best: Stock) -> str:
         return f"{now.name} cannot call tools, and {best.name} can; {times}."
     article = "An" if wish.role.startswith(tuple("aeiou")) else "A"
     who = f"{article} {wish.role}" if wish.role else f"The agent {wish.agent}"
+    good, was = best.quality_at(wish.jobs), now.quality_at(wish.jobs)
+    if is_scored and good is not None and was is not None:
+        scores = f"{best.name} scores {good:.0%} at its jobs, {now.name} {was:.0%}"
+        gains = "a better model" if good > was else "a quick answer"
+        return f"{who} gains most by {gains}: {scores}, and {times}."
     sizes = f"{best.billions:.3g} billion parameters against {now.billions:.3g}"
     if best.billions > now.billions:
         return f"{who} gains most by a large model: {best.name} has {sizes}, and {times}."
@@ -220,6 +247,16 @@ def _say_unknown(draft: Draft) -> None:
     ]
     if slow:
         draft.notes.append(f"Not measured: {listed(slow)}. `fleet benchmark` does it.")
+    blind = [
+        name
+        for name, model in draft.models.items()
+        if any(model.quality_at(wish.jobs) is None for wish in draft.wishes)
+    ]
+    if blind and any(model.quality for model in draft.models.values()):
+        draft.notes.append(
+            f"Not evaluated in every job: {listed(blind)}, so models are compared by their size. "
+            "`fleet eval --all` asks all cases."
+        )
 
 
 def _has_memory(draft: Draft, node: str) -> bool:

@@ -1,8 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fleet.domain.nodes.line import Choice, Place, Room, Ticket, remaining, turns, with_first
+from fleet.domain.nodes.line import (
+    AGEING,
+    Choice,
+    Place,
+    Room,
+    Ticket,
+    aged,
+    ranked,
+    remaining,
+    turns,
+    with_first,
+)
 from fleet.domain.nodes.route import NodeOutlook
 
 
@@ -66,6 +79,63 @@ def test_what_takes_longer_than_expected_will_last_longer_still():
     assert remaining(10, 4) == 6
     assert remaining(10, 40) == pytest.approx(10)
     assert remaining(0, 0) > 0
+
+
+def waiting(number, agent="", conversation="", waited=0.0, priority=0, hold=0.0):
+    return Ticket(
+        number, priority, 0, 0, (), waited=waited, agent=agent, conversation=conversation, hold=hold
+    )
+
+
+def order(*line, at_work=None):
+    return [ticket.number for ticket in ranked(line, at_work or {})]
+
+
+def test_agents_take_turns_and_so_do_the_conversations_of_one():
+    many = [waiting(n, "implementer", "x") for n in range(4)]
+    assert order(*many, waiting(4, "planner")) == [0, 4, 1, 2, 3]
+    assert order(*many, waiting(4, "implementer", "y")) == [0, 4, 1, 2, 3]
+    one, other = waiting(0, "implementer"), waiting(1, "planner")
+    assert order(one, other, at_work={"implementer": 2}) == [1, 0]
+
+
+def test_who_waits_long_goes_before_a_higher_priority():
+    low = waiting(0, "low", priority=9, waited=9 * AGEING)
+    assert order(waiting(1, "high", waited=0.0), low) == [0, 1]
+    assert order(waiting(1, "high", waited=9 * AGEING), low) == [1, 0], "the high one aged, too"
+
+
+def test_what_would_unload_a_model_lets_others_pass_for_a_while():
+    swap = waiting(0, "a", hold=30.0, waited=10.0)
+    assert order(swap, waiting(1, "b")) == [1, 0]
+    assert order(waiting(0, "a", hold=30.0, waited=31.0), waiting(1, "b")) == [0, 1]
+
+
+tickets = st.lists(
+    st.builds(
+        Ticket,
+        st.integers(0, 99), st.integers(-2, 9), st.just(0), st.just(0), st.just(()),
+        st.floats(0, 500), st.sampled_from("abc"), st.sampled_from("xy"), st.floats(0, 50),
+    ),
+    unique_by=lambda ticket: ticket.number,
+)  # fmt: skip
+
+
+@given(tickets)
+def test_an_order_leaves_nobody_out_and_keeps_to_the_aged_priority(line):
+    ordered = ranked(line, {})
+    assert sorted(t.number for t in ordered) == sorted(t.number for t in line)
+    assert [aged(t) for t in ordered] == sorted(aged(t) for t in line)
+
+
+@given(st.integers(1, 5), st.integers(1, 30), st.integers(1, 4))
+def test_equal_nodes_get_equal_work(nodes, count, slots):
+    places = [Place(Room(slots)) for _ in range(nodes)]
+    options = [choice(f"n{i}", p, decode=10, drag=1.0) for i, p in enumerate(places)]
+    sent = [node for _, node, now in went([ticket(n, *options) for n in range(count)]) if now]
+    shares = [sent.count(f"n{i}") for i in range(nodes)]
+    assert sum(shares) == min(count, nodes * slots)
+    assert max(shares) - min(shares) <= 1
 
 
 def test_the_last_home_of_a_conversation_settles_a_draw():

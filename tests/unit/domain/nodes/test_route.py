@@ -59,3 +59,15 @@ def test_a_choice_is_explained_in_one_line_the_chosen_first():
     assert (
         route([NodeOutlook("x", up=False)], prompt=0, output=0).explained == "x is down (no answer)"
     )
+
+
+def test_a_preferred_node_is_chosen_although_it_is_slower_and_the_choice_says_why():
+    fast = NodeOutlook("fast", decode=100)
+    slow = NodeOutlook("slow", decode=50, weight=3)
+    chosen = route([fast, slow], prompt=0, output=100)
+    assert chosen.node == "slow"
+    assert chosen.explained.startswith("slow 2.00 s (")
+    assert "; weight 3)" in chosen.explained
+    assert route([fast, slow], prompt=0, output=100).chosen.total == 2.0, "its time is as it is"
+    much = NodeOutlook("slow", decode=10, weight=3)
+    assert route([fast, much], prompt=0, output=100).node == "fast"

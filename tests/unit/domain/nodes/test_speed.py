@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleet.domain.nodes.speed import DECODE, LOAD, PREFILL, Pace, Timing, after, guessed
 
@@ -23,6 +25,50 @@ def test_what_says_little_changes_nothing():
 
 
 def test_what_nobody_measured_is_taken_from_the_peers_or_from_habit():
-    assert guessed(Pace(), []) == Pace(PREFILL, DECODE, LOAD)
+    assert guessed(Pace(), []) == Pace(PREFILL, DECODE, LOAD, 1.0)
     peers = [Pace(prefill=100), Pace(prefill=300, decode=10)]
-    assert guessed(Pace(load=3), peers) == Pace(200, 10, 3)
+    assert guessed(Pace(load=3), peers) == Pace(200, 10, 3, 1.0)
+
+
+def test_a_speed_beside_others_is_that_of_one_alone_divided():
+    crowded = after(Pace(), Timing(read=1000, reading=4.0, written=100, writing=4.0, beside=3))
+    assert crowded == Pace(prefill=1000, decode=100), "as on one chip, until it is known alone"
+
+
+def test_how_much_others_slow_it_down_is_learnt():
+    alone = Pace(decode=50)
+    shared = after(alone, Timing(written=100, writing=8.0, beside=3))
+    assert (shared.decode, shared.drag) == (50, 1.0)
+    batched = after(alone, Timing(written=100, writing=2.0, beside=3))
+    assert (batched.decode, batched.drag) == (50, 0.0)
+    later = after(batched, Timing(written=100, writing=8.0, beside=3))
+    assert later.drag == pytest.approx(0.3)
+
+
+def test_a_new_node_is_hoped_to_be_the_fastest_until_it_has_answered():
+    peers = [Pace(100, 10), Pace(300, 40)]
+    hoped = guessed(Pace(), peers, new=True)
+    assert hoped.prefill > 300
+    assert hoped.decode > 40
+    assert guessed(Pace(prefill=50), peers, new=True).decode == 25, "something is known"
+
+
+@given(
+    st.lists(
+        st.builds(
+            Timing,
+            st.integers(0, 9999),
+            st.floats(0, 1e3),
+            st.integers(0, 9999),
+            st.floats(0, 1e3),
+            st.floats(0, 1e3),
+            st.floats(0, 64),
+        )
+    )
+)
+def test_whatever_is_measured_a_pace_stays_one(timings):
+    pace = Pace()
+    for timing in timings:
+        pace = after(pace, timing)
+        assert min(pace.prefill, pace.decode, pace.load) >= 0
+        assert pace.drag is None or 0 <= pace.drag <= 1

@@ -6,7 +6,17 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from fleet.domain.errors import BadInput
-from fleet.domain.nodes.trace import Times, Tokens, Trace, Wanted, chosen, read, since, written
+from fleet.domain.nodes.trace import (
+    Source,
+    Times,
+    Tokens,
+    Trace,
+    Wanted,
+    chosen,
+    read,
+    since,
+    written,
+)
 
 NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
 HOUR = 3_600_000_000
@@ -134,3 +144,10 @@ def test_what_is_no_moment_is_refused_with_the_ways_to_say_one(text):
     with pytest.raises(BadInput) as caught:
         since(text, NOW)
     assert "15m" in caught.value.fix
+
+
+def test_traces_of_one_project_are_told_from_those_of_another():
+    traces = [Trace(5, source=Source("t-1.1", folder)) for folder in ("/shop", "/blog", "")]
+    lines = [written(trace) for trace in traces]
+    assert [t.source for t in chosen(lines, Wanted(project="/shop"))] == [Source("t-1.1", "/shop")]
+    assert len(list(chosen(lines, Wanted()))) == 3

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleet.domain.generated_files import File, Known, plan
+from fleet.domain.generated.files import File, Known, plan
 
 ONE = File("claude", "agents/one.md", "1")
 

@@ -48,8 +48,12 @@ def plan(
     *,
     targets: Collection[str],
     force: bool = False,
+    kept: Collection[str] = (),
 ) -> Plan:
-    """`there`: the hash of every file that exists; `digest`: the hash of every wanted text."""
+    """`there`: the hash of every file that exists; `digest`: the hash of every wanted text.
+
+    `kept`: paths of these targets that are left as they are.
+    """
     write, same, edited, foreign = [], [], [], []
     for file in wanted:
         current = there.get(file.path)
@@ -61,7 +65,7 @@ def plan(
             edited.append(file.path)
         else:
             foreign.append(file.path)
-    keep = {file.path for file in wanted}
+    keep = {file.path for file in wanted} | set(kept)
     gone = [p for p, k in known.items() if k.target in targets and p not in keep and p in there]
     prune = [p for p in gone if force or is_ours(known[p], there[p])]
     orphans = [p for p in gone if p not in prune]

@@ -13,6 +13,11 @@ DOLLAR = 1_000_000  # a budget counts its millionths
 GO_ON, GIVE_UP = OPTIONS = ("Continue with the same budget again", "Cancel the task")
 
 
+def declared_budget(usd: float, tokens: int, minutes: float) -> Budget:
+    """As the settings say it."""
+    return Budget(round(usd * DOLLAR), tokens, round(minutes * 60))
+
+
 def granted(own: Budget, default: Budget, grants: int) -> Budget:
     """The whole budget of a task: its own limits or those of the settings, once and for each grant."""
     times = 1 + grants

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from fleet.domain.budget import granted, left, overdrawn
 from fleet.domain.run import Usage
+from fleet.domain.spending.budget import granted, left, overdrawn
 from fleet.domain.task import Budget
 
 MINUTE = 60_000_000

@@ -1,0 +1,204 @@
+"""Whether a reply is right. Code is run: `execute` does that, and says which tests passed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.evals.case import (
+    Call,
+    Counting,
+    Exact,
+    Label,
+    Mutants,
+    Number,
+    Passing,
+    Review,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet.domain.evals.case import Check
+
+NUMBER = re.compile(r"-?\d[\d,_]*(?:\.\d+)?")
+ANSWER = re.compile(r"(?im)^\W*answer\W*:[\s*_`'\"$(]*(.+)$")  # a minus stays
+THOUGHTS = re.compile(r"(?s)<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
+FENCE = re.compile(r"(?ms)^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)")
+FORGIVEN = 1e-9  # of a sum in floating point
+SHORT = 80
+
+
+class ToolCall(NamedTuple):
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Reply(NamedTuple):
+    """What a model answered. Times in seconds; `cost` in dollars, None when nobody said."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    pieces: int = 0
+    first: float = 0.0
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+
+class Program(NamedTuple):
+    """Code that a model wrote, and the tests for it."""
+
+    code: str
+    tests: str
+
+
+class Ran(NamedTuple):
+    """How many tests passed, of how many. `why`: the first that did not, or why none was run."""
+
+    passed: int = 0
+    tests: int = 0
+    why: str = ""
+
+
+class Grade(NamedTuple):
+    """From 0 to 1; only 1 is right. `why`: what was wrong."""
+
+    score: float
+    why: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.score >= 1.0
+
+
+Execute: TypeAlias = "Callable[[Program], Ran]"
+RIGHT = Grade(1.0)
+
+
+def grade(check: Check, reply: Reply, execute: Execute) -> Grade:
+    """Of a `Call`: of the reply after the tool has answered; `right_call` comes before."""
+    text = spoken(reply.text)
+    match check:
+        case Number() | Call():
+            return _number(check, text)
+        case Label():
+            return _label(check, text)
+        case Exact():
+            return _exact(check, text)
+        case Counting():
+            return _counting(check, text, reply.pieces)
+        case Passing():
+            return _share(execute(Program(code_of(text), check.tests)))
+        case Mutants():
+            return _mutants(check, code_of(text), execute)
+        case Review():
+            return _review(check, text, execute)
+
+
+def spoken(text: str) -> str:
+    """Without what a model thought aloud."""
+    return THOUGHTS.sub("", text).strip()
+
+
+def answer_of(text: str) -> str:
+    """What stands after the last `ANSWER:`; without one, all of it."""
+    marked = ANSWER.findall(text)
+    return marked[-1].strip() if marked else text
+
+
+def code_of(text: str) -> str:
+    """The Python blocks, all of them; without a block, all of it."""
+    blocks = FENCE.findall(text)
+    ours = [
+        body for language, body in blocks if language.lower() in {"", "py", "python", "python3"}
+    ]
+    return "\n".join(ours) if blocks else text
+
+
+def right_call(check: Call, reply: Reply) -> Grade:
+    if not reply.calls:
+        return Grade(0.0, f"it called no tool, and wrote {_cut(spoken(reply.text))}")
+    call = reply.calls[0]
+    if call.name != check.name:
+        return Grade(0.0, f"it called {call.name}, not {check.name}")
+    for name, value in check.arguments.items():
+        if str(call.arguments.get(name)) != str(value):
+            return Grade(0.0, f"it called {call.name} with {_cut(str(dict(call.arguments)))}")
+    return RIGHT
+
+
+def _number(check: Number | Call, text: str) -> Grade:
+    numbers = NUMBER.findall(answer_of(text))
+    if not numbers:
+        return Grade(0.0, f"no number in {_cut(text)}")
+    value = float(numbers[-1].replace(",", "").replace("_", ""))
+    tolerance = check.tolerance if isinstance(check, Number) else 0.0
+    if abs(value - check.value) <= tolerance + FORGIVEN:
+        return RIGHT
+    return Grade(0.0, f"{value:g}, not {check.value:g}")
+
+
+def _label(check: Label, text: str) -> Grade:
+    answer = answer_of(text).lower()
+    named = [each for each in check.labels if re.search(rf"\b{re.escape(each.lower())}\b", answer)]
+    if named == [check.value]:
+        return RIGHT
+    return Grade(0.0, f"{' and '.join(named) or _cut(answer)}, not {check.value}")
+
+
+def _exact(check: Exact, text: str) -> Grade:
+    answer = answer_of(text)
+    if re.search(rf"(?i)(?<!\w){re.escape(check.value)}(?!\w)", answer):
+        return RIGHT
+    return Grade(0.0, f"{_cut(answer)}, not {check.value}")
+
+
+def _counting(check: Counting, text: str, pieces: int) -> Grade:
+    numbers = [int(each) for each in re.findall(r"\d+", text)]
+    if numbers != list(range(check.first, check.last + 1)):
+        return Grade(0.0, f"not {check.first} to {check.last}: {_cut(text)}")
+    if pieces < check.pieces:
+        return Grade(0.0, f"it came in {pieces} pieces, so it was not streamed")
+    return RIGHT
+
+
+def _share(ran: Ran) -> Grade:
+    score = ran.passed / ran.tests if ran.tests else 0.0
+    counts = f"{ran.passed} of {ran.tests} tests passed" if ran.tests else "no test was run"
+    return RIGHT if score == 1.0 else Grade(score, f"{counts}: {ran.why}")
+
+
+def _mutants(check: Mutants, tests: str, execute: Execute) -> Grade:
+    ran = execute(Program(check.reference, tests))
+    if not ran.tests:
+        return Grade(0.0, f"it wrote no test that runs: {ran.why}")
+    if ran.passed < ran.tests:
+        return Grade(0.0, f"a test of its own fails with correct code: {ran.why}")
+    caught = 0
+    for mutant in check.mutants:
+        ran = execute(Program(mutant, tests))
+        caught += ran.passed < ran.tests
+    total = len(check.mutants)
+    why = "" if caught == total else f"its tests notice {caught} of {total} faults"
+    return Grade(caught / total, why)
+
+
+def _review(check: Review, text: str, execute: Execute) -> Grade:
+    marked = ANSWER.findall(text)
+    verdict = re.search(r"\b(OK|BUG)\b", marked[-1].upper() if marked else text)
+    if verdict is None:
+        return Grade(0.0, f"neither OK nor BUG: {_cut(text)}")
+    if check.sound:
+        return RIGHT if verdict[1] == "OK" else Grade(0.0, "it complains of code that is right")
+    if verdict[1] == "OK":
+        return Grade(0.0, "it did not see the fault")
+    grade = _share(execute(Program(code_of(text), check.tests)))
+    return grade if grade.right else Grade(0.0, f"its correction is wrong: {grade.why}")
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return (f"{line[:SHORT]}…" if len(line) > SHORT else line) or "nothing"

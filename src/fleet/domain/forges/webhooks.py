@@ -1,0 +1,141 @@
+"""What a forge says when a ticket was labelled: who proves it, and what it means."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+FRESH_SECONDS = 12 * 3600.0  # what was sent once is remembered for longer: see `idempotency`
+SIGNATURES = {  # by forge: the header, and what is before the digest in it
+    "github": ("x-hub-signature-256", "sha256="),
+    "gitea": ("x-gitea-signature", ""),
+    "linear": ("linear-signature", ""),
+    "jira": ("x-hub-signature", "sha256="),
+}
+GITLAB_TOKEN = "x-gitlab-token"  # noqa: S105  # a header: GitLab sends the secret itself
+FORGES = (*SIGNATURES, "gitlab")
+
+
+class Labelled(NamedTuple):
+    """A ticket got labels. `labels`: those that are new, or all where the forge does not say which.
+
+    `who` has put them there, under each name that the forge has for them. `at`: seconds since 1970.
+    """
+
+    url: str
+    labels: tuple[str, ...]
+    who: tuple[str, ...]
+    at: float
+
+
+def is_signed(forge: str, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether who sent this knows the secret. Header names are in lower case."""
+    if not secret:
+        return False
+    if forge == "gitlab":
+        return hmac.compare_digest(headers.get(GITLAB_TOKEN, "").encode(), secret.encode())
+    header, before = SIGNATURES[forge]
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(headers.get(header, "").encode(), f"{before}{digest}".encode())
+
+
+def labelled(forge: str, payload: Any) -> Labelled | None:
+    """None: it is about something else, or not of the shape that this forge sends."""
+    try:
+        return _READERS[forge](payload)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+
+
+def check(event: Labelled, *, people: Sequence[str], label: str, now: float) -> bool:
+    """Whether it asks for a task; raise `Forbidden` when it does and may not."""
+    if label not in event.labels:
+        return False
+    allowed = {name.casefold() for name in people}
+    if not any(name.casefold() in allowed for name in event.who if name):
+        raise Forbidden(
+            f"{event.who[0][:60] or 'An unnamed user'} may not give agents work by a label.",
+            fix="Add the name to the setting hooks.people.",
+            code="not_allowed",
+        )
+    if not abs(now - event.at) <= FRESH_SECONDS:
+        raise Forbidden(
+            "The event is older than 12 hours.", fix="Take the label off and add it again.",
+            code="stale_hook",
+        )  # fmt: skip
+    return True
+
+
+def _seconds(text: str) -> float:
+    moment = datetime.fromisoformat(text.removesuffix(" UTC"))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _github(payload: Any) -> Labelled | None:
+    if payload["action"] != "labeled" or "issue" not in payload:
+        return None
+    issue = payload["issue"]
+    who = (str(payload["sender"]["login"]),)
+    label = (str(payload["label"]["name"]),)
+    return Labelled(str(issue["html_url"]), label, who, _seconds(issue["updated_at"]))
+
+
+def _gitea(payload: Any) -> Labelled | None:
+    if payload["action"] != "label_updated":
+        return None
+    issue = payload["issue"]
+    labels = tuple(str(label["name"]) for label in issue["labels"])
+    who = (str(payload["sender"]["login"]),)
+    return Labelled(str(issue["html_url"]), labels, who, _seconds(issue["updated_at"]))
+
+
+def _gitlab(payload: Any) -> Labelled | None:
+    if payload["object_kind"] != "issue":
+        return None
+    issue = payload["object_attributes"]
+    if issue.get("action") == "open":
+        new = {str(label["title"]) for label in payload.get("labels", ())}
+    else:
+        change = payload["changes"]["labels"]
+        old = {str(label["title"]) for label in change["previous"]}
+        new = {str(label["title"]) for label in change["current"]} - old
+    who = (str(payload["user"]["username"]),)
+    return Labelled(str(issue["url"]), tuple(sorted(new)), who, _seconds(issue["updated_at"]))
+
+
+def _linear(payload: Any) -> Labelled | None:
+    changed = payload["action"] == "create" or "labelIds" in payload.get("updatedFrom", {})
+    if payload["type"] != "Issue" or not changed:
+        return None
+    data, actor = payload["data"], payload.get("actor") or {}
+    labels = tuple(str(label["name"]) for label in data["labels"])
+    who = tuple(str(actor.get(name) or "") for name in ("email", "name"))
+    at = int(payload["webhookTimestamp"]) / 1000
+    return Labelled(str(payload.get("url") or data["url"]), labels, who, at)
+
+
+def _jira(payload: Any) -> Labelled | None:
+    items = [item for item in payload["changelog"]["items"] if item["field"] == "labels"]
+    if payload["webhookEvent"] != "jira:issue_updated" or not items:
+        return None
+    new = set(str(items[0]["toString"] or "").split()) - set(
+        str(items[0]["fromString"] or "").split()
+    )
+    user, issue = payload["user"], payload["issue"]
+    who = tuple(str(user.get(name) or "") for name in ("emailAddress", "name", "displayName"))
+    site = str(issue["self"]).partition("/rest/")[0]
+    at = int(payload["timestamp"]) / 1000
+    return Labelled(f"{site}/browse/{issue['key']}", tuple(sorted(new)), who, at)
+
+
+_READERS: dict[str, Callable[[Any], Labelled | None]] = {
+    "github": _github, "gitea": _gitea, "gitlab": _gitlab, "linear": _linear, "jira": _jira,
+}  # fmt: skip

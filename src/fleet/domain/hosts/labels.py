@@ -1,0 +1,50 @@
+"""Whether a host can do a task: what the host has, and what the task needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleet.domain.run import Host
+    from fleet.domain.task import Task
+
+NO_HOST = "no_host"  # why a task waits: this host, or every host, lacks something that it needs
+
+
+def labels_of(host_id: str, name: str, declared: Iterable[str]) -> frozenset[str]:
+    """A host answers to its id and its name, too."""
+    return frozenset((host_id, name, *declared))
+
+
+def lacking(needs: Iterable[str], labels: frozenset[str]) -> str:
+    """What of it no label says, as a sentence; empty: nothing."""
+    missing = [need for need in needs if need not in labels]
+    if not missing:
+        return ""
+    return f"it is not {missing[0]}" if len(missing) == 1 else f"it is not {' and '.join(missing)}"
+
+
+def unfit(host: Host, task: Task, owner: str) -> str:
+    """Why this host does not take the task, by what it wrote about itself; empty: it could.
+
+    `owner`: whose program the task needs, as `program_owner` names it.
+    """
+    if host.draining:
+        return "it takes no new tasks (drained)"
+    if lacks := lacking(task.spec.limits.needs, labels_of(host.id, host.name, host.labels)):
+        return lacks
+    for line in host.without:
+        why, _, project = line.partition(" ")
+        if project == task.project:
+            return WITHOUT.get(why, f"it cannot work on {project}")
+    program = next((m.partition(" ")[2] for m in host.missing if m.partition(" ")[0] == owner), "")
+    return f"{program} is not on its PATH" if program else ""
+
+
+ABSENT, UNTRUSTED = "absent", "untrusted"
+WITHOUT = {
+    ABSENT: "it does not have the project",
+    UNTRUSTED: "the project's settings are not trusted there",
+}

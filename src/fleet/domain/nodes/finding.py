@@ -1,0 +1,79 @@
+"""Machines that may have model servers: how Tailscale lists them, and what a found one is called."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+from fleet.base.loose_json import mapping, string
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+PORTS = (11434, 8000, 1234, 8080, 30000)  # Ollama, vLLM, LM Studio, llama.cpp, SGLang
+MOST_ADDRESSES = 1024
+SHARED = ipaddress.ip_network("100.64.0.0/10")  # Tailscale's addresses
+
+
+class Machine(NamedTuple):
+    """`port`: where its server is; 0: not known, so the usual ones are tried."""
+
+    name: str
+    address: str
+    port: int = 0
+
+
+class FoundNode(NamedTuple):
+    """A model server that answered, and what it would be called under `nodes`."""
+
+    name: str
+    endpoint: str
+    kind: str
+    by: str  # how it was found: tailscale, mdns, or the network
+
+
+def machines_of_tailscale(status: object) -> list[Machine]:
+    """From `tailscale status --json`: this machine and the peers that are online."""
+    top = mapping(status)
+    peers = [mapping(peer) for peer in mapping(top.get("Peer")).values()]
+    rows = [mapping(top.get("Self")), *(peer for peer in peers if peer.get("Online") is True)]
+    machines = []
+    for row in rows:
+        addresses = row.get("TailscaleIPs")
+        listed = [a for a in addresses if isinstance(a, str)] if isinstance(addresses, list) else []
+        usable = [a for a in listed if re.fullmatch(r"[0-9.]+", a)]
+        if usable:
+            name = string(row.get("DNSName")).split(".")[0] or string(row.get("HostName"))
+            machines.append(Machine(name, usable[0]))
+    return machines
+
+
+def machines_of_network(text: str) -> list[Machine]:
+    """Raise `BadInput` unless it is a private network of at most so many addresses."""
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise BadInput(
+            f"'{text[:60]}' is not a network.",
+            fix="Write tailscale, mdns, or a network such as 192.168.1.0/24.",
+        ) from None
+    near = network.is_private or (network.version == SHARED.version and network.subnet_of(SHARED))  # type: ignore[arg-type]
+    if not near:
+        raise BadInput(f"{network} is not a private network.", fix="Scan a network of your own.")
+    if network.num_addresses > MOST_ADDRESSES:
+        raise BadInput(
+            f"{network} has {network.num_addresses} addresses; at most {MOST_ADDRESSES} are scanned.",
+            fix="Name a smaller network, such as 192.168.1.0/24.",
+        )
+    return [Machine("", str(address)) for address in network.hosts()]
+
+
+def node_name(machine: Machine, port: int, taken: Collection[str]) -> str:
+    """A name that fleet.yaml takes and that no other node has."""
+    plain = machine.name or f"node-{machine.address}"
+    base = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-").lower() or "node"
+    names: Iterable[str] = (base, f"{base}-{port}", *(f"{base}-{port}-{n}" for n in range(2, 1000)))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,112 @@
+"""What runs used, added up by the hour as they end: a report reads hours, however many runs there were."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fleet.domain.run import Choice, Outcome, Run
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+KEPT = 400 * 24 * HOUR  # for so long an hour is kept
+MAX_SUMS = 500  # kinds of work, and tasks, that an hour tells apart
+REST = "(others)"
+
+
+class Who(NamedTuple):
+    """What a report can be grouped by, of one run."""
+
+    agent: str
+    coder: str
+    model: str
+    node: str
+    project: str
+
+
+class Used(NamedTuple):
+    """`cost` is in millionths of a dollar, `worked` in microseconds."""
+
+    runs: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: int = 0
+    worked: int = 0
+
+    def plus(self, other: Used) -> Used:
+        return Used(*(one + more for one, more in zip(self, other, strict=True)))
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+
+class Hour(NamedTuple):
+    """What ended in one hour, by who did it, and by task."""
+
+    by: Mapping[Who, Used]
+    tasks: Mapping[str, Used]
+
+    def plus(self, who: Who, task: str, used: Used) -> Hour:
+        return Hour(_added(self.by, who, OTHERS, used), _added(self.tasks, task, REST, used))
+
+
+OTHERS = Who(REST, REST, REST, "", REST)
+NO_HOUR = Hour({}, {})
+
+
+def _added(sums: Mapping[Any, Used], key: Any, rest: Any, used: Used) -> dict[Any, Used]:
+    name = key if key in sums or len(sums) < MAX_SUMS else rest
+    return {**sums, name: sums.get(name, Used()).plus(used)}
+
+
+def hour_of(at: int) -> int:
+    return at - at % HOUR
+
+
+def who_of(choice: Choice, project: str) -> Who:
+    return Who(choice.agent, choice.coder, choice.model, choice.node, project)
+
+
+def used_by(run: Run, outcome: Outcome, at: int) -> Used:
+    usage = outcome.usage
+    worked = max(0, at - run.started_at) if run.started_at else 0
+    cost = round(usage.usd * 1_000_000)
+    return Used(1, usage.input, usage.output, usage.cached, cost, worked)
+
+
+def body_of(hour: Hour) -> dict[str, Any]:
+    return {
+        "by": [[*who, *used] for who, used in hour.by.items()],
+        "tasks": {task: list(used) for task, used in hour.tasks.items()},
+    }
+
+
+def hour_from(body: Mapping[str, Any]) -> Hour:
+    wide = len(Who._fields)
+    by = {Who(*row[:wide]): Used(*row[wide:]) for row in body.get("by", ())}
+    return Hour(by, {task: Used(*row) for task, row in body.get("tasks", {}).items()})
+
+
+def summed(pairs: Iterable[tuple[str, Used]]) -> dict[str, Used]:
+    sums: defaultdict[str, Used] = defaultdict(Used)
+    for name, used in pairs:
+        sums[name] = sums[name].plus(used)
+    return dict(sums)
+
+
+def saved(by: Mapping[Who, Used]) -> int:
+    """What the tokens that nodes of one's own served for nothing would have cost elsewhere.
+
+    At the price that the paid tokens of the same time had, in millionths of a dollar.
+    """
+    own = sum(used.tokens for who, used in by.items() if who.node and not used.cost)
+    paid = [used for used in by.values() if used.cost]
+    tokens = sum(used.tokens for used in paid)
+    return round(own * sum(used.cost for used in paid) / tokens) if tokens else 0

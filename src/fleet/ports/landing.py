@@ -1,0 +1,122 @@
+"""Landing work on a branch: merges in the object store, worktrees for gates, and the branch's move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from fleet.domain.landing.changes import FileChange
+
+
+JUNIT = ".fleet-junit.xml"  # in a gate's worktree: what `$FLEET_JUNIT_XML` names
+
+
+class Target(NamedTuple):
+    """Where a branch is."""
+
+    commit: str
+    tree: str
+
+
+class Built(NamedTuple):
+    """A commit that was made of another and of a member's work; or the files that conflict."""
+
+    commit: str = ""
+    tree: str = ""
+    conflicts: tuple[str, ...] = ()
+
+
+class Work(NamedTuple):
+    """What a member brings. `message` is for the commit; `how`: merge or squash.
+
+    `branch`: the task's own. What a person added there to the recorded `tip` comes along.
+    """
+
+    tip: str
+    message: str
+    how: str = "merge"
+    branch: str = ""
+
+
+class Branches(Protocol):
+    """The branches of one repository. Every method starts git, so it is called beside the loop."""
+
+    def target(self, onto: str) -> Target:
+        """Raise `NotFound` when there is no such branch."""
+
+    def build(self, before: str, work: Work) -> Built:
+        """In the object store alone: no checkout and no branch is touched."""
+
+    def move(self, onto: str, after: str, before: str) -> str:
+        """Move the branch if it is still at `before`; the checkout that followed, or nothing.
+
+        Raise `Conflict` when it has moved, and `Refused` when its checkout has changes of its own.
+        """
+
+    def publish(self, work: Work, branch: str, built: str) -> str:
+        """Push what the member brings to this branch of the remote, without force; its commit.
+
+        Raise `Conflict` when that is not what `built` was made of, and `Refused` when the remote's
+        branch has commits that are not here.
+        """
+
+    def has(self, onto: str, commits: Sequence[str]) -> bool:
+        """Whether the branch has all of these commits."""
+
+    def within(self, commit: str, commits: Sequence[str]) -> set[str]:
+        """Those of the commits that lead to this one."""
+
+    def check_home(self, onto: str, works: Mapping[str, Work]) -> None:
+        """Raise `Refused` unless the branch has the work of each landing: nothing may be lost.
+
+        Of squashed work the commits themselves are kept, under the landing's id.
+        """
+
+    def came_home(self, onto: str, tip: str) -> bool:
+        """Whether the branch has this commit, or the same changes in other commits, or in one."""
+
+    def hold(self, name: str, commit: str) -> None:
+        """Let nothing of this commit be pruned until `release`."""
+
+    def release(self, names: Sequence[str]) -> None: ...
+
+    def release_landed(self, onto: str) -> None:
+        """Release what undoes other work, and is on this branch by now."""
+
+    def mainline(self, before: str, tip: str, files: Sequence[str]) -> list[tuple[str, bool]]:
+        """The branch's own commits since the work departed, newest first; which changed the files."""
+
+    def tree(self, commit: str) -> str: ...
+
+    def changed(self, before: str, after: str) -> tuple[list[FileChange], str]:
+        """The files that differ, and the patch of those that are tests, without context."""
+
+    def patch(self, before: str, after: str, *, most: int) -> str:
+        """All that differs, as a diff that names neither; at most so many characters."""
+
+    def overlay(self, commit: str, source: str, paths: Sequence[str]) -> Built:
+        """A commit that has these files as they are in `source`, on no branch."""
+
+    def sides(self, before: str, tip: str, files: Sequence[str]) -> str:
+        """What the branch changed in these files since the work departed from it, as a diff."""
+
+
+class GateWorktrees(Protocol):
+    """Worktrees in which gates test candidates, one for each gate at a time."""
+
+    def prepare(self, name: str, commit: str) -> Path:
+        """The directory in which the gate `name` tests this commit, with the set-up done there."""
+
+    def busy(self) -> Mapping[str, str]:
+        """By the gate that was prepared there last: the directory."""
+
+    def report(self, name: str) -> str:
+        """The JUnit XML that the gate wrote to `$FLEET_JUNIT_XML`; empty: none."""
+
+    def leave(self, name: str) -> None:
+        """The gate has ended: another one may have its directory."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.config.bind_coders import bound as own_coders
 from fleet.config.bind_coders import installed
-from fleet.config.bind_models import Models
+from fleet.config.bind_models import Models, narrowed, no_node
+from fleet.config.bind_routes import Routes
 from fleet.config.keys.kinds import size_bytes
+from fleet.config.keys.table import PROJECT
 from fleet.domain.errors import nearest
 from fleet.domain.fleet import (
     CODERS,
@@ -19,8 +21,9 @@ from fleet.domain.fleet import (
     McpServer,
     Model,
     Node,
+    Otlp,
 )
-from fleet.domain.roles import role_prompt
+from fleet.domain.generated.roles import role_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,6 +74,7 @@ class _Binder(Declared):
     def fleet(self, withheld: frozenset[Path]) -> Fleet:
         coder, model = (self.merged.leaves[(name,)].value for name in ("coder", "model"))
         self.own = own_coders(self, withheld)
+        self.untrusted = {path[1] for path in withheld if path[0] == "nodes" and path[2] in WHERE}
         self.check_coder(("coder",), coder)
         nodes = {n: self.node(n, declared) for n, declared in self.section("nodes")}
         models = Models(self, nodes).bound()
@@ -78,8 +82,10 @@ class _Binder(Declared):
             n: self.agent(n, declared, models, coder, model)
             for n, declared in self.section("agents")
         }
+        routes = Routes(self, models, agents, coder).bound()
         known = dict.fromkeys((*CODERS, *self.own, coder))
         coders = {n: _default_agent(n, models, coder, model) for n in known}
+        observed = self.values("project", "observability")
         servers = {n: self.server(n, declared) for n, declared in self.section("mcp_servers")}
         return Fleet(
             name=self.merged.leaves["project", "name"].value,
@@ -89,10 +95,9 @@ class _Binder(Declared):
             agents=MappingProxyType(agents),
             coders=MappingProxyType(coders),
             mcp_servers=MappingProxyType(servers),
-            observability=tuple(
-                n for n, on in self.values("project", "observability").items() if on
-            ),
+            otlp=Otlp(observed["otlp"], observed.get("otlp_headers") or ""),
             own_coders=MappingProxyType(self.own),
+            routes=routes,
             installed=installed,
         )
 
@@ -109,6 +114,14 @@ class _Binder(Declared):
         kind, provider = self.kind(name, declared)
         known = kind_of(kind)
         endpoint = declared.get("endpoint", "")
+        kind_from = self.merged.leaves["nodes", name, "kind"].origin.layer
+        if (
+            name in self.untrusted
+            and not endpoint
+            and (known.needs_endpoint or kind_from == PROJECT)
+        ):
+            tags, most = declared["tags"], declared["max_parallel"]
+            return Node(name, kind, "", provider, tags, most, trusted=False)
         if not endpoint and known.needs_endpoint:
             self.needs("nodes", name, "endpoint", "Add `endpoint: http://HOST:PORT`.")
         if kind == "hosted" and not provider:
@@ -123,6 +136,10 @@ class _Binder(Declared):
             declared["max_parallel"],
             declared.get("api_key") or (known.key if ours else ""),
             size_bytes(declared["memory"]) or 0,
+            weight=declared["weight"],
+            wake_on_lan=declared["wake_on_lan"],
+            wake_address=declared["wake_address"],
+            wake_seconds=declared["wake_seconds"],
         )
 
     def kind(self, name: str, declared: Mapping[str, Any]) -> tuple[str, str]:
@@ -160,6 +177,9 @@ class _Binder(Declared):
             self.unknown_model(name, model_name, models, free=bool(named))
         if not model_name and (named or coder) == coder:
             model_name, bound = model, _find(models, model)
+        if bound is not None and declared["needs"]:
+            bound = self.narrow(("agents", name, "needs"), bound, declared["needs"], models)
+            model_name = bound.alias
         own = {k: declared[k] for k in OWN}
         if own["command"] and (named or coder) not in {"command", "acp"}:
             self.wrong(("agents", name, "command"), "is only for the coders command and acp.")
@@ -182,13 +202,29 @@ class _Binder(Declared):
             origin = self.place("agents", name, "model")
             self.problems.warn(origin, f"agents.{name}.model", message)
 
+    def narrow(
+        self, path: Path, model: Model, needs: tuple[str, ...], models: dict[str, Model]
+    ) -> Model:
+        """The model on the nodes with these tags, which then is one of `models`."""
+        narrow = narrowed(model, needs)
+        if narrow is None:
+            self.wrong(path, *no_node(model.name, needs))
+            return model
+        for each in (narrow, *(narrowed(m, needs) for m in list(models.values()) if not m.of)):
+            if each is None or models.setdefault(each.name, each).of:
+                continue
+            other = f"'{each.name}' is what '{each.of}' is called on nodes with these tags."
+            self.wrong(("models", each.name, "node"), other, "Choose another name.")
+        return models[narrow.name]
+
     def server(self, name: str, declared: Mapping[str, Any]) -> McpServer:
         self.needs("mcp_servers", name, "command", "Add the program that serves it.")
         env = MappingProxyType(self.values("mcp_servers", name, "env"))
         return McpServer(name, declared.get("command", ""), declared.get("args", ()), env)
 
 
-OWN = ("tools", "permissions", "extra_args", "command", "priority", "role")
+WHERE = ("endpoint", "kind", "provider")  # the settings that say where a node is
+OWN = ("tools", "permissions", "extra_args", "command", "priority", "role", "max_requests", "needs")
 
 
 def _default_agent(name: str, models: dict[str, Model], coder: str, model: str) -> Agent:

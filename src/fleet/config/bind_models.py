@@ -5,12 +5,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.errors import nearest
-from fleet.domain.fleet import Model, Node, Serving
+from fleet.domain.fleet import Model, Node, Serving, narrow_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from fleet.config.bind import Declared
+
+
+def has_tags(serving: Serving, needs: Iterable[str]) -> bool:
+    return set(needs) <= set(serving.node.tags)
+
+
+def no_node(model: str, needs: Iterable[str]) -> tuple[str, str]:
+    tags = " and ".join(f"'{tag}'" for tag in dict.fromkeys(needs))
+    fix = "Add them to the `tags` of one of its nodes, or take them out of `needs`."
+    return f"no node that serves '{model}' has the tags {tags}.", fix
+
+
+def narrowed(model: Model, needs: Iterable[str]) -> Model | None:
+    """The model, and its fallbacks, on the nodes that have all these tags; None: there are none."""
+    servings = tuple(serving for serving in model.servings if has_tags(serving, needs))
+    if not servings:
+        return None
+    name = narrow_name(model, needs)
+    others = (narrowed(other, needs) for other in model.fallbacks)
+    tags = tuple(sorted({*model.needs, *needs}))
+    return Model(
+        name,
+        name,
+        servings,
+        tuple(other for other in others if other is not None),
+        of=model.of or model.name,
+        needs=tags,
+    )
 
 
 class Models:
@@ -39,7 +67,7 @@ class Models:
 
     def serve(self, name: str, values: Mapping[str, Any]) -> list[Serving]:
         pairs = self.declared.values("models", name, "servings")
-        limits = (values["context"], values["timeout"], values["max_parallel"])
+        limits = (values["context"], values["timeout"], values["max_parallel"], values["thinking"])
         servings = []
         for path, node, upstream in self.pairs(name, values, pairs):
             if node in self.nodes:
@@ -48,7 +76,10 @@ class Models:
                 known = f"Nodes: {', '.join(self.nodes)}." if self.nodes else "Declare it first."
                 fix = nearest(node, self.nodes) or known
                 self.declared.wrong(path, f"'{node}' is not a node.", fix)
-        return servings
+        fit = [serving for serving in servings if has_tags(serving, values["needs"])]
+        if servings and not fit:
+            self.declared.wrong(("models", name, "needs"), *no_node(name, values["needs"]))
+        return fit
 
     def pairs(
         self, name: str, values: Mapping[str, Any], pairs: Mapping[str, str]
@@ -106,7 +137,16 @@ class Models:
         if not servings:
             return None
         self.done[name] = Model(name, self.alias(name), servings, tuple(fallbacks), tuple(keys[1:]))
+        self.warn_of_smaller(self.done[name])
         return self.done[name]
+
+    def warn_of_smaller(self, model: Model) -> None:
+        for other in model.fallbacks:
+            if other.context < model.context:
+                origin = self.declared.place("models", model.name, "fallbacks")
+                message = f"'{other.name}' holds {other.context} tokens and this model "
+                message += f"{model.context}: longer prompts are refused when it has to answer."
+                self.problems.warn(origin, f"models.{model.name}.fallbacks", message)
 
     def fallback(self, key: str, other: str, above: tuple[str, ...]) -> Model | None:
         target = self.target(other)

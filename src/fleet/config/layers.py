@@ -9,7 +9,7 @@ from fleet.config.keys import lookup as schema
 from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong, take
 from fleet.config.keys.values import read
-from fleet.config.stores import KINDS
+from fleet.config.stores import KINDS, named_by
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, nearest
 
@@ -110,11 +110,13 @@ def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
     backend = env.get("STORAGE_BACKEND", "").lower()
     for other in key.env:
         text = env.get(other, "")
-        if other == "DATABASE_URL" and not (backend in KINDS and KINDS[backend].shared):
+        if other == "DATABASE_URL" and not (backend in KINDS and KINDS[backend].variable == other):
             continue  # a variable that half of all web projects set for themselves
         if other == "DB_PATH" and text:
             text = f"sqlite:///{text}" if backend in {"", "sqlite"} else ""
         pairs.append((other, text))
+    if "DB_PATH" in key.env and (named := named_by(env)):
+        pairs.append(named)
     return [(name, text) for name, text in pairs if text]
 
 

@@ -198,7 +198,5 @@ def _final(merged: Layer, home: Path, env: Mapping[str, str], problems: Problems
 
 def display_path(path: Path, cwd: Path) -> str:
     """The file as a person in `cwd` would name it."""
-    try:
-        return str(path.relative_to(cwd))
-    except ValueError:
-        return str(path)
+    inside = cwd != cwd.parent and path.is_relative_to(cwd)
+    return str(path.relative_to(cwd) if inside else path)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OLLAMA = "localhost:11434"
-OLLAMA_SECONDS = 0.3  # seconds; a stopped Ollama refuses at once, and nobody waits for a broken one
+OLLAMA_SECONDS = 0.3  # a stopped Ollama refuses at once, and no command waits for a broken one
 
 
 class Kind(NamedTuple):

@@ -19,8 +19,34 @@ class RunSettings(NamedTuple):
     stall_limit: float = 900
     gate: str = ""
     gate_limit: float = 1800
+    commit: str = "auto"
     mcp: bool = True
     env: tuple[str, ...] = ()
+
+
+class LandSettings(NamedTuple):
+    auto: bool = False
+    gate: str = ""
+    onto: str = ""
+    push: bool = False
+    pr: bool = False
+    merge: bool = False
+    remote: str = "origin"
+    slots: int = 2
+    tries: int = 3
+    reconciler: str = ""
+    environment: tuple[str, ...] = ()
+
+
+class ForgeSettings(NamedTuple):
+    hosts: tuple[str, ...] = ()
+
+
+class HookSettings(NamedTuple):
+    secrets: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+    label: str = "fleet"
+    project: str = ""
 
 
 class BudgetSettings(NamedTuple):
@@ -41,6 +67,7 @@ class WorkspaceSettings(NamedTuple):
     credential_files: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     setup_timeout: float = 600
+    setup_cache: tuple[str, ...] = ("auto",)
     quick: bool = False
     branch_pattern: str = ""
     teardown: tuple[str, ...] = ()
@@ -71,12 +98,23 @@ class ServerSettings(NamedTuple):
     trusted_proxies: tuple[str, ...] = ()
     audit: str = "writes"
     audit_mb: int = 100
+    streams: int = 100
+
+
+class HostSettings(NamedTuple):
+    labels: tuple[str, ...] = ()
+    server: str = ""
 
 
 class StoreSettings(NamedTuple):
     url: str = f"sqlite:///{Path.home() / '.fleet' / 'fleet.db'}"
     schema: str = "fleet"
     pool_size: int = 0
+    lease: int = 300
+
+
+class RetentionSettings(NamedTuple):
+    transcripts: float = 90
 
 
 class Settings(NamedTuple):
@@ -91,7 +129,12 @@ class Settings(NamedTuple):
     run: RunSettings = RunSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     store: StoreSettings = StoreSettings()
+    host: HostSettings = HostSettings()
+    retention: RetentionSettings = RetentionSettings()
     budget: BudgetSettings = BudgetSettings()
+    land: LandSettings = LandSettings()
+    forge: ForgeSettings = ForgeSettings()
+    hooks: HookSettings = HookSettings()
     notify: NotifySettings = NotifySettings()
     tmux: TmuxSettings = TmuxSettings()
     server: ServerSettings = ServerSettings()
@@ -99,8 +142,13 @@ class Settings(NamedTuple):
 
 GROUPS = {
     "run": RunSettings,
+    "land": LandSettings,
+    "forge": ForgeSettings,
+    "hooks": HookSettings,
     "workspace": WorkspaceSettings,
     "store": StoreSettings,
+    "host": HostSettings,
+    "retention": RetentionSettings,
     "budget": BudgetSettings,
     "notify": NotifySettings,
     "tmux": TmuxSettings,

@@ -5,7 +5,12 @@ A new kind is its module in `adapters/stores` and its row here; settings, server
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fleet.domain.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class StoreKind(NamedTuple):
@@ -14,25 +19,83 @@ class StoreKind(NamedTuple):
     shared: bool = False  # whether several hosts can use it at once; then keepers have leases
     extra: str = ""  # the extra of our package that installs its driver
     is_file: bool = False  # its URL is a path after three slashes
+    beside: tuple[str, ...] = ()  # how the names of its other files end
+    copies: str = ""  # MODULE:FUNCTION that copies it into a file; empty: `dumps` does
+    restores: str = ""  # MODULE:FUNCTION that puts such a file back
+    dumps: str = ""  # the command of its own that makes a backup
+    loads: str = ""  # the one that restores it; empty: `dumps` says how
+    variable: str = ""  # that names it where `STORAGE_BACKEND` names its kind
+    good_for: str = ""  # a sentence for `fleet doctor`
+
+    @property
+    def name(self) -> str:
+        return self.like.partition("://")[0]
+
+
+def _in_cloud(like: str, variable: str) -> StoreKind:
+    """A log in a service that is named like the extra that drives it."""
+    return StoreKind(
+        "fleet.adapters.stores.log.address:open_url",
+        like,
+        shared=True,
+        extra=like.partition("://")[0],
+        dumps=SERVICE,
+        variable=variable,
+        good_for=FEW,
+    )
 
 
 POSTGRES = StoreKind(
-    "fleet.adapters.stores.postgres:open_url",
+    "fleet.adapters.stores.postgres.store:open_url",
     like="postgresql://USER@HOST/NAME",
     shared=True,
     extra="postgres",
+    dumps="pg_dump --format=custom --file=fleet.dump DATABASE",
+    loads="pg_restore --clean --if-exists --dbname DATABASE fleet.dump",
+    variable="DATABASE_URL",
 )
+FEW = "It is for a few machines, some dozen commits a second; for more, use PostgreSQL."
+SERVICE = "Use the service's own backup, such as versions of the bucket's objects."
 KINDS = {  # by the scheme of the URL
     "sqlite": StoreKind(
-        "fleet.adapters.stores.sqlite:open_url", like="sqlite:///PATH", is_file=True
+        "fleet.adapters.stores.sqlite:open_url",
+        like="sqlite:///PATH",
+        is_file=True,
+        beside=("-wal", "-shm"),
+        copies="fleet.adapters.stores.backup:copy_url",
+        restores="fleet.adapters.stores.backup:restore_url",
+        variable="DB_PATH",
     ),
     "postgresql": POSTGRES,
     "postgres": POSTGRES,
+    "s3": _in_cloud("s3://BUCKET/PREFIX", "S3_BUCKET"),
+    "dynamodb": _in_cloud("dynamodb://TABLE/PREFIX", "DYNAMODB_TABLE_PREFIX"),
+    "firestore": _in_cloud("firestore://PROJECT/PREFIX", "GOOGLE_CLOUD_PROJECT"),
 }
+
+
+def named_by(env: Mapping[str, str]) -> tuple[str, str] | None:
+    """The variable that names the store of `STORAGE_BACKEND` in a cloud service, and its URL."""
+    backend = env.get("STORAGE_BACKEND", "").lower()
+    endpoint = env.get("DYNAMODB_ENDPOINT", "")
+    rests = {
+        "s3": f"/{env.get('S3_PREFIX', '')}",
+        "dynamodb": f"log/?endpoint={endpoint}" if endpoint else "log/",
+        "firestore": "/fleet",
+    }
+    if backend not in rests or not (name := env.get(KINDS[backend].variable)):
+        return None
+    return KINDS[backend].variable, f"{backend}://{name}{rests[backend]}"
 
 
 def kind_of(url: str) -> StoreKind | None:
     return KINDS.get(url.partition("://")[0])
+
+
+def files_of(url: str) -> list[str]:
+    """The files of the store, if it is one in files here."""
+    kind, path = kind_of(url), url.partition("://")[2]
+    return [path, *(path + end for end in kind.beside)] if kind and kind.is_file else []
 
 
 def examples() -> str:

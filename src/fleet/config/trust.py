@@ -6,6 +6,7 @@ sends data out or chooses the store is passed over until `fleet trust` has recor
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from fleet.config.files.problems import Place
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FILE = "trusted.json"
 VERSION = 1
+LOOPBACK = re.compile(r"https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/.*)?", re.IGNORECASE)
 
 
 class TrustState(NamedTuple):
@@ -37,7 +39,7 @@ class TrustState(NamedTuple):
 def trust_state(
     layer: Layer, user: Layer, file: FilePath, home: FilePath, problems: Problems
 ) -> TrustState:
-    leaves = {**sensitive(layer), **_redirected(layer, user)}
+    leaves = {**sensitive(layer), **_addresses(layer, user), **_redirected(layer, user)}
     if not leaves:
         return TrustState(leaves, trusted=True)
     known = records(home, problems).get(str(file.resolve()), {})
@@ -48,12 +50,37 @@ def values(leaves: Mapping[Path, Leaf]) -> dict[Path, Any]:
     return {path: leaf.value for path, leaf in leaves.items()}
 
 
+def asked_by(layer: Layer) -> dict[Path, Leaf]:
+    """All that a file of its own asks for."""
+    return {**sensitive(layer), **_addresses(layer, Layer({}, {}))}
+
+
 def sensitive(layer: Layer) -> dict[Path, Leaf]:
     return {
         path: leaf
         for path, leaf in layer.leaves.items()
         if leaf.key.trust and leaf.value not in (leaf.key.default, *leaf.key.harmless)
     }
+
+
+def _addresses(layer: Layer, user: Layer) -> dict[Path, Leaf]:
+    """Where prompts go: the address of each node, unless that is this machine."""
+    return {
+        path: leaf for path, leaf in layer.leaves.items() if _is_address(path, leaf, layer, user)
+    }
+
+
+def _is_address(path: Path, leaf: Leaf, layer: Layer, user: Layer) -> bool:
+    if path[0] != "nodes":
+        return False
+    if path[2] == "endpoint":
+        return LOOPBACK.fullmatch(str(leaf.value)) is None
+    address = (*path[:2], "endpoint")
+    if path[2] not in {"kind", "provider"} or address in layer.leaves or address in user.leaves:
+        return False
+    from fleet.domain.nodes.kinds import kind_of  # noqa: PLC0415 - only for a node without an address
+
+    return path[2] == "provider" or not kind_of(str(leaf.value)).needs_endpoint
 
 
 def _redirected(layer: Layer, user: Layer) -> dict[Path, Leaf]:
@@ -76,11 +103,14 @@ def fingerprint(settings: Mapping[Path, Any]) -> str:
 
 
 def withhold(layer: Layer, withheld: Mapping[Path, Leaf]) -> Layer:
-    """The layer without what is not trusted; a server without its command is not there at all."""
+    """The layer without what is not trusted.
+
+    A server without its command is not there at all, nor a route without its agent.
+    """
     leaves = {path: leaf for path, leaf in layer.leaves.items() if path not in withheld}
-    servers = {path[:2] for path in withheld if path[0] == "mcp_servers"}
-    entries = {path: origin for path, origin in layer.entries.items() if path not in servers}
-    return Layer({p: leaf for p, leaf in leaves.items() if p[:2] not in servers}, entries)
+    gone = {path[:2] for path in withheld if path[0] in {"mcp_servers", "routes"}}
+    entries = {path: origin for path, origin in layer.entries.items() if path not in gone}
+    return Layer({p: leaf for p, leaf in leaves.items() if p[:2] not in gone}, entries)
 
 
 def records(home: FilePath, problems: Problems | None = None) -> dict[str, dict[str, Any]]:

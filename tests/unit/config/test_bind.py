@@ -14,7 +14,7 @@ def test_references_are_bound_to_things(world):
     world.fleet(
         TWO + "models: {m: {node: big, upstream: q}}\nagents: {a: {model: m, description: d}}\n"
     )
-    agent = world.load().fleet.agent("a")
+    agent = world.trust().load().fleet.agent("a")
     assert agent.model.servings[0].node.endpoint == "http://big:1"
 
 
@@ -25,13 +25,13 @@ def test_one_alias_and_one_upstream_model_are_servings_of_one_model_in_file_orde
         + "  b: {node: small, ollama_model: q, litellm_alias: shared, context: 100}\n"
         + "  a: {node: big, ollama_model: q, litellm_alias: shared, max_parallel: 3, context: 50}\n"
     )
-    fleet = world.load().fleet
+    fleet = world.trust().load().fleet
     model = fleet.model("shared")
     assert fleet.model("a") is fleet.model("b") is model
     assert (model.name, model.names) == ("b", ("b", "a", "shared"))
     assert [(s.node.name, s.slots) for s in model.servings] == [("small", 1), ("big", 3)]
     assert model.context == 50
-    assert world.load().warnings == ()
+    assert world.trust().load().warnings == ()
 
 
 def test_one_alias_for_different_models_is_a_warning_and_the_first_answers(world):
@@ -41,7 +41,7 @@ def test_one_alias_for_different_models_is_a_warning_and_the_first_answers(world
         + "  a: {node: big, ollama_model: q, litellm_alias: shared}\n"
         + "  b: {node: big, ollama_model: r, litellm_alias: shared}\n"
     )
-    loaded = world.load()
+    loaded = world.trust().load()
     assert loaded.fleet.model("shared").name == "a"
     assert loaded.warnings == (
         (
@@ -55,7 +55,7 @@ def test_an_alias_that_is_another_models_name_is_a_warning(world):
     world.fleet(
         TWO + "models:\n  a: {node: big, upstream: q, alias: b}\n  b: {node: big, upstream: r}\n"
     )
-    loaded = world.load()
+    loaded = world.trust().load()
     assert loaded.fleet.model("b").servings[0].upstream == "r"
     assert (
         "fleet.yaml:5: models.a.alias: 'b' is also the name of the model 'b'" in loaded.warnings[0]
@@ -70,7 +70,7 @@ def test_fallbacks_are_models_named_by_key_or_alias(world):
         + "  light: {node: small, upstream: r, fallback: tiny}\n"
         + "  least: {node: small, upstream: s, alias: tiny}\n"
     )
-    heavy = world.load().fleet.model("heavy")
+    heavy = world.trust().load().fleet.model("heavy")
     assert [model.name for model in heavy.fallbacks] == ["light", "least"]
     assert [model.name for model in heavy.fallbacks[0].fallbacks] == ["least"]
 
@@ -82,13 +82,13 @@ def test_a_fallback_to_another_serving_of_the_same_model_adds_nothing(world):
         + "  a: {node: big, upstream: q, alias: s, fallbacks: [b]}\n"
         + "  b: {node: small, upstream: q, alias: s}\n"
     )
-    model = world.load().fleet.model("s")
+    model = world.trust().load().fleet.model("s")
     assert (len(model.servings), model.fallbacks) == (2, ())
 
 
 @pytest.mark.parametrize("name", CODERS)
 def test_every_coders_name_is_an_agent(world, name):
-    for fleet in (Fleet(), world.load().fleet):
+    for fleet in (Fleet(), world.trust().load().fleet):
         agent = fleet.agent(name)
         assert (agent.name, agent.coder, agent.model, agent.model_name) == (name, name, None, "")
 
@@ -96,7 +96,7 @@ def test_every_coders_name_is_an_agent(world, name):
 def test_an_unknown_agent_is_refused_with_the_nearest(world):
     world.fleet("agents: {reviewer: {coder: claude}}\n")
     with pytest.raises(NotFound) as caught:
-        world.load().fleet.agent("reviwer")
+        world.trust().load().fleet.agent("reviwer")
     assert (caught.value.message, caught.value.fix) == (
         "There is no agent 'reviwer'.",
         "Did you mean 'reviewer'?",
@@ -105,19 +105,19 @@ def test_an_unknown_agent_is_refused_with_the_nearest(world):
 
 def test_the_model_setting_is_for_the_default_coder_only(world):
     world.user("coder: codex\nmodel: o3\n")
-    fleet = world.load().fleet
+    fleet = world.trust().load().fleet
     assert fleet.agent("codex").model_name == "o3"
     assert fleet.agent("claude").model_name == ""
 
 
 def test_the_model_setting_may_name_a_declared_model(world):
     world.user("model: m\n").fleet(TWO + "models: {m: {node: big, upstream: q}}\n")
-    assert world.load().fleet.agent("claude").model.servings[0].upstream == "q"
+    assert world.trust().load().fleet.agent("claude").model.servings[0].upstream == "q"
 
 
 def test_a_declared_agent_may_change_a_coders_defaults(world):
     world.user("agents: {claude: {permissions: read, extra_args: [--verbose]}}\n")
-    agent = world.load().fleet.agent("claude")
+    agent = world.trust().load().fleet.agent("claude")
     assert (agent.coder, agent.permissions, agent.extra_args) == ("claude", "read", ("--verbose",))
 
 
@@ -125,12 +125,12 @@ def test_an_agent_without_a_coder_has_the_default_one(world):
     world.user("coder: opencode\n").fleet(
         TWO + "models: {m: {node: big, upstream: q}}\nagents: {a: {model: m, description: d}}\n"
     )
-    assert world.load().fleet.agent("a").coder == "opencode"
+    assert world.trust().load().fleet.agent("a").coder == "opencode"
 
 
 def test_an_agent_with_a_coder_may_name_a_model_that_the_coder_knows(world):
     world.fleet("agents: {a: {coder: claude, model: opus}}\n")
-    loaded = world.load()
+    loaded = world.trust().load()
     assert (loaded.fleet.agent("a").model, loaded.fleet.agent("a").model_name) == (None, "opus")
     assert loaded.warnings == ()
 
@@ -140,12 +140,12 @@ def test_a_models_name_that_is_nearly_a_declared_one_is_a_warning(world):
         TWO + "models: {heavy-coder: {node: big, upstream: q}}\n"
         "agents: {a: {coder: claude, model: hevy-coder}}\n"
     )
-    assert "Did you mean 'heavy-coder'?" in world.load().warnings[0]
+    assert "Did you mean 'heavy-coder'?" in world.trust().load().warnings[0]
 
 
 def test_an_agent_without_a_prompt_gets_one_about_its_role(world):
     world.fleet("agents: {reviewer: {coder: claude, description: Review the diff.}}\n")
-    prompt = world.load().fleet.agent("reviewer").prompt
+    prompt = world.trust().load().fleet.agent("reviewer").prompt
     assert "reviewer" in prompt
     assert "Review the diff." in prompt
     assert "None" not in prompt
@@ -160,13 +160,13 @@ HOSTED = {
 
 @pytest.mark.parametrize("kind", HOSTED)
 def test_a_hosted_api_has_an_address_and_a_key_of_its_own(world, kind):
-    node = world.fleet(f"nodes: {{n: {{kind: {kind}}}}}\n").load().fleet.nodes["n"]
+    node = world.fleet(f"nodes: {{n: {{kind: {kind}}}}}\n").trust().load().fleet.nodes["n"]
     assert (node.endpoint, node.api_key) == HOSTED[kind]
 
 
 def test_a_hosted_apis_key_is_not_sent_to_another_address(world):
     world.fleet("nodes: {n: {kind: openai, endpoint: 'https://elsewhere.example'}}\n")
-    assert world.load().fleet.nodes["n"].api_key == ""
+    assert world.trust().load().fleet.nodes["n"].api_key == ""
 
 
 OLDER = {
@@ -182,13 +182,13 @@ OLDER = {
 
 @pytest.mark.parametrize("written", OLDER)
 def test_older_files_name_the_kind_by_its_provider(world, written):
-    node = world.fleet(f"nodes: {{n: {{{written}}}}}\n").load().fleet.nodes["n"]
+    node = world.fleet(f"nodes: {{n: {{{written}}}}}\n").trust().load().fleet.nodes["n"]
     assert (node.kind, node.provider) == OLDER[written]
 
 
 def test_a_trailing_slash_is_no_part_of_an_address(world):
     world.fleet("nodes: {n: {endpoint: 'http://h:1/'}}\n")
-    assert world.load().fleet.nodes["n"].endpoint == "http://h:1"
+    assert world.trust().load().fleet.nodes["n"].endpoint == "http://h:1"
 
 
 @pytest.mark.parametrize(
@@ -197,4 +197,30 @@ def test_a_trailing_slash_is_no_part_of_an_address(world):
 )
 def test_addresses_of_many_shapes_are_taken(world, address):
     world.fleet(f"nodes: {{n: {{endpoint: '{address}'}}}}\n")
-    assert world.load().fleet.nodes["n"].endpoint == address
+    assert world.trust().load().fleet.nodes["n"].endpoint == address
+
+
+def test_weights_and_limits_are_bound(world):
+    world.fleet(
+        "nodes: {n: {endpoint: 'http://127.0.0.1:1', weight: 2.5}}\n"
+        "models: {m: {node: n, upstream: u}}\n"
+        "agents: {a: {coder: claude, model: m, max_requests: 2}}\n"
+    )
+    fleet = world.load().fleet
+    assert (fleet.nodes["n"].weight, fleet.agents["a"].max_requests) == (2.5, 2)
+    assert "from 0.01 to 100" in world.fleet("nodes: {n: {weight: 0}}\n").refuse()
+
+
+def test_a_fallback_with_a_smaller_context_is_a_warning_with_both_numbers(world):
+    world.fleet(
+        "nodes: {n: {endpoint: 'http://127.0.0.1:1'}}\n"
+        "models:\n"
+        "  heavy: {node: n, upstream: q, context: 65536, fallbacks: [light]}\n"
+        "  light: {node: n, upstream: r, context: 32768}\n"
+    )
+    (warning,) = world.load().warnings
+    assert "models.heavy.fallbacks" in warning
+    assert "32768" in warning
+    assert "65536" in warning
+    world.fleet(world.file.read_text().replace("32768", "65536"))
+    assert world.load().warnings == ()

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.domain.fleet import Otlp
+
 EXAMPLES = Path(__file__).parent / "examples"
 
 
@@ -29,9 +31,10 @@ def test_the_published_examples_mean_what_they_meant(world, name):
     assert fleet.agent("reviewer").prompt
 
 
-def test_the_readmes_example_needs_no_trust_and_gives_no_warning(world):
-    loaded = world.fleet((EXAMPLES / "readme.yaml").read_text()).load()
-    assert (loaded.warnings, dict(loaded.asked)) == ((), {})
+def test_the_readmes_example_needs_trust_for_its_addresses_only_and_then_gives_no_warning(world):
+    world.fleet((EXAMPLES / "readme.yaml").read_text())
+    assert {path[2] for path in world.load().asked} == {"endpoint"}
+    assert world.trust().load().warnings == ()
 
 
 def test_a_gateway_open_to_the_network_needs_trust(world):
@@ -40,41 +43,46 @@ def test_a_gateway_open_to_the_network_needs_trust(world):
     assert "project.gateway.host" in loaded.warnings[0]
 
 
-IGNORED = """\
+OLDER = """\
 project:
   name: local-dev
   blackboard_enabled: true
   security: {zero_trust_a2a: true}
-  dynamic_routing: true
+  dynamic_routing: DYNAMIC
   gpu_microscheduling: false
+  observability: {langfuse: false, opentelemetry: false}
 nodes:
-  n: {endpoint: http://h:1, wake_on_lan: not-a-mac}
+  n: {endpoint: http://h:1}
 models:
-  m: {node: n, ollama_model: q, litellm_alias: a, context_pool: p}
+  m: {node: n, ollama_model: q, litellm_alias: a}
 agents:
-  a:
-    model: m
-    description: d
-    workspace: host
-    require_approval: false
-    memory_namespace: isolated
-    shared_pool_id: x
-    state_driver: sqlite
-    self_mutating: false
+  a: {model: m, description: d, require_approval: APPROVAL, self_mutating: false}
 """
 
 
-def test_keys_that_older_releases_accept_and_ignore_are_warnings(world):
-    warnings = world.fleet(IGNORED).load().warnings
-    assert len(warnings) == 12
-    assert all("is accepted and ignored: " in line for line in warnings)
-    assert warnings[0].startswith("fleet.yaml:3: project.blackboard_enabled: is accepted")
+def test_what_an_older_file_does_not_ask_for_is_valid_and_what_is_so_anyway_a_warning(world):
+    warnings = (
+        world.fleet(OLDER.replace("DYNAMIC", "false").replace("APPROVAL", "false")).trust().load()
+    )
+    assert [line.split(": ", 1)[1] for line in warnings.warnings] == [
+        "project.blackboard_enabled: is not needed: every team has a board.",
+        "project.security.zero_trust_a2a: is not needed: every write is authenticated.",
+    ]
+
+
+def test_what_an_older_file_asks_for_and_fleet_does_not_do_is_refused_with_what_to_do(world):
+    world.fleet(OLDER.replace("DYNAMIC", "true").replace("APPROVAL", "true"))
+    problems = world.refuse()
+    assert "fleet.yaml:5: project.dynamic_routing: is not something that Fleet does." in problems
+    assert "Write rules under `routes:`" in problems
+    assert "agents.a.require_approval" in problems
+    assert "`permissions: read`" in problems
 
 
 def test_observability_counts_once_it_is_trusted(world):
-    world.fleet("project: {name: x, observability: {langfuse: true, langsmith: false}}\n")
-    assert world.load().fleet.observability == ()
-    assert world.trust().load().fleet.observability == ("langfuse",)
+    world.fleet("observability: {otlp: http://localhost:4318, otlp_headers: os.environ/KEY}\n")
+    assert world.load().fleet.otlp == Otlp()
+    assert world.trust().load().fleet.otlp == Otlp("http://localhost:4318", "os.environ/KEY")
 
 
 def test_mcp_servers_are_kept_whole(world):

@@ -82,12 +82,20 @@ WITHHELD = {
     "store: {url: 'postgresql://elsewhere/d'}": "store.url",
     "gateway: {host: 0.0.0.0}": "project.gateway.host",
     "gateway: {master_key_env: AWS_SECRET}": "project.gateway.master_key_env",
-    "project: {observability: {langfuse: true}}": "project.observability.langfuse",
+    "project: {observability: {otlp: http://x:1}}": "project.observability.otlp",
+    "nodes: {n: {endpoint: http://h:1, wake_on_lan: 'aa:bb:cc:dd:ee:ff'}}": "nodes.n.wake_on_lan",
     "agents: {a: {coder: claude, permissions: full}}": "agents.a.permissions",
     "agents: {a: {coder: claude, extra_args: [--yolo]}}": "agents.a.extra_args",
     "agents: {a: {coder: command, command: [rm]}}": "agents.a.command",
     "nodes: {n: {endpoint: 'http://h:1', api_key: os.environ/AWS}}": "nodes.n.api_key",
     "mcp_servers: {m: {command: evil}}": "mcp_servers.m.command",
+    "nodes: {n: {endpoint: 'http://192.168.1.9:11434'}}": "nodes.n.endpoint",
+    "nodes: {n: {endpoint: 'http://169.254.169.254', kind: openai}}": "nodes.n.endpoint",
+    "nodes: {n: {endpoint: 'http://127.0.0.1.evil.example:1'}}": "nodes.n.endpoint",
+    "nodes: {n: {endpoint: 'http://localhost.evil.example'}}": "nodes.n.endpoint",
+    "nodes: {n: {kind: openrouter}}": "nodes.n.kind",
+    "nodes: {n: {kind: openai}}": "nodes.n.kind",
+    "nodes: {n: {kind: hosted, provider: bedrock}}": "nodes.n.provider",
 }
 
 
@@ -96,14 +104,17 @@ def test_it_is_withheld_when_a_repository_says(world, text):
     loaded = world.fleet(text + "\n").load()
     assert WITHHELD[text] in loaded.warnings[0]
     assert "mcp_servers" not in text or dict(loaded.fleet.mcp_servers) == {}
+    assert all(node.endpoint == "" and not node.trusted for node in loaded.fleet.nodes.values())
 
 
 HARMLESS = [
     "workspace: {setup: []}",
     "gateway: {host: 127.0.0.1, port: 4001}",
     "agents: {a: {coder: claude, permissions: read, tools: [Read]}}",
-    "project: {observability: {langfuse: false}}",
-    "nodes: {n: {endpoint: 'http://h:1'}}",
+    "project: {observability: {otlp: ''}}",
+    "nodes: {n: {endpoint: 'http://127.0.0.1:11434'}}",
+    "nodes: {n: {endpoint: 'https://localhost/v1', kind: openai}}",
+    "nodes: {n: {endpoint: 'http://[::1]:8080', kind: llamacpp}}",
 ]
 
 
@@ -117,6 +128,18 @@ def test_a_repository_cannot_redirect_a_node_that_has_your_key(world):
     loaded = world.fleet("nodes: {api: {endpoint: 'https://elsewhere.example'}}\n").load()
     assert loaded.fleet.nodes["api"].endpoint == "https://api.openai.com/v1"
     assert "nodes.api.endpoint" in loaded.warnings[0]
+
+
+def test_a_trusted_address_counts_and_a_changed_one_is_asked_about_again(world):
+    text = "nodes: {n: {endpoint: 'http://gpu:11434'}}\n"
+    assert world.fleet(text).trust().load().fleet.nodes["n"].endpoint == "http://gpu:11434"
+    assert world.fleet(text.replace("gpu", "evil")).load().fleet.nodes["n"].endpoint == ""
+
+
+def test_a_repository_cannot_move_a_node_of_your_own(world):
+    world.user("nodes: {gpu: {endpoint: 'http://gpu:11434'}}\n")
+    loaded = world.fleet("nodes: {gpu: {endpoint: 'http://evil:11434'}}\n").load()
+    assert loaded.fleet.nodes["gpu"].endpoint == "http://gpu:11434"
 
 
 def test_swapping_names_around_the_dots_is_a_change(world):

@@ -16,7 +16,7 @@ from fleet.config.loader import file_layer
 from fleet.config.places import PROJECT_FILE, USER_FILE, find_project, user_home
 from fleet.config.project_kind import Ollama, find_ollama, kind_of, set_up
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import BadInput, Refused, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,11 @@ def ensure_home(home: Path) -> bool:
         raise BadInput(
             f"{error.filename} is a file, where a directory is needed.",
             fix="Move it away, or set FLEET_HOME to another place.",
+        ) from None
+    except FileNotFoundError as error:
+        raise Unavailable(
+            f"{error.filename} cannot be made: {error.strerror}.",
+            fix="Set FLEET_HOME to another place.",
         ) from None
     if not (home / USER_FILE).exists():
         write_whole(home / USER_FILE, starter.user_file().encode(), mode=0o600)
@@ -114,9 +119,9 @@ def _set_aside(file: Path) -> Path:
 
 
 def _trust(file: Path, context: Context) -> None:
-    """Whoever has just had the file written trusts what it says."""
+    """The user who has just had the file written trusts what it says."""
     layer = file_layer(table.PROJECT, file, context.cwd, {}, Problems())
-    untrusted = trust.values(trust.sensitive(layer))
+    untrusted = trust.values(trust.asked_by(layer))
     if untrusted:
         trust.record(context.home, file, untrusted)
 
@@ -140,7 +145,7 @@ def _take(
         claimed |= file_layer(layer, file, context.cwd, {}, Problems()).leaves.keys()
     changes, left = _changes(legacy_file, claimed)
     if changes:
-        trusting = legacy_file.source.ours  # what came with a repository is trusted by nobody yet
+        trusting = legacy_file.source.ours  # what came with a repository is not trusted yet
         apply(changes, file=file, layer=layer, context=context, trusting=trusting)
     claimed |= {change.path for change in changes}
     taken = [".".join(change.path) for change in changes]

@@ -107,9 +107,10 @@ def project_file(name: str, kind: str, work: Kind, there: There) -> str:
 
 def _agents(there: There) -> str:
     """With the first coder that is installed, and with models only where a node serves them."""
-    lines = AGENTS.replace(
-        "CODER", there.coders[0] if there.coders else Settings().coder
-    ).splitlines()
+    coder = there.coders[0] if there.coders else Settings().coder
+    lines = AGENTS.replace("CODER", coder).splitlines()
+    if coder != "claude":  # the names are those of its tools; others heed `permissions`
+        lines = [line for line in lines if not line.startswith("    tools: ")]
     if there.ollama is None:
         lines = [line for line in lines if not line.startswith("    model: ")]
     head = [] if there.coders else ["# No coding program was found: `fleet coders` lists them."]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from fleet.config.files.problems import InvalidConfig
 from fleet.config.files.write import only_writer, write_whole
-from fleet.config.files.yaml_edit import put
+from fleet.config.files.yaml_edit import drop, put
 from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong
 from fleet.config.keys.lookup import resolve
 from fleet.config.keys.values import read
+from fleet.config.layers import ALIASES
 from fleet.config.loader import display_path, examine
 from fleet.config.places import PROJECT_FILE, USER_FILE, find_project
 from fleet.config.trust import record, values
@@ -50,9 +52,14 @@ class Context(NamedTuple):
 
 
 class Change(NamedTuple):
+    """`value` may be UNSET: the file says nothing about it any more."""
+
     key: table.Key
     path: table.Path
     value: Any
+
+
+UNSET = object()
 
 
 def parsed(assignment: str) -> Change:
@@ -87,10 +94,11 @@ def apply(
         text = rewritten(_text(file), changes, name=display_path(file, context.cwd))
         before = _examine(file, layer, context, {})
         after = _examine(file, layer, context, {file: text})
-        known = {(problem.path, problem.message) for problem in before[1].all}
-        fresh = [p for p in after[1].all if (p.path, p.message) not in known]
-        if fresh:
-            raise InvalidConfig(fresh)
+        _refuse_fresh(before[1], after[1])
+        alone = _without_later_layers(context, layer)
+        _refuse_fresh(
+            _examine(file, layer, alone, {})[1], _examine(file, layer, alone, {file: text})[1]
+        )
         write_whole(
             file, text.encode(), mode=None if file.exists() or layer == table.PROJECT else 0o600
         )
@@ -100,10 +108,28 @@ def apply(
     return _examine(file, layer, context, {})[0]
 
 
+def _refuse_fresh(before: Problems, after: Problems) -> None:
+    known = {(problem.path, problem.message) for problem in before.all}
+    fresh = [p for p in after.all if (p.path, p.message) not in known]
+    if fresh:
+        raise InvalidConfig(fresh)
+
+
+def _without_later_layers(context: Context, layer: str) -> Context:
+    """Where nothing hides a value of this layer: outside any project, without our variables."""
+    ours = ("FLEET_", *ALIASES)
+    env = {name: value for name, value in context.env.items() if not name.startswith(ours)}
+    cwd = FilePath("/") if layer == table.USER else context.cwd
+    return context._replace(cwd=cwd, env=env)
+
+
 def rewritten(text: str, changes: Sequence[Change], *, name: str = "the file") -> str:
     """The text of a file with all of them in it, unchecked; the rest of it stays as it is."""
     for change in changes:
-        text = put(text, _written(change), change.value, name=name)
+        if change.value is UNSET:
+            text = drop(text, _written(change), name=name)
+        else:
+            text = put(text, _written(change), change.value, name=name)
     return text
 
 

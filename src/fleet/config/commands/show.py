@@ -24,8 +24,12 @@ class Shown(NamedTuple):
     origin: Origin
 
     @property
+    def whole(self) -> str:
+        return one_line(self.value)
+
+    @property
     def text(self) -> str:
-        text = one_line(self.value)
+        text = self.whole
         return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 

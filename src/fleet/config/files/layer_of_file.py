@@ -64,8 +64,7 @@ class FileReader:
 
     def one(self, item: Item, spec: Any, written: Path, path: Path) -> None:
         if isinstance(spec, str):
-            where = Place(self.name, item.line)
-            self.problems.warn(where, ".".join(written), f"is accepted and ignored: {spec}.")
+            self.without_effect(item, spec, written, path)
         elif isinstance(spec, Key):
             self.leaf(item, spec, written, path)
         else:
@@ -94,6 +93,17 @@ class FileReader:
             self.wrong(at, _indexed(written, wrong.index), wrong.message, wrong.fix)
         else:
             self.layer_values.leaves[path] = Leaf(key, value, origin, self.base, ".".join(written))
+
+    def without_effect(self, item: Item, words: str, written: Path, path: Path) -> None:
+        """A setting of an older tool, which did nothing there. To ask for nothing is no mistake."""
+        pattern = ".".join((path[0], "*", *path[2:]) if path[0] in table.NAMES else path)
+        if item.value in (None, False):
+            return
+        if pattern in table.REFUSED:
+            self.wrong(item, written, "is not something that Fleet does.", words)
+        else:
+            where = Place(self.name, item.line)
+            self.problems.warn(where, ".".join(written), f"is not needed: {words}.")
 
     def unknown(self, item: Item, written: Path, below: dict[str, Any]) -> None:
         known = [name for name in below if name != "*"]
@@ -129,7 +139,7 @@ def tree() -> dict[str, Any]:
     for key in table.KEYS:
         below, last = _under(root, key.path)
         below.update(dict.fromkeys((last, *key.also), key))
-    for path, why in table.IGNORED.items():
+    for path, why in (table.NEEDLESS | table.REFUSED).items():
         below, last = _under(root, path)
         below[last] = why
     for short, (section, name) in table.MOVED.items():

@@ -10,7 +10,7 @@ import yaml
 from fleet.config.files.problems import InvalidConfig, Problems
 from fleet.config.files.yaml_read import load_text, plain
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +47,68 @@ def put(text: str, paths: Sequence[Path], value: Any, *, name: str = "the file")
     except BadInput:
         same = False
     if not same:
-        raise BadInput(
-            f"{'.'.join(path)}: the file is written so that this cannot be changed on its own.",
-            fix="Change it by hand: `fleet config edit`.",
-        )
+        raise _not_alone(path)
     return bom + changed
+
+
+def drop(text: str, paths: Sequence[Path], *, name: str = "the file") -> str:
+    """The text without the first of `paths` that is there, and without sections left empty.
+
+    Raise `NotFound` when none is there, and what `put` raises.
+    """
+    bom = "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix(bom)
+    before = _data(text, name) or {}
+    path = next((p for p in paths if _has(before, p)), None)
+    if path is None:
+        raise NotFound(
+            f"{'.'.join(paths[0])} is not set in {name}.",
+            fix="`fleet config --show-origin` shows where each value comes from.",
+        )
+    span = _pair(text, _compose(text), path)
+    changed = text[: span.start] + text[span.end :]
+    try:
+        same = (_data(changed, name) or {}) == _without(before, path)
+    except BadInput:
+        same = False
+    if not same:
+        raise _not_alone(path)
+    return bom + changed
+
+
+def _not_alone(path: Path) -> BadInput:
+    return BadInput(
+        f"{'.'.join(path)}: the file is written so that this cannot be changed on its own.",
+        fix="Change it by hand: `fleet config edit`.",
+    )
+
+
+def _without(data: Any, path: Path) -> Any:
+    name, *rest = path
+    mapping = dict(data)
+    inner = _without(mapping[name], tuple(rest)) if rest else None
+    if inner:
+        mapping[name] = inner
+    else:
+        del mapping[name]
+    return mapping
+
+
+def _pair(text: str, root: yaml.Node | None, path: Path) -> Span:
+    """The lines of the setting, or of the outermost section that has nothing else."""
+    pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    node = root
+    for name in path:
+        assert isinstance(node, yaml.MappingNode)
+        pair = next(pair for pair in node.value if pair[0].value == name)
+        pairs = [*pairs, pair] if len(node.value) == 1 and pairs else [pair]
+        node = pair[1]
+    key, value = pairs[0]
+    start = text.rfind("\n", 0, key.start_mark.index) + 1
+    leaf = _leaf(value)
+    end = max(_end(key), _end(value))
+    ends_a_line = isinstance(leaf, yaml.ScalarNode) and leaf.style in {"|", ">"}
+    return Span(start, end if ends_a_line else _line_end(text, end), "")
 
 
 def _compose(text: str) -> yaml.Node | None:

@@ -104,7 +104,7 @@ def _syntax(error: yaml.YAMLError, text: str, name: str) -> tuple[Place, str, st
     if mark is None and isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    fix = ""
+    fix = "Correct it there; brackets and quotes must be closed."
     if "\\t" in reason or "tab" in reason or "\t" in _line_of(text, line):
         fix = "Indent with spaces, not with tabs."
     elif "mapping values are not allowed" in reason:

@@ -309,7 +309,27 @@ def size_bytes(text: str) -> int | None:
     return int(float(match[1]) * (1 << {"m": 20, "g": 30, "t": 40}[match[2].lower()]))
 
 
+def _mac(key: Key, raw: Any) -> str:
+    """YAML reads an address of digits alone as a number; quotes help."""
+    text = _text(key, raw).strip()
+    if text and not re.fullmatch(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}", text):
+        fix = "Write it as aa:bb:cc:dd:ee:ff. `ip link` or the settings of the machine show it."
+        raise Wrong(f"{described(text)} is not a hardware address.", fix)
+    return text.lower().replace("-", ":")
+
+
+def _address_port(key: Key, raw: Any) -> str:
+    text = _line(key, raw)
+    host, _, port = text.partition(":")
+    number = int(port) if re.fullmatch(r"\d{1,5}", port) else 0
+    if not re.fullmatch(r"[A-Za-z0-9.-]+", host) or (":" in text and not 0 < number < 1 << 16):
+        raise Wrong(f"{described(text)} is not an address.", "Write ADDRESS or ADDRESS:PORT.")
+    return text
+
+
 KINDS: dict[str, Callable[[Key, Any], Any]] = {
+    "mac": _mac,
+    "address_port": _address_port,
     "text": _text,
     "private": _text,
     "line": _line,

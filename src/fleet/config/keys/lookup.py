@@ -1,4 +1,4 @@
-"""Finding a setting in the table by the path that somebody wrote."""
+"""Finding a setting in the table by the path that a user wrote."""
 
 from __future__ import annotations
 

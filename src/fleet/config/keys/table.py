@@ -111,9 +111,9 @@ SETTINGS = (
         "isolation",
         "choice",
         "none",
-        "Whether agents and gates can read this home's key, database and other runs: `none`, or "
-        "`bubblewrap`, which hides them (Linux).",
-        choices=("none", "bubblewrap"),
+        "What keeps agents and gates from reading this home's key, database and other runs: `none`, "
+        "`bubblewrap` (a package of Linux), or `landlock` (Linux itself; it stops less).",
+        choices=("none", "bubblewrap", "landlock"),
         layers=NOT_PROJECT,
     ),
     Key(
@@ -163,6 +163,124 @@ SETTINGS = (
         trust=SENDS,
     ),
     Key("run.gate_limit", "number", 1800, "The maximum seconds that the gate may take.", low=1),
+    Key(
+        "run.commit",
+        "choice",
+        "auto",
+        "What becomes of changes that a run did not commit: `auto` commits them on its branch, `hold` "
+        "leaves the task to you in review, `leave` leaves them, and tasks that depend on it wait.",
+        choices=("auto", "hold", "leave"),
+    ),
+    Key("land.auto", "flag", False, "Queue the work of every task to land as soon as it is done."),
+    Key(
+        "land.gate",
+        "text",
+        "",
+        "The command that merged work must pass before it lands; empty: `run.gate`.",
+        trust=RUNS,
+    ),
+    Key(
+        "land.onto",
+        "text",
+        "",
+        "The branch that work lands on; empty: the one that its task started from.",
+    ),
+    Key(
+        "land.push",
+        "flag",
+        False,
+        "Land on the branch of `land.remote`: build on its tip there, and push what passed.",
+        trust=SENDS,
+    ),
+    Key(
+        "land.pr",
+        "flag",
+        False,
+        "Open a pull request on the forge of `land.remote` for what passed; it lands when that is "
+        "merged.",
+        trust=SENDS,
+    ),
+    Key(
+        "land.merge",
+        "flag",
+        False,
+        "Merge these pull requests ourselves, as soon as the forge allows it.",
+        trust=SENDS,
+    ),
+    Key(
+        "land.remote",
+        "text",
+        "origin",
+        "The git remote that work is pushed to.",
+        trust=SENDS,
+    ),
+    Key(
+        "land.slots",
+        "whole",
+        2,
+        "The maximum number of landing gates at once, for each branch.",
+        low=1,
+        high=64,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "land.reconciler",
+        "text",
+        "",
+        "The agent that mends work which conflicts or fails on its branch; empty: the task's own.",
+    ),
+    Key(
+        "land.environment",
+        "texts",
+        (),
+        "Variables that the gate's result depends on, such as NODE_ENV: with another value, what passed "
+        "is tested again. The system, the processor's kind and `run.env` always count.",
+    ),
+    Key(
+        "land.tries",
+        "whole",
+        3,
+        "How often work goes back to its agent before it needs you.",
+        low=0,
+    ),
+    Key(
+        "forge.hosts",
+        "pairs",
+        (),
+        "Forges and trackers of your own, as HOST=KIND; the kinds are github, gitlab, gitea (also "
+        "Forgejo), linear and jira.",
+        choices=("github", "gitlab", "gitea", "linear", "jira"),
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "hooks.secrets",
+        "pairs",
+        (),
+        "The secrets with which forges sign events, as FORGE=REFERENCE; a reference is "
+        "os.environ/NAME or file:PATH, a forge is github, gitlab, gitea, linear or jira.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "hooks.people",
+        "texts",
+        (),
+        "Who may give agents work by a label: their names on the forge.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "hooks.label",
+        "line",
+        "fleet",
+        "The label that makes a ticket a task.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "hooks.project",
+        "text",
+        "",
+        "The directory in which such tasks work; empty: where the server was started.",
+        layers=NOT_PROJECT,
+    ),
     Key(
         "budget.usd",
         "number",
@@ -239,6 +357,14 @@ SETTINGS = (
         600,
         "The maximum seconds that one set-up command may take.",
         low=1,
+    ),
+    Key(
+        "workspace.setup_cache",
+        "texts",
+        ("auto",),
+        "The tracked files that the set-up depends on, as patterns: while they are the same, a new "
+        "worktree gets a copy of what an earlier set-up made. `auto`: lock and manifest files, if "
+        "every set-up command only installs packages. Empty: the set-up runs in every worktree.",
     ),
     Key(
         "workspace.quick", "flag", False, "Copy the credential files but skip the set-up commands."
@@ -337,6 +463,16 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "server.streams",
+        "whole",
+        100,
+        "How many streams of events (`/events` and `/ws`) one member may have open at once, and at most "
+        "a quarter of the connections that the server takes.",
+        low=1,
+        high=10_000,
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "server.oidc.issuer",
         "address",
         "",
@@ -389,10 +525,27 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "host.labels",
+        "texts",
+        (),
+        "What this machine has that tasks may need (`fleet add --needs gpu`). Its system (`linux`, "
+        "`macos`), its name and its id are labels by themselves.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "host.server",
+        "address",
+        "",
+        "The server that this machine's supervisor connects to, so that the output of its runs can be "
+        "read elsewhere. The token is in `server.token` of the home; `fleet host add --server` sets both.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "store.url",
         "store",
         "sqlite:///$FLEET_HOME/fleet.db",
-        "Where tasks and runs are kept: `sqlite:///PATH` or `postgresql://…`; "
+        "Where tasks and runs are kept: `sqlite:///PATH`, `postgresql://…`, `s3://BUCKET/PREFIX`, "
+        "`dynamodb://TABLE/PREFIX` or `firestore://PROJECT/PREFIX`; "
         "`os.environ/NAME` takes the URL from that variable. `DATABASE_URL` is read only with "
         "`STORAGE_BACKEND=postgresql`; `DB_PATH` is the path of an SQLite file.",
         trust=STORES,
@@ -416,6 +569,25 @@ SETTINGS = (
         high=10_000,
         trust=STORES,
         env=("POSTGRESQL_POOL_SIZE",),
+    ),
+    Key(
+        "store.lease",
+        "whole",
+        300,
+        "On a store that several machines share: the seconds of silence after which the others take "
+        "over a machine's tasks. Its agents go on without the store until shortly before.",
+        low=20,
+        high=86_400,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "retention.transcripts",
+        "number",
+        90,
+        "The days after which the transcripts of ended tasks are removed; 0 keeps them for ever. "
+        "What is in git, the task's history and its costs stay.",
+        low=0,
+        layers=NOT_PROJECT,
     ),
 )
 
@@ -450,20 +622,28 @@ DECLARED = (
         "The variable that holds the gateway's key.",
         trust=SENDS,
     ),
-    Key("project.observability.langfuse", "flag", False, "Send traces to Langfuse.", trust=SENDS),
-    Key("project.observability.langsmith", "flag", False, "Send traces to LangSmith.", trust=SENDS),
     Key(
-        "project.observability.opentelemetry",
-        "flag",
-        False,
-        "Send traces to an OpenTelemetry collector.",
+        "project.observability.otlp",
+        "address",
+        "",
+        "The OpenTelemetry collector that gets a trace of every task, run and request, such as "
+        "`http://localhost:4318`. Needs the extra `otel`; empty sends nothing.",
+        trust=SENDS,
+    ),
+    Key(
+        "project.observability.otlp_headers",
+        "secret",
+        None,
+        "A reference to the headers for the collector, `os.environ/NAME` or `file:PATH`: "
+        "`Authorization=Bearer …`, several with commas.",
         trust=SENDS,
     ),
     _in_files(
         "nodes.*.endpoint",
         "url",
         None,
-        "The node's address, `http://host:port`. Needed unless the kind is a hosted API.",
+        "The node's address, `http://host:port`. Needed unless the kind is a hosted API. In a project's "
+        "file it counts after `fleet trust`, unless it is on this machine.",
     ),
     _in_files("nodes.*.kind", "choice", "ollama", "The kind of server.", choices=NODE_KINDS),
     _in_files(
@@ -473,7 +653,12 @@ DECLARED = (
         "The gateway's own name for a `hosted` API. Without `kind`, it names the kind.",
         also=("cloud_provider",),
     ),
-    _in_files("nodes.*.tags", "texts", (), "Words to select nodes by."),
+    _in_files(
+        "nodes.*.tags",
+        "texts",
+        (),
+        "Words to select nodes by: `needs` of models, agents and routes names them.",
+    ),
     _in_files(
         "nodes.*.max_parallel",
         "whole",
@@ -482,11 +667,42 @@ DECLARED = (
         low=0,
     ),
     _in_files(
+        "nodes.*.weight",
+        "number",
+        1,
+        "How much the node is preferred: 2 is chosen as if it answered twice as fast, 0.5 as if half.",
+        low=0.01,
+        high=100,
+    ),
+    _in_files(
         "nodes.*.memory",
         "size",
         "",
         "Memory that models may fill there, such as `24GB`: a graphics card's own, or three quarters "
         "of a Mac's. `fleet recommend` uses it; empty is unknown.",
+    ),
+    _in_files(
+        "nodes.*.wake_on_lan",
+        "mac",
+        "",
+        "The hardware (MAC) address of its machine. Before a warm-up, and while a task waits for the "
+        "node, Fleet wakes it with a wake-on-LAN packet; empty wakes nothing.",
+        trust=SENDS,
+    ),
+    _in_files(
+        "nodes.*.wake_address",
+        "address_port",
+        "255.255.255.255:9",
+        "Where that packet is sent: the broadcast address of the machine's network.",
+        trust=SENDS,
+    ),
+    _in_files(
+        "nodes.*.wake_seconds",
+        "number",
+        120,
+        "How long the node may take to answer after the packet.",
+        low=1,
+        high=3600,
     ),
     _in_files(
         "nodes.*.api_key",
@@ -521,7 +737,11 @@ DECLARED = (
         "models.*.context", "whole", 8192, "The context size to serve it with, in tokens.", low=1
     ),
     _in_files(
-        "models.*.timeout", "number", 300, "The maximum seconds that one request may take.", low=1
+        "models.*.timeout",
+        "number",
+        300,
+        "The maximum seconds of silence: how long a node may send nothing, before its first word or between two.",
+        low=1,
     ),
     _in_files(
         "models.*.max_parallel",
@@ -536,6 +756,25 @@ DECLARED = (
         (),
         "Models to use instead when no node serves this one, in order.",
         also=("fallback",),
+    ),
+    _in_files(
+        "models.*.thinking",
+        "flag",
+        False,
+        "The model can think before it answers, so a client's wish to do so or not reaches it. Ollama "
+        "refuses that wish for other models. `fleet discover --write` sets it.",
+    ),
+    _in_files(
+        "models.*.needs",
+        "texts",
+        (),
+        "Use only those of its nodes that have all these tags.",
+    ),
+    _in_files(
+        "agents.*.needs",
+        "texts",
+        (),
+        "The tags of nodes that may answer this agent: its model is used on those alone.",
     ),
     _in_files(
         "agents.*.coder",
@@ -560,6 +799,13 @@ DECLARED = (
         "Whose requests go first when a node is busy: 0 before 4.",
         low=0,
         high=4,
+    ),
+    _in_files(
+        "agents.*.max_requests",
+        "whole",
+        0,
+        "The maximum of its requests that nodes work on at once; the others wait. 0 is no limit.",
+        low=0,
     ),
     _in_files(
         "agents.*.tools", "texts", (), "The tools it may use; empty uses the coder's default."
@@ -634,6 +880,54 @@ DECLARED = (
         low=1,
     ),
     _in_files(
+        "routes.*.agent",
+        "line",
+        None,
+        "The agent or coder for a task that the rule matches. The first rule that matches decides, "
+        "for tasks that name no agent, coder or model.",
+        trust=WIDENS,
+    ),
+    _in_files(
+        "routes.*.model",
+        "line",
+        None,
+        "The model for such a task: a name under `models`. With `agent` set also a name that its "
+        "coder knows.",
+    ),
+    _in_files(
+        "routes.*.needs",
+        "texts",
+        (),
+        "The tags that a node must have to answer for such a task.",
+    ),
+    _in_files("routes.*.labels", "texts", (), "It matches a task that has one of these labels."),
+    _in_files(
+        "routes.*.words",
+        "texts",
+        (),
+        "It matches a task whose title or prompt has one of these words, in any case.",
+    ),
+    _in_files(
+        "routes.*.files",
+        "texts",
+        (),
+        "It matches a task whose title or prompt names such a file: `*.sql`, `docs/*`.",
+    ),
+    _in_files(
+        "routes.*.longer_than",
+        "whole",
+        0,
+        "It matches a task whose title and prompt have more characters than this; 0 is any.",
+        low=0,
+    ),
+    _in_files(
+        "routes.*.shorter_than",
+        "whole",
+        0,
+        "It matches a task whose title and prompt have fewer characters than this; 0 is any.",
+        low=0,
+    ),
+    _in_files(
         "mcp_servers.*.command", "line", None, "The program that runs the MCP server.", trust=RUNS
     ),
     _in_files("mcp_servers.*.args", "texts", (), "The program's arguments.", trust=RUNS),
@@ -644,23 +938,38 @@ DECLARED = (
 
 KEYS = (*SETTINGS, *DECLARED)
 
-IGNORED = {
-    "project.blackboard_enabled": "tasks have a board without it",
+# What subagent-fleet accepted and did nothing with. `true` of these is so without them.
+NEEDLESS = {
+    "project.blackboard_enabled": "every team has a board",
     "project.security.zero_trust_a2a": "every write is authenticated",
-    "project.dynamic_routing": "a request goes where it is answered soonest",
-    "project.gpu_microscheduling": "a node's slots are counted by `max_parallel`",
-    "nodes.*.wake_on_lan": "nodes are not woken",
-    "models.*.context_pool": "models share no context",
-    "agents.*.workspace": "a run has its own worktree",
-    "agents.*.require_approval": "use `permissions`",
-    "agents.*.memory_namespace": "agents share no memory",
-    "agents.*.shared_pool_id": "agents share no memory",
-    "agents.*.state_driver": "use `store.url`",
-    "agents.*.self_mutating": "an agent does not change its own definition",
+}
+
+# These ask for something else than what Fleet does; `false` asks for nothing. What to do instead:
+REFUSED = {
+    "project.dynamic_routing": "Write rules under `routes:`. Among the nodes of a model, a request "
+    "already goes where it is answered soonest.",
+    "project.gpu_microscheduling": "Give the node `max_parallel`, the number of requests at once.",
+    "project.observability.opentelemetry": "Write the collector's address: `otlp: http://HOST:4318`.",
+    "project.observability.langfuse": "Langfuse takes OpenTelemetry: write "
+    "`otlp: https://cloud.langfuse.com/api/public/otel` and `otlp_headers: os.environ/NAME`.",
+    "project.observability.langsmith": "LangSmith takes OpenTelemetry: write "
+    "`otlp: https://api.smith.langchain.com/otel` and `otlp_headers: os.environ/NAME`.",
+    "models.*.context_pool": "Take it out: models share no context. `context` is the size of one.",
+    "agents.*.workspace": "Take it out: a run has its own worktree. `fleet add --in-place` works "
+    "without one.",
+    "agents.*.require_approval": "Use `permissions: read`, or `fleet add --review` for tasks that are "
+    "done only when you agree.",
+    "agents.*.memory_namespace": "Take it out: what an agent remembers belongs to its team.",
+    "agents.*.shared_pool_id": "Take it out: what an agent remembers belongs to its team.",
+    "agents.*.state_driver": "Use `store.url`: all agents keep their state there.",
+    "agents.*.self_mutating": "Take it out: an agent does not change its own definition.",
 }
 
 # Both places are accepted, one at a time.
-MOVED: dict[Path, Path] = {("gateway",): ("project", "gateway")}
+MOVED: dict[Path, Path] = {
+    ("gateway",): ("project", "gateway"),
+    ("observability",): ("project", "observability"),
+}
 
 
 class NameRule(NamedTuple):
@@ -675,6 +984,7 @@ NAMES = {
     ),
     "agents": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
     "coders": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
+    "routes": NameRule(r"[a-z0-9_][a-z0-9_-]*", "lowercase letters, digits, '_' and '-'"),
     "mcp_servers": NameRule(r"[A-Za-z0-9_][A-Za-z0-9._-]*", "letters, digits, '.', '_' and '-'"),
     "env": NameRule(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'"),
 }

@@ -51,7 +51,7 @@ WRONG = {
     "an unknown key like no other": (
         "run: {zzz: 1}\n",
         (
-            "fleet.yaml:1: run.zzz: is not a setting.\n  It may be attempts, backoff, env, gate, "
+            "fleet.yaml:1: run.zzz: is not a setting.\n  It may be attempts, backoff, commit, env, gate, "
             "gate_limit, grace, mcp, stall_limit, time_limit."
         ),
     ),

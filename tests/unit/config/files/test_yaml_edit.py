@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from fleet.config.commands.set import Context, apply, parsed
 from fleet.config.files.problems import Problems
-from fleet.config.files.yaml_edit import put, rendered
+from fleet.config.files.yaml_edit import drop, put, rendered
 from fleet.config.files.yaml_read import load_text, plain
 from fleet.config.keys.table import PROJECT, USER
-from fleet.domain.errors import BadConfig, BadInput, FleetError
+from fleet.domain.errors import BadConfig, BadInput, FleetError, NotFound
 
 FILE = """\
 # Mine.
@@ -343,3 +343,34 @@ def test_writers_at_the_same_time_lose_nothing(world, context):
         writer.join()
     assert sorted(world.load().fleet.agents) == [f"a{n}" for n in range(8)]
     assert [p.name for p in world.home.iterdir() if p.name.startswith(".config.yaml")] == []
+
+
+DROPS = {
+    "a value goes with its line": ("coder", "coder: claude   # the good one\n"),
+    "a nested value": ("run.attempts", "    attempts: 2  # twice\n"),
+    "a block of text": (
+        "agents.planner.prompt",
+        "    prompt: |\n      Plan.\n\n      # not a comment\n",
+    ),
+    "a list": ("agents.planner.tools", "    tools:\n    - Read   # always\n    - Grep\n"),
+    "an empty one": ("empty", "empty:\n"),
+}
+
+
+@pytest.mark.parametrize("what", DROPS)
+def test_what_is_dropped_goes_and_everything_else_stays_byte_for_byte(what):
+    path, lines = DROPS[what]
+    assert FILE.count(lines) == 1
+    assert drop(FILE, [tuple(path.split("."))]) == FILE.replace(lines, "")
+
+
+def test_a_section_that_is_left_empty_goes_too():
+    text = "team: red\ngateway:\n  ports:\n    first: 1\n# end\n"
+    assert drop(text, [("gateway", "ports", "first")]) == "team: red\n# end\n"
+
+
+def test_what_is_not_there_cannot_be_dropped_and_what_is_in_a_line_with_others_is_refused():
+    with pytest.raises(NotFound, match="team is not set in mine"):
+        drop("a: 1\n", [("team",)], name="mine")
+    with pytest.raises(BadInput, match="cannot be changed on its own"):
+        drop("run: {a: 1, b: 2}\n", [("run", "a")])

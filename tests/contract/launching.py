@@ -7,15 +7,12 @@ import os
 import shlex
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from fleet.adapters.processes.keepers import Keepers
 from fleet.base import machine
 from fleet.ports import Launch, Presence
 from tests.wait import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENV = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/"}
 
@@ -26,6 +23,11 @@ def shell(script: str, cwd: Path | str = "/", **rest) -> Launch:
 
 def python(script: str, cwd: Path | str = "/", **rest) -> Launch:
     return Launch((sys.executable, "-I", "-S", "-c", script), str(cwd), ENV, **rest)
+
+
+def sleeps(pid: int) -> bool:
+    """Whether it has nothing to do but wait."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"S"
 
 
 def is_alive(pid: int) -> bool:

@@ -43,7 +43,7 @@ def old_sqlite(path: Path, *, more: int = 0) -> None:
 def old_postgres(url: str, *, more: int = 0) -> None:
     import psycopg
 
-    from fleet.adapters.stores.postgres import DIALECT
+    from fleet.adapters.stores.postgres.session import DIALECT
 
     with psycopg.connect(url) as db:
         db.execute("CREATE SCHEMA fleet")

@@ -3,11 +3,10 @@
 import random
 import string
 import threading
-import time
 
 import pytest
 
-from fleet.adapters.tmux.terminals import LIMIT
+from fleet.adapters.tmux.terminals import MAX_PROMPT_BYTES
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import ScreenState
 from fleet.testing.clock import FakeClock
@@ -148,11 +147,10 @@ def test_a_dialog_is_never_typed_into(rig):
     assert raised.value.code == "wants_permission"
     assert "fleet attach" in raised.value.fix
     assert not rig.terminals.is_ready(RUN)
-    time.sleep(0.3)
-    assert rig.got("eaten") == []
     assert rig.hooks()[-1]["kind"] == "wants"
     rig.terminals.press(RUN, "Escape")
     until(lambda: {"kind": "tool_result", "name": "run", "text": "denied"} in rig.hooks())
+    assert rig.got("eaten") == ["\x1b"]  # our Escape, and nothing of the words
 
 
 @pytest.mark.parametrize("text", ["say one 🚀", "say one\n" * 9, "x" * 1000])
@@ -248,7 +246,7 @@ BAD = {
     "only spaces": " \n\t",
     "a NUL": "a\0b",
     "the end of a paste": "a\x1b[201~rm -rf /\r",
-    "too much": "x" * (LIMIT + 1),
+    "too much": "x" * (MAX_PROMPT_BYTES + 1),
 }
 
 

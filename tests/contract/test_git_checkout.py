@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.adapters.git import make
+from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import Refused
 from fleet.domain.task import Spec
 from fleet.ports import Merge
@@ -188,6 +190,19 @@ def test_work_whose_branch_is_gone_is_taken_from_its_commit(checkout, repo):
     assert not Path(none.path, "one").exists()
 
 
+def test_a_branch_that_only_has_the_name_of_the_recorded_work_is_never_merged(checkout, repo):
+    """A clone on another machine may have a `fleet/t-1` of its own, from another store."""
+    worker(checkout, repo, "t-1", old="of another store\n")
+    elsewhere = "1234567890" * 4
+    before = picture(repo)
+    merges = [Merge("fleet/t-1", elsewhere)]
+    with pytest.raises(Refused, match="it has no commit 123456789012") as refused:
+        prepared(checkout, site(repo, "t-2", merges=merges))
+    assert refused.value.code == "base_gone"
+    assert picture(repo) == before
+    checkout.check_merges(Repo.of(repo), "main", merges)  # nothing is known of that work here
+
+
 def test_a_conflict_names_the_files_and_leaves_the_repository_as_it_was(checkout, repo):
     files = {"plain": "x", "with space": "x", "ünicode": "x"}
     one = worker(checkout, repo, "t-1", **dict.fromkeys(files, "one\n"))
@@ -198,12 +213,32 @@ def test_a_conflict_names_the_files_and_leaves_the_repository_as_it_was(checkout
         prepared(checkout, wanted)
     assert refused.value.code == "base_conflict"
     assert refused.value.message == (
-        "fleet/t-2 cannot be merged into the workspace of t-3: "
-        "conflicts in plain, with space, ünicode."
+        "fleet/t-2 conflicts with what t-3 starts from, in plain, with space, ünicode."
     )
-    assert "--base" in refused.value.fix
+    assert "fleet edit t-3 --base BRANCH" in refused.value.fix
     assert picture(repo) == before
     assert not Path(checkout.plan(wanted).root).exists()
+
+
+def test_a_try_that_failed_leaves_no_name_behind(checkout, repo):
+    one = worker(checkout, repo, "t-1", same="one\n")
+    two = worker(checkout, repo, "t-2", same="two\n")
+    with pytest.raises(Refused):
+        prepared(checkout, site(repo, "t-3", merges=[one.branch, two.branch]))
+    assert checkout.plan(site(repo, "t-3", number=2)).branch == "fleet/t-3"
+
+
+def test_a_conflict_is_known_without_a_worktree(checkout, repo):
+    one = worker(checkout, repo, "t-1", one="1\n", same="one\n")
+    two = worker(checkout, repo, "t-2", two="2\n", same="two\n")
+    three = worker(checkout, repo, "t-3", three="3\n")
+    merges = [Merge(one.branch), Merge(three.branch), Merge("fleet/never-was")]
+    before = picture(repo)
+    checkout.check_merges(Repo.of(repo), "main", merges)
+    with pytest.raises(Refused, match=r"fleet/t-2 conflicts with .*, in same\.") as refused:
+        checkout.check_merges(Repo.of(repo), "main", [*merges, Merge(two.branch)])
+    assert refused.value.code == "base_conflict"
+    assert picture(repo) == before
 
 
 def test_a_users_merge_settings_and_hooks_are_not_in_the_way(checkout, repo):
@@ -389,3 +424,18 @@ def test_a_set_up_that_leaves_a_server_running_holds_up_nothing(repo, tmp_path):
 def test_a_deleted_directory_has_no_commit(checkout, repo):
     workspace = prepared(checkout, site(repo))
     assert checkout.commit(replace(workspace, path=f"{workspace.path}/gone")) == ""
+
+
+def test_one_worktree_among_many_is_as_git_makes_it(tmp_path, monkeypatch):
+    repo = make_repo(tmp_path / "shop", README="hello\n")
+    checkout = checkout_in(tmp_path)
+    by_git = prepared(checkout, site(repo, "t-1"))
+    monkeypatch.setattr(make, "MANY", 1)
+    ours = prepared(checkout, site(repo, "t-2"))
+    gitdirs = [Path(git(Path(w.root), "rev-parse", "--absolute-git-dir")) for w in (by_git, ours)]
+    files = [{p.name for p in gitdir.iterdir()} for gitdir in gitdirs]
+    assert files[1] <= files[0] | {"logs"}
+    assert git(Path(ours.root), "status", "--porcelain", "--branch") == "## fleet/t-2"
+    assert git(repo, "worktree", "list", "--porcelain").count("branch refs/heads/fleet/") == 2
+    git(repo, "worktree", "remove", ours.root)
+    assert not Path(ours.root).exists()

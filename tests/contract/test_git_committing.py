@@ -1,7 +1,6 @@
 """What stands in a worktree, committed there, pushed and proposed; or refused with nothing lost."""
 
 import os
-import stat
 import threading
 import time
 from pathlib import Path
@@ -9,18 +8,14 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.git import commit as committing
-from fleet.adapters.git.land import open_pull_request, push
+from fleet.adapters.git.landing.merge_and_push import push
 from fleet.adapters.git.repo import Repo
-from fleet.domain.errors import BadInput, Refused, Unavailable
+from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
 from fleet.ports import ChangedFile
 from tests.contract.checkouts import checkout_in, commit, git, picture, prepared, site
 
 # Not GitHub's program: it writes down what it is called with, and says where the request is.
-GH = """#!/bin/sh
-for word; do printf '%s\\n' "$word" >> "$0.words"; done
-echo https://forge.example/shop/pull/7
-"""
 
 
 @pytest.fixture
@@ -183,29 +178,6 @@ def test_a_push_never_overwrites_what_the_remote_has(repo, place, root, far, tmp
     assert git(far, "rev-parse", place.branch) == theirs
 
 
-def test_a_pull_request_is_asked_for_in_words_that_are_only_words(
-    repo, place, root, far, tmp_path, monkeypatch
-):
-    gh = tmp_path / "bin" / "gh"
-    gh.parent.mkdir()
-    gh.write_text(GH)
-    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", str(gh.parent), prepend=":")
-    commit(root, "one", README="one\n")
-    done = open_pull_request(place, str(repo), "$(id)", "--web `id`", "main")
-    assert done.url == "https://forge.example/shop/pull/7"
-    assert (tmp_path / "bin" / "gh.words").read_text().splitlines() == [
-        *("pr", "create", f"--head={place.branch}", "--title=$(id)", "--body=--web `id`"),
-        "--base=main",
-    ]
-    assert git(far, "rev-parse", place.branch) == git(root, "rev-parse", "HEAD")
-    with pytest.raises(BadInput):
-        open_pull_request(place, str(repo), "x", base="--repo=evil")
-    gh.write_text("#!/bin/sh\necho no such repository >&2\nexit 1\n")
-    with pytest.raises(Unavailable, match="no such repository"):
-        open_pull_request(place, str(repo), "x")
-
-
 def test_branches_that_are_pushed_at_once_all_arrive_and_track_the_remote(repo, tmp_path, far):
     checkout = checkout_in(tmp_path)
     places = [prepared(checkout, site(repo, f"t-{number}")) for number in range(1, 7)]
@@ -217,3 +189,19 @@ def test_branches_that_are_pushed_at_once_all_arrive_and_track_the_remote(repo, 
     for place in places:
         tracked = git(Path(place.root), "rev-parse", "--abbrev-ref", "@{upstream}")
         assert tracked == f"origin/{place.branch}"
+
+
+def test_a_commit_of_all_work_changes_nothing_in_the_worktree(repo, place, root):
+    commit(root, "mine.txt")
+    (root / "new.txt").write_text("new")
+    (root / ".env").write_text("SECRET=1")
+    before = picture(root)
+    made, uncommitted = committing.work_commit("t-1", place, private=[".env"])
+    assert (uncommitted, picture(root)) == (True, before)
+    assert git(repo, "show", f"{made}:new.txt") == "new"
+    assert git(repo, "ls-tree", "--name-only", made).split().count(".env") == 0
+    assert git(repo, "rev-parse", f"{made}^").strip() == git(root, "rev-parse", "HEAD").strip()
+    (root / "new.txt").unlink()
+    (root / ".env").unlink()
+    head = git(root, "rev-parse", "HEAD").strip()
+    assert committing.work_commit("t-1", place, private=[]) == (head, False)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fleet.adapters.git.kept import drop, find_kept, keep, list_kept
+from fleet.adapters.git.kept.refs import drop, find_kept, keep, list_kept
+from fleet.adapters.git.kept.restore import restore
 from fleet.adapters.git.repo import Repo
-from fleet.adapters.git.restore import restore
+from fleet.adapters.git.tree import Tree
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 from tests.contract.checkouts import (
     WHO,
@@ -333,3 +334,38 @@ def test_any_files_come_back(first, second, staged, loose):
             there = back(repo, kept, top)
             assert files_of(there) == before["files"]
             assert raw(there, "ls-files", "--stage", "-z") == before["index"]
+
+
+def test_files_below_the_path_of_a_submodule_are_kept_and_found_by_nobody_else(repo, tmp_path):
+    """Git shows none of them where the submodule is not checked out."""
+    other = make_repo(tmp_path / "other", lib="x\n")
+    allow = ("-c", "protocol.file.allow=always")
+    git(repo, *allow, "submodule", "--quiet", "add", str(other), "vendor/lib")
+    commit(repo, "submodule")
+    checkout = checkout_in(tmp_path, pool=2)
+    place = prepared(checkout, site(repo))
+    (Path(place.root) / "vendor" / "lib" / "deep").mkdir(parents=True)
+    (Path(place.root) / "vendor" / "lib" / "deep" / "notes").write_text("precious\n")
+    done = checkout.remove(place, task="t-1")
+    assert (done.kept, done.parked) == (("t-1/1",), False)
+    (kept,) = list_kept(Repo.of(repo))
+    assert "vendor/lib" in " ".join(kept.snapshot.notes)
+    where = back(repo, kept, tmp_path)
+    assert (where / "vendor" / "lib" / "deep" / "notes").read_text() == "precious\n"
+    later = Path(prepared(checkout, site(repo, "t-2")).root)
+    assert list((later / "vendor" / "lib").iterdir()) == []
+
+
+def test_what_is_in_an_index_is_read_again_once_git_has_written_it(tmp_path):
+    git(tmp_path, "init", "-q")
+    tree = Tree.at(tmp_path)
+    assert tree.entries() == []  # there is no index yet
+    seen = []
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(name)
+        git(tmp_path, "add", name)
+        seen.append([entry.path for entry in tree.entries()])
+        assert tree.entries() == tree.entries()
+    assert seen == [[b"a"], [b"a", b"b"], [b"a", b"b", b"c"]]
+    git(tmp_path, "rm", "-q", "--cached", "a")
+    assert [entry.path for entry in tree.entries()] == [b"b", b"c"]

@@ -1,10 +1,13 @@
 """Work merged onto its base, plainly, or refused with nothing changed."""
 
+import os
+
 import pytest
 
-from fleet.adapters.git.land import diff, merge, open_pull_request, push
+from fleet.adapters.git.landing.merge_and_push import ahead, merge, push
+from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import NotFound, Refused, Unavailable
-from tests.contract.checkouts import commit, git, picture
+from tests.contract.checkouts import commit, git, make_repo, picture
 
 
 def refused(place, repo, onto="", kind=Refused):
@@ -13,29 +16,6 @@ def refused(place, repo, onto="", kind=Refused):
         merge(place, str(repo), onto)
     assert (picture(repo), (repo / "README").read_text()) == before
     return caught.value
-
-
-def test_a_diff_has_everything_since_the_base(repo, place, root):
-    commit(root, "work", README="committed\n")
-    (root / "other").write_text("staged\n")
-    git(root, "add", "other")
-    (root / "new").write_text("untracked\n")
-    commit(repo, "meanwhile", elsewhere="x\n")
-    before = git(root, "status", "--porcelain")
-    shown = diff(place)
-    assert all(f"+{words}" in shown for words in ("committed", "staged", "untracked"))
-    assert "elsewhere" not in shown
-    assert git(root, "status", "--porcelain") == before
-    assert "3 files changed" in diff(place, stat=True)
-
-
-def test_a_diff_after_its_worktree_went_is_that_of_its_branch(repo, place, root):
-    commit(root, "work", README="committed\n")
-    git(repo, "worktree", "remove", "--force", place.root)
-    assert "+committed" in diff(place, str(repo))
-    git(repo, "branch", "-D", place.branch)
-    with pytest.raises(NotFound, match="exists any more"):
-        diff(place, str(repo))
 
 
 def test_a_branch_that_is_ahead_goes_forward_with_the_checkout(repo, place, root):
@@ -120,28 +100,46 @@ def test_a_push_needs_a_remote_and_then_tracks_it(repo, place, root, tmp_path):
         push(place, str(repo))
     git(tmp_path, "init", "--quiet", "--bare", "far.git")
     git(repo, "remote", "add", "origin", str(tmp_path / "far.git"))
-    assert push(place, str(repo)).remote == "origin"
+    done = push(place, str(repo))
+    assert (done.remote, done.address) == ("origin", str(tmp_path / "far.git"))
     assert git(tmp_path / "far.git", "rev-parse", place.branch) == tip
     assert git(root, "rev-parse", "--abbrev-ref", "@{upstream}") == f"origin/{place.branch}"
 
 
-def test_a_pull_request_without_gh_says_what_to_install(repo, place, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unavailable, match="gh, GitHub's command line, is not installed"):
-        open_pull_request(place, str(repo), "Title")
-
-
-def test_a_pull_request_is_pushed_then_opened(repo, place, root, tmp_path, monkeypatch):
-    commit(root, "work", README="committed\n")
+def test_the_address_of_a_remote_is_told_without_its_password(repo, place, tmp_path):
     git(tmp_path, "init", "--quiet", "--bare", "far.git")
-    git(repo, "remote", "add", "origin", str(tmp_path / "far.git"))
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > said\necho https://forge/pull/1\n')
-    (folder / "gh").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin", prepend=None)
-    done = open_pull_request(place, str(repo), "A title; $(rm -rf)", "body")
-    assert done.url == "https://forge/pull/1"
-    said = (repo / "said").read_text().splitlines()
-    words = [f"--head={place.branch}", "--title=A title; $(rm -rf)", "--body=body"]
-    assert said == ["pr", "create", *words]
+    git(repo, "remote", "add", "origin", f"file://bo:secret@/{tmp_path}/far.git")
+    assert push(place, str(repo)).address == f"file:///{tmp_path}/far.git"
+
+
+def test_branches_that_are_ahead_are_told_with_their_conflicts_and_nothing_is_written(
+    repo, place, root
+):
+    commit(root, "theirs", README="theirs\n")
+    git(repo, "branch", "same")
+    git(repo, "branch", "fine")
+    asked = [place.branch, "same", "fine", "no-such", "bad name"]
+    assert ahead(str(repo), asked) == [(place.branch, "main", ())]
+    commit(repo, "mine", README="mine\n")
+    before = git(repo, "count-objects", "-v")
+    assert ahead(str(repo), asked) == [(place.branch, "main", ("README",))]
+    assert git(repo, "count-objects", "-v") == before
+    git(repo, "checkout", "--quiet", "--detach")
+    ((_, onto, _),) = ahead(str(repo), asked)
+    assert onto == git(repo, "rev-parse", "HEAD").strip()[:12]
+
+
+def test_a_directory_without_a_commit_has_nothing_that_is_ahead(tmp_path):
+    with pytest.raises(Refused):
+        ahead(str(tmp_path), ["main"])
+
+
+def test_a_git_that_is_killed_says_nothing_about_two_commits(tmp_path, monkeypatch):
+    repo = make_repo(tmp_path / "shop")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    with pytest.raises(Unavailable):
+        Repo.at(repo / ".git").is_ancestor("HEAD", "HEAD")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.adapters.git.kept import find_kept, list_kept
+from fleet.adapters.git.kept.refs import find_kept, list_kept
+from fleet.adapters.git.kept.restore import restore
 from fleet.adapters.git.repo import Repo
-from fleet.adapters.git.restore import restore
 from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
 from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.git.checkout import GitCheckout, WorkspaceRules
-from fleet.adapters.git.ports import Ports
+from fleet.adapters.git.set_up.port_blocks import Ports
 from fleet.domain.errors import Refused
 from fleet.domain.run import Workspace
 from fleet.domain.task import Spec

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.adapters.processes.keepers import LONGEST_LINE
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Launch, Presence
@@ -301,3 +302,21 @@ def test_the_end_of_what_went_to_stderr_is_kept_apart(rig):
     assert rig.said(RUN) == b"out\n"
     assert rig.keepers.stderr(RUN, tail=16) == "err 898\nerr 899\n"
     assert len(rig.keepers.look(RUN).stderr) == 4096
+
+
+def test_the_last_lines_are_read_without_the_rest(rig, transcript):
+    transcript("".join(f"line {n}\n" for n in range(1000)).encode())
+    chunk = rig.keepers.read(RUN, -18)
+    assert chunk.lines == ("line 998", "line 999")
+    assert rig.keepers.read(RUN, chunk.offset).lines == ()
+    assert rig.keepers.read(RUN, -19).lines == ("line 998", "line 999")
+    assert len(rig.keepers.read(RUN, -1_000_000).lines) == 1000
+
+
+def test_a_line_that_does_not_end_comes_in_pieces(rig, transcript):
+    transcript(b"x" * (LONGEST_LINE + 5))
+    first = rig.keepers.read(RUN, 0)
+    assert [len(line) for line in first.lines] == [LONGEST_LINE]
+    assert rig.keepers.read(RUN, first.offset).lines == ()
+    rest = rig.keepers.read(RUN, first.offset, final=True)
+    assert [len(line) for line in rest.lines] == [5]

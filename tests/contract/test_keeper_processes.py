@@ -11,7 +11,7 @@ import pytest
 
 from fleet.base import machine
 from fleet.ports import Launch, Presence
-from tests.contract.launching import Rig, is_alive, python, shell
+from tests.contract.launching import Rig, is_alive, python, shell, sleeps
 from tests.wait import until
 
 RUN = "t-1.1"
@@ -238,7 +238,7 @@ def test_a_keeper_survives_the_terminal_and_the_death_of_whoever_started_it(rig)
 def test_a_keeper_that_waits_uses_next_to_nothing(rig, capsys):
     rig.start(RUN, shell("sleep 60"))
     keeper = rig.keeper(RUN)
-    time.sleep(0.3)
+    until(lambda: sleeps(keeper), "a keeper that waits for its coder")
     lines = Path(f"/proc/{keeper}/smaps_rollup").read_text().splitlines()
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines if "kB" in line}
     with capsys.disabled():

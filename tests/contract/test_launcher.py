@@ -243,6 +243,14 @@ def test_a_keeper_ends_its_coder_when_the_lease_runs_out_and_not_before(world):
     wait_for(world, Presence.EXITED)
     assert world.since_boot() >= over
     assert not world.working(RUN)
+    assert world.launcher.look(RUN).expired
+
+
+def test_a_coder_that_ended_by_itself_did_not_end_by_its_lease(world):
+    world.launcher.launch(RUN, world.talker(code=3))
+    wait_for(world, Presence.EXITED)
+    world.launcher.renew([RUN], until=world.since_boot() - 1)
+    assert not world.launcher.look(RUN).expired
 
 
 def test_a_lease_that_is_renewed_ends_nothing(world):

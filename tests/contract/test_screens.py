@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.coders import having
-from fleet.adapters.tmux.screens import program_of, read_screen
+from fleet.adapters.tmux.screens import asked_on, program_of, read_screen
 from fleet.ports import ScreenState
 
 SCREENS = Path(__file__).parents[1] / "transcripts" / "screens"
@@ -24,6 +24,30 @@ def recorded(program, case):
 def test_a_recorded_screen_is_read_as_what_it_shows(program, case):
     state, rule = read_screen(program, *recorded(program, case))
     assert f"{state} {rule}" == EXPECTED[program][case]
+
+
+ASKS = {
+    ("claude", "permission-command"): "Bash command Make a file outside touch ../outside.txt"
+    " Do you want to proceed?",
+    ("claude", "permission-write"): "Create file new.txt 1 new Do you want to create new.txt?",
+    ("codex", "permission-command"): "Would you like to run the following command?"
+    " Environment: local Reason: May I look? $ ls /",
+    ("codex", "permission-write"): "Would you like to run the following command?"
+    " Environment: local Reason: May I remove it? $ rm -rf /nowhere",
+    ("opencode", "permission-command"): "← Access external directory /src Patterns - /src/*",
+    ("opencode", "permission-write"): "→ Edit new.txt 1 + new",
+}
+
+
+@pytest.mark.parametrize(("program", "case"), RECORDED)
+def test_what_a_dialog_asks_leave_for_is_read_from_its_screen(program, case):
+    assert asked_on(program, recorded(program, case)[0]) == ASKS.get((program, case), "")
+
+
+def test_a_question_is_no_request_for_leave():
+    """Its first answer is not `yes`."""
+    text, _ = recorded("claude", "permission-command")
+    assert asked_on("claude", text.replace("1. Yes\n", "1. SQLite\n")) == ""
 
 
 def test_every_expectation_has_its_screen():

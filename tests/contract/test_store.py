@@ -8,7 +8,8 @@ import pytest
 
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.event import Event, Kind
-from fleet.domain.message import Message, MessageKind, MessageState, answer
+from fleet.domain.hosts.piece import Piece
+from fleet.domain.message import Details, Message, MessageKind, MessageState, answer
 from fleet.domain.run import (
     Checkpoint,
     Choice,
@@ -22,8 +23,9 @@ from fleet.domain.run import (
     Usage,
     Workspace,
 )  # fmt: skip
+from fleet.domain.search import MOST_SEARCHED, query_of
 from fleet.domain.task import Join, Limits, Spec, Tally, Task, TaskState, claim
-from fleet.ports import Put, Same, TaskQuery, Totals
+from fleet.ports import STANDINGS, Put, Same, TaskQuery, TaskSearch, Totals
 
 
 def a_task(store, **given) -> Task:
@@ -71,7 +73,7 @@ def test_every_other_record_comes_back_as_it_was_put(store):
     )  # fmt: skip
     message = Message(
         store.new_id("m"), 0, task.id, "me", MessageKind.NOTE, "hé", MessageState.CLOSED, 1,
-        options=("a",), parked=True,
+        details=Details(options=("a",), parked=True),
     )  # fmt: skip
     progress = Progress(run.id, 0, 9, 3, Usage(1), 8, "s", "last")
     host, slots = Host("h", 0, "name", "#1", "boot", 99), Slots("one", 0, (run.id,))
@@ -190,6 +192,85 @@ def test_a_task_is_ready_only_when_all_it_waits_for_are_done(store):
     assert store.dependents(a.id) == [both]
 
 
+def test_those_who_wait_for_a_task_are_counted_while_they_are_open(store):
+    a, b = added(store), added(store)
+    added(store, after=(a.id, b.id))
+    over = added(store, after=(a.id,))
+    assert store.waiting([a.id, b.id, over.id]) == {a.id: 2, b.id: 1}
+    store.commit([Put(replace(over, state=TaskState.CANCELLED))], [])
+    assert store.waiting([a.id]) == {a.id: 1}
+
+
+def test_a_held_task_is_found_until_somebody_lets_it_run(store):
+    added(store, paused=True)
+    held = added(store, caused_by="worker")
+    by_hand = added(store, caused_by="worker", spec=Spec(assignee="bob"))
+    assert store.tasks(TaskQuery(is_held=True)) == [held]
+    assert not {held.id, by_hand.id} & set(ready(store))
+    store.commit([Put(replace(held, caused_by="team-lead"))], [])
+    assert store.tasks(TaskQuery(is_held=True)) == []
+    assert held.id in ready(store)
+
+
+def test_candidates_are_read_page_by_page_and_by_team(store):
+    first, second = added(store), added(store, team="red")
+    later = added(store, tally=Tally(not_before=1))
+    urgent = added(store, team="red", spec=Spec(priority=0))
+    added(store, team="red", paused=True)
+
+    def page(after=None, **given):
+        tasks = store.candidates_after(after, now=store.now(), **{"limit": 10, **given})
+        return [task.id for task in tasks]
+
+    everything = [urgent.id, first.id, second.id, later.id]
+    assert page() == [task.id for task in store.candidates(now=store.now(), limit=10)]
+    assert page() == everything
+    assert page(limit=2) == everything[:2]
+    assert page(first, limit=2) == everything[2:]
+    assert page(team="red") == [urgent.id, second.id]
+    assert page(urgent, team="red") == [second.id]
+    assert page(team="blue") == page(later) == []
+
+
+def test_tasks_are_found_by_where_they_stand(store):
+    plain = added(store)
+    done = (added(store, tally=tally) for tally in (Tally(landed="c0ffee"), Tally(beaten="t-9")))
+    landed, beaten = (replace(task, state=TaskState.DONE) for task in done)
+    store.commit([Put(landed), Put(beaten)], [])
+    stands = {
+        "landed": landed,
+        "beaten": beaten,
+        "paused": added(store, paused=True),
+        "assigned": added(store, spec=Spec(assignee="bob")),
+        "held": added(store, caused_by="worker"),
+        "children": added(store, join=Join.ALL),
+        "waiting": added(store, after=(plain.id,)),
+        "postponed": added(store, tally=Tally(not_before=1 << 60)),
+        "asking": added(store),
+    }
+    a_question(store, stands["asking"])
+    ended = added(store, paused=True)
+    store.commit([Put(replace(ended, state=TaskState.CANCELLED))], [])
+    for standing, task in stands.items():
+        found = {one.id for one in store.tasks(TaskQuery(may_be=(standing,)))}
+        assert task.id in found, standing
+        assert not found & {plain.id, ended.id}, standing
+    assert {one.id for one in store.tasks(TaskQuery(may_be=("ready",)))} >= {plain.id}
+    assert not store.tasks(TaskQuery(may_be=("ready",), team="red"))
+    both = store.tasks(TaskQuery(may_be=("asking", "waiting"), limit=1))
+    assert [task.id for task in both] == [stands["asking"].id]
+    assert set(STANDINGS) - {"landing", "ready"} == set(stands)
+
+
+def test_a_task_that_the_supervisor_paused_is_found_until_it_is_resumed(store):
+    stuck = added(store, paused=True, tally=Tally(stuck=True, why="No commit."))
+    added(store, paused=True)
+    assert store.tasks(TaskQuery(is_held=True)) == [stuck]
+    store.commit([Put(replace(stuck, paused=False, tally=Tally()))], [])
+    assert store.tasks(TaskQuery(is_held=True)) == []
+    assert stuck.id in ready(store)
+
+
 def test_several_needs_done_in_one_commit_free_the_task(store):
     a, b = added(store), added(store)
     both = added(store, after=(a.id, b.id)).id
@@ -293,3 +374,97 @@ def test_text_survives(store, text):
 def test_ids_are_given_once(store):
     assert len({store.new_id("t") for _ in range(50)}) == 50
     assert store.new_id("m").startswith("m-")
+
+
+def test_events_of_some_kinds_are_read_from_a_time_on(store):
+    kinds = [Kind.TASK_ADDED, Kind.RUN_STARTED, Kind.TASK_CLOSED]
+    for n in range(30):
+        at = 100 * (n // 3)
+        store.commit([], [Event(kinds[n % 3], f"t-{n}", "ada", at)])
+    assert store.number_before(0) == 0
+    start = store.number_before(500)
+    found = store.events_of_kinds((Kind.TASK_ADDED, Kind.TASK_CLOSED), after=start, limit=100)
+    assert [(e.task, e.at) for e in found][:3] == [("t-15", 500), ("t-17", 500), ("t-18", 600)]
+    assert len(found) == 10
+    assert store.events_of_kinds((Kind.TASK_ADDED,), after=start, limit=1) == found[:1]
+    last = store.number_before(10_000)
+    assert store.events_of_kinds(kinds, after=last, limit=10) == []
+
+
+def test_a_store_without_events_has_no_number_before_a_time(store):
+    assert store.number_before(5) == 0
+
+
+def words_found(store, text: str, **given) -> list[str]:
+    return [t.id for t in store.search_tasks(TaskSearch(query_of(text), **given))]
+
+
+def test_tasks_are_searched_by_the_words_of_their_title_and_prompt(store):
+    one = added(store, title="Fix the Login", prompt="The session-cookie is refused.")
+    two = added(
+        store, title="Caf\u00e9 page", prompt="fix_it in src/app.py", team="red", project="/q"
+    )
+    added(store, title="Other", prompt="Nothing.")
+    assert words_found(store, "LOGIN") == [one.id]
+    assert words_found(store, "fix") == [two.id, one.id]
+    assert words_found(store, "cook sess") == [one.id]
+    assert words_found(store, "ookie") == []
+    assert words_found(store, "it") == [two.id]
+    assert words_found(store, "cafe\u0301 app py") == [two.id]
+    assert words_found(store, "fix", team="red") == [two.id]
+    assert words_found(store, "fix", project="/p") == [one.id]
+    assert words_found(store, "fix", task=one.id) == [one.id]
+    assert words_found(store, "fix", limit=1) == [two.id]
+    assert words_found(store, "fix", since=store.now() + 1_000_000) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"', "'", "fix* AND", "NOT fix", "a:b", "^fix", "{words}: fix", "fix'':*", "\\ | & !", "NEAR(a b)",
+     "x" * 5000, "\U0001f600 \u202e", "\u0130stanbul", "\ufdfa"],
+)  # fmt: skip
+def test_no_query_is_anything_but_words(store, text):
+    task = added(store, title=f"Odd {text[:100]}", prompt=text)
+    words = query_of(text)
+    assert words_found(store, text) == ([task.id] if words else [])
+    assert words_found(store, f"zebra {text}") == []
+
+
+def test_a_long_prompt_of_different_words_can_be_searched(store):
+    prompt = " ".join(f"w{n}\u00fc\U00020000" for n in range(60_000))
+    task = added(store, prompt=prompt)
+    assert words_found(store, "w17\u00fc") == [task.id]
+    assert len(prompt) > MOST_SEARCHED
+
+
+def test_a_task_that_was_edited_is_found_by_its_new_words_alone(store):
+    task = added(store, title="Before", prompt="The cookie.")
+    changed = replace(task, title="After", prompt="The token.")
+    store.commit([Put(changed)], [Event(Kind.TASK_EDITED, task.id, "ada", store.now())])
+    assert words_found(store, "token after") == [task.id]
+    assert words_found(store, "cookie") == []
+    assert words_found(store, "before") == []
+    (still,) = store.commit([Put(replace(store.task(task.id), paused=True))], [])
+    assert words_found(store, "token") == [still.id]
+
+
+def test_words_are_indexed_when_somebody_looks_whatever_came_before(store):
+    first = added(store, title="First")
+    changed = replace(first, title="Second")
+    store.commit([Put(changed)], [Event(Kind.TASK_EDITED, first.id, "ada", store.now())])
+    while store.index_words(1):
+        pass
+    assert store.index_words() == 0
+    assert words_found(store, "second") == [first.id]
+    assert words_found(store, "first") == []
+
+
+def test_a_piece_of_megabytes_comes_back_as_it_was(store):
+    piece = Piece("f" * 40, 0, "QUJD" * 1_000_000, needs=("a" * 40,), roots=("b" * 40,))
+    store.commit([Put(piece)], [])
+    (back,) = store.pieces(["f" * 40, "0" * 40]).values()
+    assert (
+        back == replace(piece, version=1)
+    ) is True  # a difference of that size is not for people
+    with pytest.raises(Conflict):
+        store.commit([Put(piece)], [])

@@ -10,7 +10,7 @@ from fleet.adapters.stores.sql import SqlStore
 from fleet.adapters.stores.sqlite import Sqlite
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import Conflict, NotFound
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.message import Details, Message, MessageKind, MessageState, Receipt
 from fleet.domain.run import Checkpoint, DoneItem, Summary
 from fleet.ports import EntryQuery, MessageQuery, Put, Same
 
@@ -124,7 +124,7 @@ def a_post(store, task="t-1", kind=MessageKind.POST, state=MessageState.CLOSED, 
 
 
 def test_posts_are_found_by_task_and_kind_newest_first_in_pages(store):
-    made = [a_post(store, data={"n": n}, readers=("bob",)) for n in range(4)]
+    made = [a_post(store, data={"n": n}, receipt=Receipt(("bob",))) for n in range(4)]
     a_post(store, task="t-2")
     a_post(store, kind=MessageKind.NOTE)
     gone = a_post(store, state=MessageState.ARCHIVED)
@@ -190,14 +190,15 @@ def test_a_message_that_was_an_entry_keeps_its_id_and_is_older_than_all_others(s
     assert found() == [new.id, "e-10", "e-9", "e-1"]
     assert found(before=new.id) == ["e-10", "e-9", "e-1"]
     assert found(before="e-10") == ["e-9", "e-1"]
-    (changed,) = store.commit([Put(replace(old[0], readers=("bob",)))], [])
+    (changed,) = store.commit([Put(replace(old[0], receipt=Receipt(readers=("bob",))))], [])
     assert store.message("e-1") == changed
 
 
 def test_a_hand_off_comes_back_with_its_checkpoint(store):
     outline = Summary("Goal", "Half", done=(DoneItem("One", ("a.py",)), DoneItem("Two")))
-    put = a_mail(store, kind=MessageKind.HANDOFF, checkpoint=Checkpoint("c0", "s", outline=outline))
-    assert store.message(put.id).checkpoint == Checkpoint("c0", "s", "", outline)
+    details = Details(checkpoint=Checkpoint("c0", "s", outline=outline))
+    put = a_mail(store, kind=MessageKind.HANDOFF, details=details)
+    assert store.message(put.id).details.checkpoint == Checkpoint("c0", "s", "", outline)
 
 
 def test_what_was_written_before_there_were_entries_is_read(tmp_path):
@@ -221,6 +222,14 @@ def test_what_was_written_before_there_were_entries_is_read(tmp_path):
         db.execute("PRAGMA user_version = 1")
     store = SqlStore(Sqlite(path))
     message = store.message("m-1")
-    assert (message.text, message.data, message.readers) == ("hi", {}, ())
+    assert (message.text, message.data, message.receipt.readers) == ("hi", {}, ())
     assert kept(store).version == 1
     store.close()
+
+
+def test_the_names_that_differ_only_by_case_are_found(store):
+    for number, name in enumerate(("bob", "Bob", "bobby", "BOB")):
+        kept(store, f"k{number}", EntryKind.MEMBER, owner=name)
+    query = EntryQuery(EntryKind.MEMBER, namesake="bOb")
+    assert [e.owner for e in store.entries(query)] == ["BOB", "Bob", "bob"]
+    assert store.entries(EntryQuery(EntryKind.TOKEN, namesake="bob")) == []

@@ -16,6 +16,7 @@ from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import Checkpoint, DoneItem, Summary
+from fleet.domain.search import query_of
 from fleet.operations.catalogue import Context, perform
 from fleet.operations.messages.boards import ReadBoard
 from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
@@ -24,7 +25,7 @@ from fleet.operations.messages.mail import ListMail, ReadMail, SendMail
 from fleet.operations.messages.remembered import known_to
 from fleet.operations.team.checkpoints import AcceptCheckpoint, ListCheckpoints, LoadCheckpoint
 from fleet.operations.team.members import ShowMember, uid_of
-from fleet.ports import EntryQuery, MessageQuery, TaskQuery
+from fleet.ports import EntryQuery, MessageQuery, TaskQuery, TaskSearch
 from tests.contract.old_stores import old_postgres, old_sqlite
 
 ADA = Actor("ada", Role.COORDINATOR, "red")
@@ -175,6 +176,28 @@ def test_tasks_of_before_are_found_by_branch_assignee_and_as_agents(old):
         assert [p.type for p in call(store, ReadBoard("t-2", type="status"))] == ["status"]
         assert call(store, ReadBoard("t-2", type="request")) == ()
         assert call(store, ShowMember(uid_of("red", "bob"))).name == "bob"
+
+
+def test_tasks_of_before_are_searched_by_their_words(old):
+    with closing(open_store(old())) as store:
+        for task in store.tasks(TaskQuery()):
+            search = TaskSearch(query_of(task.title))
+            assert task.id in [found.id for found in store.search_tasks(search)]
+        assert store.tasks(TaskQuery())
+
+
+def test_tasks_of_before_that_are_held_are_found(old):
+    url = old()
+    with closing(connection(url)) as db:
+        for seq, more in (1, {"caused_by": "worker"}), (2, {"title": '"caused_by":"worker"'}):
+            ((body,),) = db.execute(f"SELECT body FROM task WHERE seq = {seq}").fetchall()
+            text = json.dumps(json.loads(body) | more, separators=(",", ":")).replace("'", "''")
+            db.execute(
+                f"UPDATE task SET body = '{text}', state = 'open', held = 1 WHERE seq = {seq}"
+            )
+        db.commit()
+    with closing(open_store(url)) as store:
+        assert [task.id for task in store.tasks(TaskQuery(is_held=True))] == ["t-1"]
 
 
 OPEN = """

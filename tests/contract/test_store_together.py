@@ -68,14 +68,20 @@ def test_where_none_may_fail_alone_one_spoils_all(tmp_path):
 
 
 @on_disk
-def test_ids_are_counted_on_without_a_gap_and_none_is_given_twice(store):
-    before = int(store.new_id("e").partition("-")[2])
+def test_ids_are_counted_on_and_none_is_given_twice(store):
+    """PostgreSQL may leave a gap: no writer waits there until another's ids are written or not."""
+    before = number(store)
     with store.together():
-        inside = [int(store.new_id("e").partition("-")[2]) for _ in range(3)]
+        inside = [number(store) for _ in range(3)]
     with suppress(ZeroDivisionError), store.together():
-        lost = int(store.new_id("e").partition("-")[2])
-        store.new_id("e")
+        lost = number(store)
+        number(store)
         raise ZeroDivisionError
-    after = int(store.new_id("e").partition("-")[2])
+    after = number(store)
     assert inside == [before + 1, before + 2, before + 3]
-    assert lost == after == before + 4  # what was not written has used none up
+    assert lost == before + 4
+    assert after == before + (4 if isinstance(store, SqlStore) else 6)
+
+
+def number(store) -> int:
+    return int(store.new_id("e").partition("-")[2])

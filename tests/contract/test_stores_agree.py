@@ -25,7 +25,7 @@ from fleet.domain.event import Event
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Run, RunState, Slots
 from fleet.domain.task import Join, Spec, Tally, Task, TaskState
-from fleet.ports import Put, Same, TaskQuery
+from fleet.ports import STANDINGS, Put, Same, TaskQuery
 from fleet.testing.clock import START
 from fleet.testing.memory_store import MemoryStore
 
@@ -53,6 +53,10 @@ QUERIES = [
     TaskQuery(branch_end="b\N{LATIN SMALL LETTER E WITH ACUTE}", team="red"),
     TaskQuery(at_work=True, limit=2),
     TaskQuery(at_work=True, team="red", project="/a"),
+    TaskQuery(is_held=True),
+    TaskQuery(team="red", is_held=True, limit=1),
+    *(TaskQuery(may_be=(standing,)) for standing in STANDINGS),
+    TaskQuery(team="red", may_be=("waiting", "paused", "asking"), before="t-4", limit=2),
 ]
 BRANCHES = (
     "fix/login",
@@ -79,6 +83,7 @@ tasks = st.builds(
     parent=st.sampled_from(["", "t-1"]),
     join=mostly(None, Join.ALL),
     paused=mostly(False, True),
+    caused_by=mostly("", "worker", "team-lead"),
     tally=st.builds(Tally, not_before=mostly(0, START + 5, START + 50)),
 )
 KINDS = [MessageKind.QUESTION, MessageKind.QUESTION, MessageKind.WORDS]
@@ -172,11 +177,16 @@ class Agreement(RuleBasedStateMachine):
 
 
 LOOKS = [
+    *(lambda s, t=team, n=now: s.candidates_after(None, team=t, now=n, limit=2)
+      for team in ("", "red") for now in (START, START + 100)),
     *(lambda s, n=now, k=limit: s.candidates(now=n, limit=k)
       for now in (START, START + 10, START + 100) for limit in (1, 3, 100)),
     *(lambda s, q=query: s.tasks(q) for query in QUERIES),
     *(lambda s, i=task_id: (s.dependents(i), s.runs(i), s.messages(i), s.messages(i, newest=2))
       for task_id in IDS),
+    lambda s: (s.waiting(IDS), s.waiting([])),
+    lambda s: (s.counts(team="red"), s.counts(team="local", project="/repo")),
+    lambda s: (s.events(task="t-1", before=9, limit=3, newest=True), s.events(before=7)),
     lambda s: (s.counts(), s.tasks_by_id(IDS), s.slots(), s.slots(["b"])),
     lambda s: (s.live_runs(), s.live_runs(host="h"), s.runs_by_id(["t-2.1", "t-9.1", "t-1.2"])),
     lambda s: (s.open_questions(IDS[1:]), s.open_questions([])),
@@ -199,7 +209,7 @@ def run(machine, examples: int) -> None:
 
 @pytest.mark.timeout(600)  # when it fails, the shortest history is looked for
 def test_sqlite_agrees_with_memory():
-    run(Agreement, 100)
+    run(Agreement, 30)
 
 
 @pytest.mark.slow
@@ -212,14 +222,14 @@ def test_sqlite_agrees_with_memory_for_long():
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_postgresql_agrees_with_memory(postgres_url):
-    from fleet.adapters.stores.postgres import Postgres
+    from fleet.adapters.stores.postgres.store import open_url
 
     class OnPostgres(Agreement):
         made = 0
 
         def make(self) -> SqlStore:
             OnPostgres.made += 1
-            return SqlStore(Postgres(postgres_url, schema=f"fleet{OnPostgres.made}"))
+            return open_url(postgres_url, None, None, schema=f"fleet{OnPostgres.made}")
 
         def teardown(self) -> None:
             self.real.close()

@@ -16,7 +16,7 @@ import pytest
 from fleet.base import machine
 from fleet.domain.errors import Unavailable
 from fleet.ports import Presence, ScreenState
-from tests.contract.launching import is_alive
+from tests.contract.launching import is_alive, sleeps
 from tests.contract.panes import RUN, Panes
 from tests.wait import LIMIT, until
 
@@ -130,9 +130,10 @@ def test_launching_again_and_by_many_starts_one_program(rig):
     rig.seen(RUN)
     rig.keepers.launch(RUN, launch)
     until((rig.place / "ran").exists)
-    time.sleep(0.3)
-    assert (rig.place / "ran").read_text() == "x\n"
     assert len(rig.tmux.panes()) == 1
+    rig.keepers.stop(RUN, grace=5)
+    rig.ended(RUN)
+    assert (rig.place / "ran").read_text() == "x\n"
 
 
 def test_nothing_is_told_to_it_but_through_its_terminal(rig):
@@ -172,12 +173,17 @@ def test_ctrl_c_ends_a_program_that_does_not_catch_it(rig):
 
 def test_a_program_that_is_stopped_by_a_key_goes_on_since_no_shell_could_resume_it(rig):
     rig.start(RUN, rig.in_terminal("i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done"))
-    until(lambda: "3" in rig.terminals.screen(RUN).text)
+
+    def count() -> int:
+        return max(
+            (int(word) for word in rig.terminals.screen(RUN).text.split() if word.isdigit()),
+            default=0,
+        )
+
+    before = until(count)
     pane = rig.tmux.panes()[0].id
     rig.tmux._ask(["send-keys", "-t", pane, "C-z"])
-    time.sleep(0.3)
-    before = rig.terminals.screen(RUN).text
-    until(lambda: rig.terminals.screen(RUN).text != before)
+    until(lambda: count() > before + 20)  # so many do not come before the key does
     assert rig.keepers.look(RUN).presence is Presence.ALIVE
 
 
@@ -310,7 +316,7 @@ def test_32_programs_start_side_by_side_and_nothing_is_left_of_them(rig):
 
 def test_a_keeper_in_a_pane_uses_as_little_as_any_other(rig, capsys):
     rig.start(RUN, rig.in_terminal("sleep 60"))
-    time.sleep(0.3)
+    until(lambda: sleeps(rig.keeper(RUN)), "a keeper that waits for its program")
     lines = Path(f"/proc/{rig.keeper(RUN)}/smaps_rollup").read_text().splitlines()
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines if "kB" in line}
     with capsys.disabled():

@@ -1,6 +1,7 @@
 """The same keepers with `/proc` hidden behind an empty directory, as on macOS."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,4 +32,6 @@ def test_keepers_start_look_tell_stop_and_sweep_without_proc():
         cwd=HERE, env=env, capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "23 passed" in done.stdout, done.stdout
+    counted = re.search(r"(\d+) passed", done.stdout)
+    assert counted, done.stdout
+    assert int(counted[1]) >= 23, done.stdout  # fewer: the selection above lost some

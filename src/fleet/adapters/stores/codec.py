@@ -10,6 +10,7 @@ from fleet.domain.record_json import changed, reader
 
 T = TypeVar("T")
 
+LARGE = 1 << 18  # characters of a record that is not kept
 KEPT = 512  # decoded records: they never change, and clients list them again and again
 VERSION = "version"  # a column of its own, because the store counts it
 
@@ -25,7 +26,8 @@ def encode(record: object) -> str:
 
 def decode(kind: type[T], version: int, body: str) -> T:
     """Raise `ValueError` or `TypeError` when this is no such record, or a newer release's."""
-    record: T = _decoded(kind, version, body)  # type: ignore[arg-type]  # a class is hashable
+    made = _decoded if len(body) < LARGE else _decoded.__wrapped__
+    record: T = made(kind, version, body)  # type: ignore[arg-type]  # a class is hashable
     return record
 
 

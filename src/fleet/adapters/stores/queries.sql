@@ -26,6 +26,16 @@ UPDATE task SET blockers =
       WHERE message.task = task.seq AND message.kind = 'question' AND message.state = 'open')
 WHERE seq = :seq
 
+-- name: unsearched
+SELECT task.seq, task.version, task.body FROM task_unsearched JOIN task ON task.seq = task_unsearched.seq
+ORDER BY task_unsearched.seq LIMIT :limit
+
+-- name: unsearched_insert
+INSERT INTO task_unsearched (seq) VALUES (:seq) ON CONFLICT DO NOTHING
+
+-- name: unsearched_delete
+DELETE FROM task_unsearched WHERE seq = :seq
+
 -- name: dep_of
 SELECT needs FROM dep WHERE task = :seq
 
@@ -40,6 +50,10 @@ SELECT task FROM dep WHERE needs = :seq
 
 -- name: dependents
 SELECT task.id FROM dep JOIN task ON task.seq = dep.task WHERE dep.needs = :seq ORDER BY task.seq
+
+-- name: waiting
+SELECT dep.needs, count(*) FROM dep JOIN task ON task.seq = dep.task
+WHERE dep.needs IN ({ids}) AND task.state = 'open' GROUP BY dep.needs
 
 -- name: run_insert
 INSERT INTO run (seq, id, version, live, host, body)
@@ -76,6 +90,35 @@ INSERT INTO slots (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTH
 -- name: slots_update
 UPDATE slots SET version = version + 1, body = :body WHERE id = :id AND version = :version
 
+-- name: train_insert
+INSERT INTO train (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTHING
+
+-- name: train_update
+UPDATE train SET version = version + 1, body = :body WHERE id = :id AND version = :version
+
+-- name: train_all
+SELECT version, body FROM train
+
+-- name: gate_result_insert
+INSERT INTO gate_result (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTHING
+
+-- name: gate_result_update
+UPDATE gate_result SET version = version + 1, body = :body WHERE id = :id AND version = :version
+
+-- name: piece_insert
+INSERT INTO piece (id, version, body) VALUES (:id, 1, :body) ON CONFLICT DO NOTHING
+
+-- name: piece_update
+UPDATE piece SET version = version + 1, body = :body WHERE id = :id AND version = :version
+
+-- name: landing_insert
+INSERT INTO landing (seq, id, version, train, task, team, pending, body)
+VALUES (:seq, :id, 1, :train, :task, :team, :pending, :body) ON CONFLICT DO NOTHING
+
+-- name: landing_update
+UPDATE landing SET version = version + 1, pending = :pending, body = :body
+WHERE seq = :seq AND id = :id AND version = :version
+
 -- name: entry_insert
 INSERT INTO entry (seq, id, version, kind, team, key, owner, until, words, body)
 VALUES (:seq, :id, 1, :kind, :team, :key, :owner, :until, :words, :body) ON CONFLICT DO NOTHING
@@ -109,9 +152,30 @@ SELECT version, body,
 FROM task WHERE ready = 1 AND not_before = 0
 ORDER BY priority, created_at, seq LIMIT :limit
 
+-- name: ready
+SELECT id, version FROM task WHERE ready = 1 AND seq IN ({ids})
+
 -- name: candidates_due
 SELECT version, body FROM task WHERE seq IN (
   SELECT seq FROM task WHERE ready = 1 AND not_before > 0 AND not_before <= :now
+  ORDER BY priority, created_at, seq LIMIT :limit)
+
+-- name: candidates_page
+SELECT version, body FROM task WHERE seq IN (
+  SELECT seq FROM task WHERE ready = 1 AND not_before = 0 AND (priority, created_at, seq) > (:priority, :at, :seq)
+  ORDER BY priority, created_at, seq LIMIT :limit)
+
+-- name: candidates_page_due
+SELECT version, body FROM task WHERE seq IN (
+  SELECT seq FROM task WHERE ready = 1 AND not_before > 0 AND not_before <= :now
+    AND (priority, created_at, seq) > (:priority, :at, :seq)
+  ORDER BY priority, created_at, seq LIMIT :limit)
+
+-- Along the index of the team: it may have few among many.
+-- name: candidates_of_team
+SELECT version, body FROM task WHERE seq IN (
+  SELECT seq FROM task WHERE team = :team AND state = 'open' AND ready = 1 AND not_before <= :now
+    AND (priority, created_at, seq) > (:priority, :at, :seq)
   ORDER BY priority, created_at, seq LIMIT :limit)
 
 -- name: counts
@@ -157,6 +221,13 @@ SELECT version, body FROM slots
 -- name: events
 SELECT number, type, version, task, run, actor, at, data FROM event
 WHERE number > :after ORDER BY number LIMIT :limit
+
+-- SQLite would read the whole table for both in one.
+-- name: event_numbers
+SELECT coalesce((SELECT min(number) FROM event), 1), coalesce((SELECT max(number) FROM event), 0)
+
+-- name: event_from
+SELECT number, at < :at FROM event WHERE number >= :number ORDER BY number LIMIT 1
 
 -- name: events_newest
 SELECT number, type, version, task, run, actor, at, data FROM event

@@ -9,20 +9,33 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.stores.codec import VERSION, encode
-from fleet.domain.causes import is_held
 from fleet.domain.data import NamedTuple
-from fleet.domain.entry import Entry, words_of
+from fleet.domain.entry import Entry
+from fleet.domain.entry import words_of as words_of_entry
 from fleet.domain.errors import Conflict
 from fleet.domain.event import Event, Kind
+from fleet.domain.hosts.piece import Piece
+from fleet.domain.landing.landing import GateResult, Landing, Train
 from fleet.domain.message import Message, MessageKind, MessageState, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
+from fleet.domain.schedule import HOLDS, NEED_SOMEBODY, hold_of
+from fleet.domain.search import MOST_SEARCHED, words_of
 from fleet.domain.task import Mode, Task, TaskState
 from fleet.ports import Put
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.ports import Change, EntryQuery, MessageQuery, Record, TaskQuery
+    from fleet.domain.schedule import Hold
+    from fleet.ports import (
+        Change,
+        EntryQuery,
+        LandingQuery,
+        MessageQuery,
+        Record,
+        TaskQuery,
+        TaskSearch,
+    )
 
 Row = tuple[Any, ...]
 
@@ -34,8 +47,18 @@ TABLES: dict[type, str] = {
     Host: "host",
     Slots: "slots",
     Entry: "entry",
+    Landing: "landing",
+    Train: "train",
+    GateResult: "gate_result",
+    Piece: "piece",
 }
-NAMED = {"host", "slots"}  # found by their id; the others by the number in it
+NAMED = {
+    "host",
+    "slots",
+    "train",
+    "gate_result",
+    "piece",
+}  # found by their id; the others by the number in it
 RUN_BITS = 20
 NO_TASK = -2  # the task of a message that is about none; what is no id is -1
 
@@ -84,8 +107,7 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["priority"] = record.spec.priority
             values["created_at"] = record.created_at
             values["not_before"] = record.tally.not_before
-            by_hand = record.paused or record.join is not None or record.spec.assignee
-            values["held"] = int(bool(by_hand) or is_held(record))
+            values["held"] = int(hold_of(record))
             values["needs"] = " ".join(record.after)
             values["project"] = key(record.project)
             values["team"] = key(record.team)
@@ -103,6 +125,11 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["team"] = key(record.team) or None
             values["topic"] = key(record.topic) if record.team else None
             values["type"] = record.data.get("type") if record.kind is MessageKind.POST else None
+        case Landing():
+            values["train"] = key(record.train)
+            values["task"] = record.task
+            values["team"] = key(record.team)
+            values["pending"] = int(record.open)
         case Entry():
             values["kind"] = record.kind.value
             values["team"] = key(record.team)
@@ -110,6 +137,28 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
             values["owner"] = key(record.owner)
             values["until"] = record.until
             values["words"] = key(record.text.casefold())
+
+
+def searched(task: Task) -> list[str]:
+    """The words by which it is searched."""
+    return words_of(f"{task.title}\n{task.prompt[:MOST_SEARCHED]}")
+
+
+def where_search(query: TaskSearch, row: str) -> tuple[str, dict[str, Any]]:
+    """`row`: what a row of the index calls the number of its task."""
+    values: dict[str, Any] = {"limit": query.limit}
+    terms = []
+    for column in ("team", "project"):
+        if wanted := getattr(query, column):
+            terms.append(f"{column} = :{column}")
+            values[column] = key(wanted)
+    if query.task:
+        terms.append(f"{row} = :task")
+        values["task"] = seq_of(query.task)
+    if query.since:
+        terms.append("created_at >= :since")
+        values["since"] = query.since
+    return "".join(f" AND {term}" for term in terms), values
 
 
 def written(record: Record) -> Record:
@@ -142,19 +191,24 @@ def key(text: str) -> str:
 def select_tasks(query: TaskQuery) -> tuple[str, dict[str, Any]]:
     """The statement. However many tasks there are, an index has those that it is about.
 
-    Each state is read for itself, because only then an index has it in the order of `seq`.
+    Each state and standing is read for itself, because only then an index has it in the order of `seq`.
     """
     terms, values = _task_terms(query)
     values["limit"] = query.limit
     order = f"ORDER BY seq {'ASC' if query.oldest_first else 'DESC'} LIMIT :limit"
     states = query.states or (EVERY_STATE if query.project or query.team else ())
-    if _is_narrow(query) or len(states) < 2:
-        if query.states:
-            terms.append(f"state IN ({_marks(values, 's', query.states)})")
-        return f"SELECT version, body FROM task {_where(terms)} {order}", values  # noqa: S608  # nosec B608  # built from constants
-    parts = " UNION ALL ".join(
-        f"SELECT * FROM (SELECT seq FROM task {_where([*terms, f'state = {mark}'])} {order}) AS {mark[1:]}"  # noqa: S608  # nosec B608  # as above
-        for mark in _marks(values, "s", states).split(", ")
+    branches = [term for standing in query.may_be for term in MAY_BE[standing]]
+    if query.is_held:
+        branches = list(map(_with_hold, NEED_SOMEBODY))
+    if not branches and not _is_narrow(query) and len(states) > 1:
+        branches = [f"state = {mark}" for mark in _marks(values, "s", states).split(", ")]
+    elif query.states:
+        terms.append(f"state IN ({_marks(values, 's', query.states)})")
+    if len(branches) < 2:
+        return f"SELECT version, body FROM task {_where([*terms, *branches])} {order}", values  # noqa: S608  # nosec B608  # built from constants
+    parts = " UNION ".join(
+        f"SELECT * FROM (SELECT seq FROM task {_where([*terms, branch])} {order}) AS part{n}"  # noqa: S608  # nosec B608  # as above
+        for n, branch in enumerate(branches)
     )
     some = f"SELECT seq FROM ({parts}) AS every {order}"  # noqa: S608  # nosec B608  # as above
     return f"SELECT version, body FROM task WHERE seq IN ({some}) {order}", values  # noqa: S608  # nosec B608  # as above
@@ -168,10 +222,32 @@ EVERY_STATE = tuple(str(state) for state in TaskState)
 MAX_ENDS = 1000  # branches that are looked at because they end alike: more are no name for one
 
 
+def _with_hold(hold: Hold) -> str:
+    """As the index of `held` has it."""
+    return f"held > 0 AND held = {hold:d}"
+
+
+ASKING = "seq IN (SELECT task FROM message WHERE kind = 'question' AND state = 'open')"
+MAY_BE = {  # by standing: the tasks of each are what one or several indexes have
+    **{standing: tuple(map(_with_hold, holds)) for standing, holds in HOLDS.items()},
+    "ready": ("state = 'open' AND ready = 1",),
+    "asking": (f"{ASKING} AND state || '' = 'open'",),
+    "waiting": ("needs <> '' AND state || '' = 'open'",),
+    "postponed": ("ready = 1 AND not_before > 0",),
+    "landing": ("seq IN (SELECT CAST(substr(task, 3) AS BIGINT) FROM landing WHERE pending = 1)",),
+}
+
+
 def _is_narrow(query: TaskQuery) -> bool:
     """Whether it is about few tasks in any state."""
     return bool(
-        query.parent or query.assignee or query.branches or query.branch_end or query.at_work
+        query.parent
+        or query.assignee
+        or query.branches
+        or query.branch_end
+        or query.at_work
+        or query.is_held
+        or query.may_be
     )
 
 
@@ -217,15 +293,19 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {"limit": query.limit, "kind": query.kind}
     terms = ["kind = :kind"]
     # as for tasks: an owner and a member have an index of their own
-    hidden = " || ''" if query.owner or query.text_is else ""
+    hidden = " || ''" if query.owner or query.text_is or query.namesake else ""
     for column in ("team", "owner"):
         if wanted := getattr(query, column):
             terms.append(f"{column}{hidden if column == 'team' else ''} = :{column}")
             values[column] = key(wanted)
+    if query.namesake:
+        kinds = "kind IN ('enrolment', 'member', 'token')"  # as the index has them
+        terms.append(f"{kinds} AND lower(owner) = :namesake")
+        values["namesake"] = key(_lower(query.namesake))
     if query.text_is:
         terms.append("kind = 'member' AND words = :words")
         values["words"] = key(query.text_is.casefold())
-    for n, word in enumerate(words_of(query.text)):
+    for n, word in enumerate(words_of_entry(query.text)):
         terms.append(f"words LIKE :w{n} ESCAPE '!'")
         values[f"w{n}"] = f"%{_literal(key(word))}%"
     if query.counting_at:
@@ -233,6 +313,22 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
         values["at"] = query.counting_at
     _page("entry", query.before, terms, values)
     return "WHERE " + " AND ".join(terms), values
+
+
+def _lower(name: str) -> str:
+    """As SQLite does it: only the letters of ASCII."""
+    return "".join(c.lower() if c.isascii() else c for c in name)
+
+
+def where_landing(query: LandingQuery) -> tuple[str, dict[str, Any]]:
+    values: dict[str, Any] = {"limit": query.limit}
+    terms = ["pending = 1"] if query.open_only else []
+    for column in ("train", "task", "team"):
+        if wanted := getattr(query, column):
+            terms.append(f"{column} = :{column}")
+            values[column] = key(wanted)
+    _page("landing", query.before, terms, values)
+    return _where(terms), values
 
 
 def where_message(query: MessageQuery) -> tuple[str, dict[str, Any]]:

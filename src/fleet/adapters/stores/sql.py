@@ -1,4 +1,4 @@
-"""The store: one semantics in two dialects. `commit` is the only write."""
+"""The store: what is read alike in both databases, and how SQLite writes. `commit` is the only write."""
 
 from __future__ import annotations
 
@@ -17,18 +17,25 @@ from fleet.adapters.stores.rows import (
     event,
     event_values,
     key,
+    searched,
     select_tasks,
     seq_in,
     seq_of,
     where_entry,
+    where_landing,
     where_message,
+    where_search,
     write,
     written,
 )
 from fleet.domain.entry import Entry
 from fleet.domain.errors import BadStore, NotFound
+from fleet.domain.event import Kind
+from fleet.domain.hosts.piece import Piece
+from fleet.domain.landing.landing import GateResult, Landing, Train
 from fleet.domain.message import Message, MessageKind, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
+from fleet.domain.schedule import admit
 from fleet.domain.task import Task, TaskState
 from fleet.ports import Put, TaskQuery, Totals
 
@@ -38,13 +45,42 @@ if TYPE_CHECKING:
 
     from fleet.adapters.stores.rows import Row, Write
     from fleet.domain.event import Event
-    from fleet.ports import Change, EntryQuery, MessageQuery, Record
+    from fleet.domain.schedule import Claim
+    from fleet.ports import Change, EntryQuery, LandingQuery, MessageQuery, Record, TaskSearch
 
-R = TypeVar("R", Task, Run, Message, Progress, Host, Slots, Entry)
+R = TypeVar(
+    "R", Task, Run, Message, Progress, Host, Slots, Entry, Landing, Train, GateResult, Piece
+)
 
 
-class Dialect(Protocol):
-    """What differs between SQLite and PostgreSQL."""
+class Reading(Protocol):
+    """What reading needs of SQLite or PostgreSQL."""
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
+
+    def writing(self, *, wake: bool) -> AbstractContextManager[None]:
+        """For `change`."""
+
+    def change(self, sql: str, values: Mapping[str, Any]) -> int:
+        """Inside `writing`: the number of rows that it changed."""
+
+    def now(self) -> int: ...
+
+    found_words: str  # the condition that `:query` matches a row of `task_words`, and its number
+    word_row: str
+
+    def match(self, words: Sequence[str]) -> str:
+        """The `:query`."""
+
+    def limit(self, seconds: float) -> None: ...
+
+    def wait(self, timeout: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Dialect(Reading, Protocol):
+    """A database in which one writer at a time does one statement after another."""
 
     def writing(self, *, wake: bool) -> AbstractContextManager[None]:
         """One write transaction, alone: no other writer is between its begin and its commit.
@@ -55,18 +91,11 @@ class Dialect(Protocol):
     def together(self, *, alone: bool) -> AbstractContextManager[None]:
         """One transaction around many, each of which may fail `alone`; else see `Spoiled`."""
 
-    def change(self, sql: str, values: Mapping[str, Any]) -> int:
-        """Inside `writing`: the number of rows that it changed."""
+    def index(self, seq: int, words: list[str]) -> None:
+        """Inside `writing`: the words by which this task is searched."""
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
-
-    def now(self) -> int: ...
-
-    def limit(self, seconds: float) -> None: ...
-
-    def wait(self, timeout: float) -> None: ...
-
-    def close(self) -> None: ...
+    def forget(self, seq: int, words: list[str]) -> None:
+        """Inside `writing`: those that it had are its no more."""
 
 
 @cache
@@ -82,83 +111,17 @@ def statements() -> dict[str, str]:
     return queries
 
 
-class SqlStore:
-    """`taken(id)`: no row has this id, but it must not be used again."""
+class Queries:
+    """Everything that is read, alike in both databases.
 
-    def __init__(self, dialect: Dialect, *, taken: Callable[[str], bool] | None = None) -> None:
-        self._db = dialect
+    `taken(id)`: no row has this id, but it must not be used again.
+    """
+
+    _db: Reading
+
+    def __init__(self, *, taken: Callable[[str], bool] | None = None) -> None:
         self._taken = taken or _nobodys
         self._sql = statements()
-        self._last: dict[str, int] | None = None  # ids used so far in one transaction
-
-    @contextmanager
-    def together(self, *, alone: bool = True) -> Iterator[None]:
-        """No other writer is between its begin and its end, so it counts ids by itself meanwhile."""
-        with self._db.together(alone=alone):
-            self._last = {}
-            try:
-                yield
-                for kind, last in self._last.items():
-                    self._db.change(self._sql["set_id"], {"kind": kind, "last": last})
-            finally:
-                self._last = None
-
-    def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
-        writes = [write(change) for change in changes]
-        rows = [event_values(e) for e in events]
-        with self._db.writing(wake=True):
-            stale: set[int] = set()  # tasks whose blockers must be counted anew
-            for each in writes:
-                stale.update(self._apply(each))
-            for seq in stale:
-                self._db.change(self._sql["task_recount"], {"seq": seq})
-            for values in rows:
-                self._db.change(self._sql["event_insert"], values)
-        return [written(c.record) for c in changes if isinstance(c, Put)]
-
-    def _apply(self, each: Write) -> Iterable[int]:
-        if each.statement.endswith("_version"):
-            self._insist(each)
-            return ()
-        match each.record:
-            case Task() as task:
-                return self._put_task(task, each)
-            case Message(kind=MessageKind.QUESTION) as question:
-                self._put(each)
-                return (seq_of(question.task),)
-        self._put(each)
-        return ()
-
-    def _insist(self, each: Write) -> None:
-        expected = [(each.record.version,)] if each.record.version else []
-        if self._db.rows(self._sql[each.statement], each.values) != expected:
-            raise changed(each.record)
-
-    def _put(self, each: Write) -> None:
-        if self._db.change(self._sql[each.statement], each.values) != 1:
-            raise changed(each.record)
-
-    def _put_task(self, task: Task, each: Write) -> Iterable[int]:
-        """Its row and what it waits for; returns whom that may free or hold."""
-        seq = each.values["seq"]
-        done = task.state is TaskState.DONE
-        if task.version and self._db.change(self._sql["task_update"], each.values) == 1:
-            return self._waiting_for(seq) if done else ()
-        self._put(each._replace(statement="task_update_any") if task.version else each)
-        if not (task.version or task.after or done):
-            return ()
-        self._depend(seq, {seq_of(need) for need in task.after})
-        return (seq, *self._waiting_for(seq))
-
-    def _waiting_for(self, seq: int) -> list[int]:
-        return [waiter for (waiter,) in self._db.rows(self._sql["waiting_for"], {"seq": seq})]
-
-    def _depend(self, seq: int, wanted: set[int]) -> None:
-        known = {need for (need,) in self._db.rows(self._sql["dep_of"], {"seq": seq})}
-        for need in wanted - known:
-            self._db.change(self._sql["dep_insert"], {"task": seq, "needs": need})
-        for need in known - wanted:
-            self._db.change(self._sql["dep_delete"], {"task": seq, "needs": need})
 
     def now(self) -> int:
         return self._db.now()
@@ -170,15 +133,11 @@ class SqlStore:
                 return f"{kind}-{last}"
 
     def _next(self, kind: str) -> int:
-        known = self._last
-        if known is not None and kind in known:
-            known[kind] += 1
-            return known[kind]
-        with self._db.writing(wake=False):
-            ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
-        if known is not None:
-            known[kind] = int(last)
-        return int(last)
+        """The number of a new id, which nobody was given."""
+        raise NotImplementedError
+
+    def index_words(self, limit: int = 1000) -> int:
+        raise NotImplementedError
 
     def task(self, task_id: str) -> Task:
         return self._one(Task, task_id)
@@ -186,29 +145,63 @@ class SqlStore:
     def tasks(self, query: TaskQuery) -> list[Task]:
         return self._many(Task, *select_tasks(query))
 
+    def search_tasks(self, query: TaskSearch) -> list[Task]:
+        if not query.words:
+            return []
+        while self.index_words():
+            pass
+        row, terms = self._db.word_row, self._db.found_words
+        more, values = where_search(query, row)
+        sql = (
+            f"SELECT task.version, task.body FROM task_words JOIN task ON task.seq = {row}"  # noqa: S608  # nosec B608  # built from constants
+            f" WHERE {terms}{more} ORDER BY {row} DESC LIMIT :limit"
+        )
+        return self._many(Task, sql, {**values, "query": self._db.match(query.words)})
+
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
         return self._by_id(Task, ids)
 
     def dependents(self, task_id: str) -> list[str]:
         return [row[0] for row in self._db.rows(self._sql["dependents"], {"seq": seq_of(task_id)})]
 
-    def counts(self) -> dict[str, int]:
-        return dict(self._db.rows(self._sql["counts"], {}))
+    def waiting(self, ids: Sequence[str]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for start in range(0, len(ids), 500):  # SQLite binds at most 999 in older builds
+            values = {f"i{n}": seq_of(i) for n, i in enumerate(ids[start : start + 500])}
+            marks = ", ".join(f":{name}" for name in values)
+            sql = self._sql["waiting"].replace("{ids}", marks)
+            counts |= {f"t-{needs}": count for needs, count in self._db.rows(sql, values)}
+        return counts
+
+    def counts(self, *, team: str = "", project: str = "") -> dict[str, int]:
+        given = {"team": team, "project": project}
+        wanted = " AND ".join(f"{name} = :{name}" for name, value in given.items() if value)
+        sql = self._sql["counts"].replace(
+            "GROUP BY", f"WHERE {wanted} GROUP BY" if wanted else "GROUP BY"
+        )
+        return dict(self._db.rows(sql, given))
 
     def totals(self) -> Totals:
         return Totals(*self._db.rows(self._sql["totals"], {})[0])
 
-    def candidates(self, *, now: int, limit: int) -> list[Task]:
+    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:  # noqa: ARG002  # one writer at a time: nobody is in another's way for long
         values = {"now": now, "limit": limit}
         rows = self._db.rows(self._sql["candidates"], values)
-        first = [_record(Task, version, body) for version, body, _ in rows]
+        first = [record_of(Task, version, body) for version, body, _ in rows]
         if rows and not rows[0][2]:
             return first
         due = self._many(Task, self._sql["candidates_due"], values)
-        both = {
-            task.id: task for task in (*first, *due)
-        }  # a task may have moved between the two reads
-        return sorted(both.values(), key=_order)[:limit]
+        return in_turn([*first, *due], limit)
+
+    def candidates_after(
+        self, after: Task | None, *, team: str = "", now: int, limit: int
+    ) -> list[Task]:
+        priority, at, seq = _order(after) if after else (-1, -1, -1)
+        values: dict[str, Any] = {"priority": priority, "at": at, "seq": seq}
+        values |= {"now": now, "limit": limit, "team": key(team)}
+        names = ("candidates_of_team",) if team else ("candidates_page", "candidates_page_due")
+        pages = (self._many(Task, self._sql[name], values) for name in names)
+        return in_turn([task for page in pages for task in page], limit)
 
     def run(self, run_id: str) -> Run:
         return self._one(Run, run_id)
@@ -265,6 +258,23 @@ class SqlStore:
     def entry_by_id(self, entry_id: str) -> Entry:
         return self._one(Entry, entry_id)
 
+    def landing(self, landing_id: str) -> Landing:
+        return self._one(Landing, landing_id)
+
+    def landings(self, query: LandingQuery) -> list[Landing]:
+        terms, values = where_landing(query)
+        sql = f"SELECT version, body FROM landing {terms} ORDER BY seq DESC LIMIT :limit"  # noqa: S608  # nosec B608  # built from constants
+        return self._many(Landing, sql, values)
+
+    def trains(self) -> dict[str, Train]:
+        return {t.id: t for t in self._many(Train, self._sql["train_all"], {})}
+
+    def gate_results(self, ids: Sequence[str]) -> dict[str, GateResult]:
+        return self._by_id(GateResult, ids)
+
+    def pieces(self, commits: Sequence[str]) -> dict[str, Piece]:
+        return self._by_id(Piece, commits)
+
     def runs_by_id(self, run_ids: Sequence[str]) -> dict[str, Run]:
         return self._by_id(Run, run_ids)
 
@@ -280,12 +290,39 @@ class SqlStore:
         return {h.id: h for h in self._many(Host, self._sql["host_all"], {})}
 
     def events(
-        self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
+        self,
+        *,
+        after: int = 0,
+        before: int = 0,
+        task: str = "",
+        limit: int = 1000,
+        newest: bool = False,
     ) -> list[Event]:
         name = "events" + ("_of" if task else "") + ("_newest" if newest else "")
-        values = {"after": after, "limit": limit, "task": task}
-        events = [event(row) for row in self._db.rows(self._sql[name], values)]
+        values = {"after": after, "before": before, "limit": limit, "task": task}
+        sql = self._sql[name]
+        if before:
+            sql = sql.replace("ORDER BY", "AND number < :before ORDER BY")
+        events = [event(row) for row in self._db.rows(sql, values)]
         return events[::-1] if newest else events
+
+    def events_of_kinds(self, kinds: Sequence[str], *, after: int, limit: int) -> list[Event]:
+        values: dict[str, Any] = {"after": after, "limit": limit}
+        values |= {f"k{n}": str(kind) for n, kind in enumerate(kinds)}
+        marks = ", ".join(f":k{n}" for n in range(len(kinds)))
+        sql = self._sql["events"].replace("ORDER BY", f"AND type IN ({marks}) ORDER BY")
+        return [event(row) for row in self._db.rows(sql, values)]
+
+    def number_before(self, at: int) -> int:
+        ((first, last),) = self._db.rows(self._sql["event_numbers"], {})
+        low, high = first - 1, last  # all up to `low` are earlier, `high` and on may be
+        while low < high:
+            middle = (low + high + 1) // 2
+            ((number, earlier),) = self._db.rows(
+                self._sql["event_from"], {"number": middle, "at": at}
+            )
+            low, high = (number, high) if earlier else (low, middle - 1)
+        return max(0, int(low))
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         """Each is one step into the index of `event`, however many events there are."""
@@ -337,14 +374,154 @@ class SqlStore:
         return records
 
     def _many(self, kind: type[R], sql: str, values: Mapping[str, Any]) -> list[R]:
-        return [_record(kind, version, body) for version, body in self._db.rows(sql, values)]
+        return [record_of(kind, version, body) for version, body in self._db.rows(sql, values)]
+
+
+class SqlStore(Queries):
+    """A store with one writer at a time."""
+
+    _db: Dialect
+
+    def __init__(self, dialect: Dialect, *, taken: Callable[[str], bool] | None = None) -> None:
+        super().__init__(taken=taken)
+        self._db = dialect
+        self._last: dict[str, int] | None = None  # ids used so far in one transaction
+
+    @contextmanager
+    def together(self, *, alone: bool = True) -> Iterator[None]:
+        """No other writer is between its begin and its end, so it counts ids by itself meanwhile."""
+        with self._db.together(alone=alone):
+            self._last = {}
+            try:
+                yield
+                for kind, last in self._last.items():
+                    self._db.change(self._sql["set_id"], {"kind": kind, "last": last})
+            finally:
+                self._last = None
+
+    def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
+        writes = [write(change) for change in changes]
+        rows = [event_values(e) for e in events]
+        with self._db.writing(wake=True):
+            old = self._words_before(events)
+            stale: set[int] = set()  # tasks whose blockers must be counted anew
+            for each in writes:
+                stale.update(self._apply(each))
+                if isinstance(each.record, Task) and each.statement != "task_version":
+                    self._note_words(each.record, each.values["seq"], old.get(each.record.id))
+            for seq in stale:
+                self._db.change(self._sql["task_recount"], {"seq": seq})
+            for values in rows:
+                self._db.change(self._sql["event_insert"], values)
+        return [written(c.record) for c in changes if isinstance(c, Put)]
+
+    def claim(self, claims: Sequence[Claim]) -> list[Run]:
+        if not claims:
+            return []
+        with self.together():
+            names = sorted({name for one in claims for name in one.room})
+            ready = self._ready([seq_of(one.task.id) for one in claims])
+            runs = self.runs_by_id([one.run.id for one in claims])
+            admitted, slots = admit(claims, ready, runs, self.slots(names) if names else {})
+            if admitted:
+                records = [record for one in admitted for record in (one.task, one.run)]
+                changes = [Put(record) for record in (*records, *slots)]
+                self.commit(changes, [one.event for one in admitted])
+        return [written(one.run) for one in admitted]  # type: ignore[misc]  # a run stays one
+
+    def _ready(self, seqs: Sequence[int]) -> dict[str, int]:
+        """By id: the versions of those of these tasks that wait for nothing."""
+        versions: dict[str, int] = {}
+        for start in range(0, len(seqs), 500):  # SQLite binds at most 999 in older builds
+            values = {f"i{n}": seq for n, seq in enumerate(seqs[start : start + 500])}
+            marks = ", ".join(f":{name}" for name in values)
+            versions |= dict(self._db.rows(self._sql["ready"].replace("{ids}", marks), values))
+        return versions
+
+    def _words_before(self, events: Sequence[Event]) -> dict[str, list[str]]:
+        """The words of tasks whose title or prompt is being changed."""
+        edited = [event.task for event in events if event.type == Kind.TASK_EDITED]
+        return {name: searched(task) for name, task in self.tasks_by_id(edited).items()}
+
+    def _note_words(self, task: Task, seq: int, old: list[str] | None) -> None:
+        """They are indexed before the next search, so that adding a task costs next to nothing."""
+        if task.version and (old is None or old == searched(task)):
+            return
+        if old is not None and not self._db.change(self._sql["unsearched_delete"], {"seq": seq}):
+            self._db.forget(seq, old)
+        self._db.change(self._sql["unsearched_insert"], {"seq": seq})
+
+    def index_words(self, limit: int = 1000) -> int:
+        if not self._db.rows(self._sql["unsearched"], {"limit": 1}):
+            return 0
+        with self._db.writing(wake=False):
+            rows = self._db.rows(self._sql["unsearched"], {"limit": limit})
+            for seq, version, body in rows:
+                self._db.index(seq, searched(record_of(Task, version, body)))
+                self._db.change(self._sql["unsearched_delete"], {"seq": seq})
+        return len(rows)
+
+    def _apply(self, each: Write) -> Iterable[int]:
+        if each.statement.endswith("_version"):
+            self._insist(each)
+            return ()
+        match each.record:
+            case Task() as task:
+                return self._put_task(task, each)
+            case Message(kind=MessageKind.QUESTION) as question:
+                self._put(each)
+                return (seq_of(question.task),)
+        self._put(each)
+        return ()
+
+    def _insist(self, each: Write) -> None:
+        expected = [(each.record.version,)] if each.record.version else []
+        if self._db.rows(self._sql[each.statement], each.values) != expected:
+            raise changed(each.record)
+
+    def _put(self, each: Write) -> None:
+        if self._db.change(self._sql[each.statement], each.values) != 1:
+            raise changed(each.record)
+
+    def _put_task(self, task: Task, each: Write) -> Iterable[int]:
+        """Its row and what it waits for; returns whom that may free or hold."""
+        seq = each.values["seq"]
+        done = task.state is TaskState.DONE
+        if task.version and self._db.change(self._sql["task_update"], each.values) == 1:
+            return self._waiting_for(seq) if done else ()
+        self._put(each._replace(statement="task_update_any") if task.version else each)
+        if not (task.version or task.after or done):
+            return ()
+        self._depend(seq, {seq_of(need) for need in task.after})
+        return (seq, *self._waiting_for(seq))
+
+    def _waiting_for(self, seq: int) -> list[int]:
+        return [waiter for (waiter,) in self._db.rows(self._sql["waiting_for"], {"seq": seq})]
+
+    def _depend(self, seq: int, wanted: set[int]) -> None:
+        known = {need for (need,) in self._db.rows(self._sql["dep_of"], {"seq": seq})}
+        for need in wanted - known:
+            self._db.change(self._sql["dep_insert"], {"task": seq, "needs": need})
+        for need in known - wanted:
+            self._db.change(self._sql["dep_delete"], {"task": seq, "needs": need})
+
+    def _next(self, kind: str) -> int:
+        known = self._last
+        if known is not None and kind in known:
+            known[kind] += 1
+            return known[kind]
+        with self._db.writing(wake=False):
+            ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
+        if known is not None:
+            known[kind] = int(last)
+        return int(last)
 
 
 def _nobodys(_id: str) -> bool:
     return False
 
 
-def _record(kind: type[R], version: int, body: str) -> R:
+def record_of(kind: type[R], version: int, body: str) -> R:
     try:
         return decode(kind, version, body)
     except (ValueError, TypeError) as error:
@@ -352,6 +529,11 @@ def _record(kind: type[R], version: int, body: str) -> R:
             f"The store holds a {TABLES[kind]} that this version of fleet cannot read ({error}): {body[:80]}",
             fix="If a newer fleet wrote it, upgrade fleet on this machine.",
         ) from error
+
+
+def in_turn(tasks: Iterable[Task], limit: int) -> list[Task]:
+    """The first of them. One may have moved between two reads, and be there twice."""
+    return sorted({task.id: task for task in tasks}.values(), key=_order)[:limit]
 
 
 def _order(task: Task) -> tuple[int, int, int]:

@@ -16,9 +16,10 @@ from fleet.adapters.stores.damage import beheaded, copy_aside, header
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import SqlStore, split_script
 from fleet.domain.errors import BadStore, Spoiled, TooSlow, Unavailable
+from fleet.domain.search import stands_for_longer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fleet.adapters.home.bell import Bell
     from fleet.adapters.stores.rows import Row
@@ -27,7 +28,18 @@ T = TypeVar("T")
 
 APPLICATION = 0x464C4545  # "FLEE", so that another program's database is never taken for ours
 KEY = "INTEGER PRIMARY KEY"  # the row number itself
-DIALECT = {"key": KEY, "serial": KEY, "bytewise": "", "generated": "VIRTUAL"}
+DIALECT = {
+    "key": KEY,
+    "serial": KEY,
+    "bytewise": "",
+    "generated": "VIRTUAL",
+    # without the text itself, which the task has; words are split by us, alike in both dialects
+    "words": "CREATE VIRTUAL TABLE task_words"
+    " USING fts5(words, content='', detail=none, tokenize='ascii')",
+    "numbers": "",
+}
+ADD_WORDS = "INSERT INTO task_words (rowid, words) VALUES (:seq, :words)"
+FORGET_WORDS = "INSERT INTO task_words (task_words, rowid, words) VALUES ('delete', :seq, :words)"
 BUSY_SECONDS = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.016
 LOG_PAGES = 4000  # 16 MB of log: pages written often reach the database once, which saves 3 %
@@ -36,6 +48,7 @@ PRAGMAS = (
     "PRAGMA fullfsync = ON",  # on macOS a plain fsync does not reach the disk
     f"PRAGMA wal_autocheckpoint = {LOG_PAGES}",
 )
+INDEX_BYTES = 1 << 15
 LOOK_SECONDS = 0.01  # between looks at `data_version`: 3 µs each, 2 % of a core
 LATE_STEPS = 4000  # of SQLite's machine between looks at the clock, about 0.1 ms
 FLOOR = 1.0  # seconds; a bell can be missed: the writer may not know of it
@@ -52,7 +65,7 @@ UNUSABLE = {
 
 
 def open_url(
-    url: str, bell: Bell | None, taken: Callable[[str], bool] | None, **_shared: object
+    url: str, bell: Bell | None, taken: Callable[[str], bool] | None, **_others: object
 ) -> SqlStore:
     return SqlStore(Sqlite(path_of(url), bell=bell), taken=taken)
 
@@ -252,6 +265,18 @@ class Sqlite:
         except sqlite3.DatabaseError as error:
             raise self._explain(error) from error
 
+    found_words, word_row = "task_words MATCH :query", "task_words.rowid"
+
+    def index(self, seq: int, words: list[str]) -> None:
+        self.change(ADD_WORDS, {"seq": seq, "words": " ".join(words)})
+
+    def forget(self, seq: int, words: list[str]) -> None:
+        self.change(FORGET_WORDS, {"seq": seq, "words": " ".join(words)})
+
+    def match(self, words: Sequence[str]) -> str:
+        """Words are letters and digits, so nothing in them is an operator."""
+        return " ".join(f'"{word}"*' if stands_for_longer(word) else f'"{word}"' for word in words)
+
     def now(self) -> int:
         return time.time_ns() // 1000
 
@@ -293,7 +318,7 @@ class Sqlite:
         kind = (code or 0) & 0xFF
         if kind in DAMAGED:
             return self._damaged(str(error))
-        if kind == sqlite3.SQLITE_FULL:
+        if kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self._is_disk_full()):
             full = Unavailable(
                 f"The disk is full: {self._path} was not written.",
                 fix="Free some space on that disk, then run the command again.",
@@ -307,6 +332,14 @@ class Sqlite:
             return self._unusable(str(error))
         return error
 
+    def _is_disk_full(self) -> bool:
+        """SQLite reports an I/O error when its index of the log, a file of this size, does not fit."""
+        try:
+            disk = os.statvfs(self._path.parent)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < INDEX_BYTES
+
     def _damaged(self, how: str) -> BadStore:
         """From now on this process neither reads nor writes the database."""
         self._broken = BadStore(
@@ -317,7 +350,8 @@ class Sqlite:
 
     def _unusable(self, how: str) -> Unavailable:
         return _Unusable(
-            f"{self._path} cannot be used: {how}.", fix="Check its directory and its disk."
+            f"{self._path} cannot be used: {how}.",
+            fix="`fleet doctor` says whether you can write there. FLEET_HOME names another directory.",
         )
 
 

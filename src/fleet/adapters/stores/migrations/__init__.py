@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-LATEST = 4
+LATEST = 7
 
 
 def migration(number: int, dialect: Mapping[str, str]) -> str:

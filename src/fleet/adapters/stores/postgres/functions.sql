@@ -1,0 +1,251 @@
+-- What the server does in one call, so that no client can stop in the middle of it: no writer waits
+-- for a client, and a commit is one round trip. {s} is the schema. {v} is the mark of this very text:
+-- hosts of different releases each call their own functions.
+--
+-- There is no lock that all writers share. What a writer relies on it locks: rows of tasks first, in
+-- the order of their numbers, then the other rows in the order in which the client sorted them.
+
+-- The events of a commit get their numbers here, last of all. A reader must not see a number while a
+-- lower one may still come, so until its end each writer shows, as an advisory lock, the number below
+-- which none of its own will be. Unlike the oldest transaction of the snapshot, that is not held up
+-- by other programs on the same server.
+CREATE FUNCTION {s}.draw_{v}(p_events jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(
+    hashtext('{s}.event') & 2147483647,
+    (SELECT (last_value + is_called::int) & 2147483647 FROM {s}.event_number)::int);
+  INSERT INTO {s}.event (number, type, version, task, run, actor, at, data)
+  SELECT nextval('{s}.event_number'), e.type, e.version, e.task, e.run, e.actor, e.at, e.data
+  FROM jsonb_to_recordset(p_events) AS e(
+    type text, version bigint, task text, run text, actor text, at bigint, data text);
+END $$;
+
+-- All events below this number can be seen, or never will be. It must be known before the snapshot
+-- in which they are read: so not in one statement with that.
+CREATE FUNCTION {s}.horizon_{v}() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  upcoming bigint;
+  behind bigint;
+BEGIN
+  SELECT last_value + is_called::int INTO upcoming FROM {s}.event_number;
+  SELECT max((upcoming - objid::bigint) & 2147483647) INTO behind FROM pg_locks
+  WHERE locktype = 'advisory' AND objsubid = 2 AND pid <> pg_backend_pid()
+    AND classid = (hashtext('{s}.event') & 2147483647)::oid
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+  RETURN upcoming - coalesce(behind, 0);
+END $$;
+
+CREATE FUNCTION {s}.events_{v}(
+  p_after bigint, p_before bigint, p_task text, p_kinds text[], p_newest boolean, p_limit bigint)
+RETURNS SETOF {s}.event LANGUAGE plpgsql AS $$
+DECLARE
+  beyond bigint := {s}.horizon_{v}();
+BEGIN
+  IF p_before > 0 THEN beyond := least(beyond, p_before); END IF;
+  IF p_task <> '' AND p_newest THEN
+    RETURN QUERY SELECT * FROM {s}.event WHERE task = p_task AND number > p_after AND number < beyond
+      ORDER BY number DESC LIMIT p_limit;
+  ELSIF p_task <> '' THEN
+    RETURN QUERY SELECT * FROM {s}.event WHERE task = p_task AND number > p_after AND number < beyond
+      ORDER BY number LIMIT p_limit;
+  ELSIF p_newest THEN
+    RETURN QUERY SELECT * FROM {s}.event WHERE number > p_after AND number < beyond
+      ORDER BY number DESC LIMIT p_limit;
+  ELSIF p_kinds IS NOT NULL THEN
+    RETURN QUERY SELECT * FROM {s}.event WHERE number > p_after AND number < beyond
+      AND type = ANY(p_kinds) ORDER BY number LIMIT p_limit;
+  ELSE
+    RETURN QUERY SELECT * FROM {s}.event WHERE number > p_after AND number < beyond
+      ORDER BY number LIMIT p_limit;
+  END IF;
+END $$;
+
+-- `writes`: each with the name of its statement and its values. `tasks`: what each written task waits
+-- for, and whether it is done. `locks`: tasks that the commit relies on. `recount`: tasks of questions.
+-- `words`: tasks whose words are to be indexed. The error FL001 has the number of the stale write.
+CREATE FUNCTION {s}.commit_{v}(p jsonb) RETURNS void LANGUAGE plpgsql SET lock_timeout = '10s' AS $$
+DECLARE
+  locks bigint[] := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(p -> 'locks'));
+  stale bigint[] := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(p -> 'recount'));
+  freed bigint[] := '{}';
+  held bigint[] := '{}';
+  moved jsonb := '[]';
+  t record;
+  w jsonb;
+  n bigint := 0;
+  changed bigint;
+BEGIN
+  FOR t IN
+    SELECT x.seq, x.done, x.needs, x.after, old.needs AS had, coalesce(old.state = 'done', false) AS was_done
+    FROM jsonb_to_recordset(p -> 'tasks') AS x(seq bigint, done boolean, needs text, after bigint[])
+    LEFT JOIN {s}.task AS old ON old.seq = x.seq
+  LOOP
+    IF t.done AND NOT t.was_done THEN freed := freed || t.seq; END IF;
+    IF t.was_done AND NOT t.done THEN held := held || t.seq; END IF;
+    IF t.needs <> coalesce(t.had, '') THEN
+      stale := stale || t.seq;
+      locks := locks || t.after;
+      moved := moved || jsonb_build_object('seq', t.seq, 'after', t.after);
+    END IF;
+  END LOOP;
+  IF cardinality(freed) + cardinality(held) > 0 THEN
+    locks := locks || ARRAY(SELECT dep.task FROM {s}.dep WHERE dep.needs = ANY(freed || held));
+  END IF;
+  IF cardinality(locks) > 1 THEN
+    PERFORM 1 FROM {s}.task WHERE seq = ANY(locks) ORDER BY seq FOR NO KEY UPDATE;
+  END IF;
+  FOR w IN SELECT value FROM jsonb_array_elements(p -> 'writes') LOOP
+    {writes}
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    IF changed <> (NOT w ? 'absent')::int THEN
+      RAISE EXCEPTION 'stale %', n USING ERRCODE = 'FL001';
+    END IF;
+    n := n + 1;
+  END LOOP;
+  IF p ? 'words' THEN
+    INSERT INTO {s}.task_unsearched (seq)
+    SELECT value::bigint FROM jsonb_array_elements_text(p -> 'words') ON CONFLICT DO NOTHING;
+  END IF;
+  IF cardinality(freed) + cardinality(held) > 0 THEN
+    UPDATE {s}.task SET blockers = blockers + d.n FROM (
+      SELECT dep.task, sum(CASE WHEN dep.needs = ANY(freed) THEN -1 ELSE 1 END) AS n
+      FROM {s}.dep WHERE dep.needs = ANY(freed || held) GROUP BY dep.task) AS d
+    WHERE task.seq = d.task;
+  END IF;
+  FOR t IN SELECT * FROM jsonb_to_recordset(moved) AS x(seq bigint, after bigint[]) LOOP
+    DELETE FROM {s}.dep WHERE task = t.seq AND needs <> ALL(t.after);
+    INSERT INTO {s}.dep (task, needs) SELECT t.seq, unnest(t.after) ON CONFLICT DO NOTHING;
+  END LOOP;
+  IF cardinality(stale) > 0 THEN
+    UPDATE {s}.task SET blockers =
+        (SELECT count(*) FROM {s}.dep LEFT JOIN {s}.task AS need ON need.seq = dep.needs
+          WHERE dep.task = task.seq AND (need.state IS NULL OR need.state <> 'done'))
+      + (SELECT count(*) FROM {s}.message
+          WHERE message.task = task.seq AND message.kind = 'question' AND message.state = 'open')
+    WHERE seq = ANY(stale);
+  END IF;
+  IF p ? 'events' THEN PERFORM {s}.draw_{v}(p -> 'events'); END IF;
+END $$;
+
+-- Which tasks a host is deciding about at this moment. Only a hint, so that hosts that look at once
+-- look at different tasks: it is lost in a crash, and nobody waits for what stands in it.
+CREATE UNLOGGED TABLE IF NOT EXISTS {s}.offer (seq bigint PRIMARY KEY, host text NOT NULL, until bigint NOT NULL);
+CREATE INDEX IF NOT EXISTS offer_host ON {s}.offer (host);
+
+-- The first tasks that could start now, and that no other host is deciding about; if those are fewer
+-- than `limit`, the others too. Joins are made row by row: the first rows are all that is wanted.
+CREATE FUNCTION {s}.offer_{v}(p jsonb) RETURNS TABLE (version bigint, body text)
+LANGUAGE plpgsql SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  most int := (p -> 'limit')::int;
+  me text := p ->> 'host';
+  now bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  given int := 0;
+  t record;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  FOR t IN
+    SELECT first.seq, first.version, first.body FROM (
+      SELECT seq, version, body, priority, created_at FROM {s}.task WHERE ready = 1 AND not_before = 0
+      ORDER BY priority, created_at, seq LIMIT 2000) AS first
+    WHERE NOT EXISTS (
+      SELECT 1 FROM {s}.offer WHERE offer.seq = first.seq AND offer.until > now AND offer.host <> me)
+    ORDER BY first.priority, first.created_at, first.seq
+  LOOP
+    INSERT INTO {s}.offer (seq, host, until) VALUES (t.seq, me, now + 2000000)
+    ON CONFLICT (seq) DO UPDATE SET host = me, until = now + 2000000
+      WHERE offer.until <= now OR offer.host = me;
+    CONTINUE WHEN NOT FOUND;
+    version := t.version;
+    body := t.body;
+    RETURN NEXT;
+    given := given + 1;
+    EXIT WHEN given >= most;
+  END LOOP;
+  IF given < most THEN
+    RETURN QUERY SELECT version, body FROM {s}.task WHERE ready = 1 AND not_before = 0
+      ORDER BY priority, created_at, seq LIMIT most;
+  END IF;
+  RETURN QUERY SELECT version, body FROM {s}.task
+    WHERE ready = 1 AND not_before > 0 AND not_before <= (p -> 'now')::bigint
+    ORDER BY priority, created_at, seq LIMIT most;
+END $$;
+
+-- Of these claims, in their order, those whose task is as it was read, that no other host is just
+-- taking, and in whose slots there is room. Returns which.
+CREATE FUNCTION {s}.claim_{v}(p jsonb) RETURNS SETOF int LANGUAGE plpgsql SET lock_timeout = '10s' AS $$
+DECLARE
+  names text[] := ARRAY(SELECT DISTINCT key FROM jsonb_array_elements(p -> 'claims') AS c,
+    LATERAL jsonb_object_keys(c -> 'room') AS key ORDER BY key);
+  rows jsonb := '{}';
+  holders jsonb;
+  events jsonb := '[]';
+  c jsonb;
+  w jsonb;
+  slot record;
+  n int := -1;
+BEGIN
+  DELETE FROM {s}.offer WHERE host = p ->> 'host';
+  IF p ? 'old' THEN DELETE FROM {s}.offer WHERE until < (p -> 'old')::bigint; END IF;
+  INSERT INTO {s}.slots (id, version, body)
+  SELECT name, 1, jsonb_build_object('id', name)::text FROM unnest(names) AS name
+  WHERE NOT EXISTS (SELECT 1 FROM {s}.slots WHERE id = name) ON CONFLICT DO NOTHING;
+  FOR slot IN SELECT id, body FROM {s}.slots WHERE id = ANY(names) ORDER BY id FOR NO KEY UPDATE LOOP
+    rows := rows || jsonb_build_object(slot.id, coalesce(slot.body::jsonb -> 'holders', '[]'));
+  END LOOP;
+  holders := rows;
+  FOR c IN SELECT value FROM jsonb_array_elements(p -> 'claims') LOOP
+    n := n + 1;
+    CONTINUE WHEN EXISTS (SELECT 1 FROM jsonb_each_text(c -> 'room') AS r
+      WHERE jsonb_array_length(holders -> r.key) >= r.value::int);
+    CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.run WHERE seq = (c -> 'run' -> 'seq')::bigint);
+    w := c -> 'task';
+    PERFORM 1 FROM {s}.task WHERE seq = (w -> 'seq')::bigint AND id = w ->> 'id'
+      AND version = (w -> 'version')::bigint AND ready = 1 FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    {task_update}
+    w := c -> 'run';
+    {run_insert}
+    FOR slot IN SELECT key FROM jsonb_object_keys(c -> 'room') AS key LOOP
+      holders := jsonb_set(holders, ARRAY[slot.key], (holders -> slot.key) || (w -> 'id'));
+    END LOOP;
+    events := events || (c -> 'event');
+    RETURN NEXT n;
+  END LOOP;
+  UPDATE {s}.slots SET version = version + 1,
+    body = (body::jsonb || jsonb_build_object('holders', holders -> id))::text
+  WHERE id = ANY(names) AND holders -> id <> rows -> id;
+  IF events <> '[]' THEN PERFORM {s}.draw_{v}(events); END IF;
+END $$;
+
+-- Those who wait learn that there is something new. For itself: a NOTIFY within a commit would make
+-- all commits wait for each other's disk. And rarely: all listeners are told, and all writers who tell
+-- wait for each other. The sequence has the time of the last one, in milliseconds. False: too soon.
+CREATE SEQUENCE IF NOT EXISTS {s}.woke_at;
+CREATE FUNCTION {s}.wake_{v}(p_channel text, p_apart int) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  now bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+BEGIN
+  IF (SELECT abs(now - last_value) < p_apart FROM {s}.woke_at) THEN RETURN false; END IF;
+  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM setval('{s}.woke_at', now);
+  PERFORM pg_notify(p_channel, '');
+  RETURN true;
+END $$;
+
+-- `p`: of each task its number, its version when it was read, and its words.
+CREATE FUNCTION {s}.index_words_{v}(p jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  done bigint;
+BEGIN
+  WITH fresh AS (
+    SELECT x.seq, x.words FROM jsonb_to_recordset(p) AS x(seq bigint, version bigint, words text[])
+    JOIN {s}.task ON task.seq = x.seq AND task.version = x.version ORDER BY x.seq FOR SHARE OF task),
+  added AS (
+    INSERT INTO {s}.task_words (seq, words) SELECT seq, array_to_tsvector(words) FROM fresh ORDER BY seq
+    ON CONFLICT (seq) DO UPDATE SET words = excluded.words)
+  DELETE FROM {s}.task_unsearched WHERE seq IN (SELECT seq FROM fresh);
+  GET DIAGNOSTICS done = ROW_COUNT;
+  RETURN done;
+END $$;

@@ -9,30 +9,36 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet.domain.hosts.lease import AWAY, margin
 from fleet.domain.task import SECOND
 from fleet.ports import Put
-from fleet.supervisor.supervisor import LEASE, MARGIN
 
 if TYPE_CHECKING:
     from fleet.ports import Clock, Launcher, Store
 
-AWAY = 24 * 3600 * SECOND  # how long agents may go on after `fleet run stop`
 
+def extend(store: Store, launcher: Launcher, clock: Clock, host: str, lease: int = AWAY) -> None:
+    """Call it when the supervisor ends and agents go on. The host's row then has no holder.
 
-def extend(store: Store, launcher: Launcher, clock: Clock, host: str) -> None:
-    """Call it when the supervisor ends and agents go on. The host's row then has no holder."""
+    `lease` is at least what it was: a day when a person ended it, who wants the agents to go on.
+    A machine that is shut down ends them, and others must not wait for it.
+    """
     row = store.hosts().get(host)
-    if row is None or not store.live_runs(host=host):
+    if row is None:
         return
-    until = clock.since_boot() + (AWAY - MARGIN) / SECOND
-    store.commit([Put(replace(row, holder="", lease_until=store.now() + AWAY))], [])
+    if not store.live_runs(host=host):
+        store.commit([Put(replace(row, holder=""))], [])
+        return
+    until = clock.since_boot() + lease - margin(lease)
+    away = replace(row, holder="", lease=lease, lease_until=store.now() + lease * SECOND)
+    store.commit([Put(away)], [])
     runs = store.live_runs(host=host)  # read after the commit: now no other host can end them
     launcher.renew([run.id for run in runs], until=until)
 
 
-def shorten(store: Store, launcher: Launcher, clock: Clock, host: str) -> None:
+def shorten(store: Store, launcher: Launcher, clock: Clock, host: str, lease: int) -> None:
     """Call it before a supervisor starts, which renews the lease itself."""
     runs = store.live_runs(host=host)
     if runs:
-        until = clock.since_boot() + (LEASE - MARGIN) / SECOND
+        until = clock.since_boot() + lease - margin(lease)
         launcher.renew([run.id for run in runs], until=until)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 BUSY, IDLE = 0.1, 1.0  # seconds between looks at transcripts; a commit wakes us at once
 SOON = 0.005  # likewise, for a keeper that is about to start
+REST_SECONDS = 20.0  # between two whole rounds on a shared store in which nothing happens
 BATCH = 1000
+ROUND = 0.5  # seconds for telling events, each of which may write files, before the next step
 CROWD = 20  # events that are read at once in a crowd
 SLICE = 0.002  # seconds for events in one round, while a server in this process is asked a lot
 REST = 0.02  # seconds between rounds then: requests go first
@@ -30,17 +32,20 @@ BUGS = 5  # in a row, after which the process ends, so that a fresh one can be s
 class Hooks:
     """What the loop calls besides `step`. A hook that fails is reported and holds up no other.
 
-    `also` is called after every step. `complaints` are by project. `over` gets the text of a
-    warning that no longer holds.
+    `also` is called after every step, `on_news` only when something happened, something here is under
+    way, or it has not been called for a while: it asks the store. `complaints` are by project. `over` gets the text of a
+    warning that no longer holds, `left` by task why the loop ends without waiting for it.
     """
 
     tell: Callable[[Event], None]
     warn: Callable[[str], None]
     over: Callable[[str], None] = lambda _: None
+    left: Callable[[Mapping[str, str]], None] = lambda _: None
     began: Callable[[], None] = lambda: None
     files: TaskFiles | None = None
     complaints: Callable[[], Mapping[str, str]] = dict
     also: Sequence[Callable[[], None]] = ()
+    on_news: Sequence[Callable[[], None]] = ()
     idle: Callable[[], bool] = lambda: True  # whether nothing in `also` is under way
     crowded: Callable[[], bool] = lambda: False  # whether others need this process more now
     _warned: dict[str, str] = field(default_factory=dict)
@@ -73,9 +78,13 @@ class Hooks:
     def report(self, text: str, public: str = "") -> None:
         """Warn the person who watches, and write to the dated log."""
         self.warn(text)
+        self.note(public or text)
+
+    def note(self, text: str) -> None:
+        """Write to the dated log, which every team can read."""
         if self.files is not None:
             at = time.time_ns() // 1000
-            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, at, data={"text": public or text})
+            fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, at, data={"text": text})
             try:
                 self.files.note(fact)
             except Exception as error:  # noqa: BLE001  # likely what the warning is about
@@ -118,22 +127,26 @@ def run(
     seen = last_number(store)
     supervisor.start()
     hooks.safely("began", hooks.began)
-    bugs, pause = 0, SOON
+    bugs, pause, rounds = 0, SOON, Rounds(supervisor, hooks, once=once)
     while not stopping():
         try:
-            moved = supervisor.step()
-            seen = _tell_events(store, seen, hooks)
-            _after_step(supervisor, hooks)
+            moved = rounds.next()
+            before = seen
+            seen, is_told = _tell_events(store, seen, hooks)
+            _after_step(supervisor, hooks, news=rounds.whole)
             hooks.forget("loop")
             bugs = 0
-            if once and supervisor.idle and hooks.idle():
-                for task, why in sorted(supervisor.left().items()):
-                    hooks.report(f"{task} is left: {why}")
+            if once and is_told and supervisor.idle and hooks.idle():
+                _leave(supervisor.left(), hooks)
                 return
+            rounds.news = moved or seen != before
             if hooks.crowded():
                 time.sleep(REST)
+            elif moved or not is_told or (rounds.news and not rounds.whole):
+                pause = SOON
             else:
-                pause = SOON if moved else _wait(store, supervisor, pause)
+                pause = _wait(store, supervisor, pause)
+                rounds.sleep(store, stopping)
         except FleetError as error:
             public = f"{error.public or error.message} Trying again."
             hooks.say("loop", f"{error.message} Trying again.", public)
@@ -149,6 +162,46 @@ def run(
             time.sleep(IDLE)
 
 
+class Rounds:
+    """Which rounds are `whole`, and in which we rest: beside other hosts, while nothing happens.
+
+    Whatever a host may have to do comes with an event, with time, or from this machine. So one that
+    has nothing to do asks for events, now and then for tasks whose time has come, and for no more.
+    """
+
+    def __init__(self, supervisor: Supervisor, hooks: Hooks, *, once: bool) -> None:
+        self._supervisor, self._hooks, self._once = supervisor, hooks, once
+        self._looked_at = -REST_SECONDS
+        self._idle = False  # after the last whole round
+        self.whole = self.news = True
+
+    def next(self) -> bool:
+        """Return whether there may be more to do at once."""
+        self.whole = self.news or self._once or not self._may_rest()
+        if not self.whole:
+            return self._supervisor.rest()
+        self._looked_at = time.monotonic()
+        return self._supervisor.step()
+
+    def _may_rest(self) -> bool:
+        if time.monotonic() - self._looked_at >= REST_SECONDS or not self._supervisor.may_rest:
+            return False
+        if self.whole:
+            self._idle = self._hooks.idle()  # it may ask the store
+        return self._idle
+
+    def sleep(self, store: Store, stopping: Callable[[], bool]) -> None:
+        """Twice as long when we rest: a commit wakes us at once."""
+        if not self.whole and not self.news and not stopping():
+            store.wait(IDLE)
+
+
+def _leave(left: Mapping[str, str], hooks: Hooks) -> None:
+    for task, why in sorted(left.items()):
+        hooks.note(f"{task} is left: {why}")
+    hooks.safely("left", hooks.left, left)
+
+
 def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
     """Wait for a commit, or for a while. Return how long to wait the next time."""
     starting = any(a.run.state is RunState.CLAIMED for a in supervisor.attempts.values())
@@ -160,31 +213,36 @@ def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
     return SOON if time.monotonic() - began < pause else min(BUSY, pause * 1.5)
 
 
-def _tell_events(store: Store, seen: int, hooks: Hooks) -> int:
-    """Return the number of the last one that was told. In a crowd some wait for the next round."""
+def _tell_events(store: Store, seen: int, hooks: Hooks) -> tuple[int, bool]:
+    """Return the number of the last event that was told, and whether it was the last of all.
+
+    After a while the rest waits for the next round: agents are started and leases renewed between.
+    A supervisor that stops does not tell the rest; the next one writes the folders that are missing.
+    """
     began = time.monotonic()
     while True:
         crowded = hooks.crowded()
-        events = store.events(after=seen, limit=CROWD if crowded else BATCH)
+        limit = CROWD if crowded else BATCH
+        events = store.events(after=seen, limit=limit)
         for event in events:
             seen = event.number
             hooks.heard(event)
-            if crowded and time.monotonic() - began > SLICE:
-                return seen
-        if len(events) < BATCH:
-            return seen
+            if time.monotonic() - began > (SLICE if crowded else ROUND):
+                return seen, False
+        if len(events) < limit or crowded:
+            return seen, len(events) < limit
 
 
-def _after_step(supervisor: Supervisor, hooks: Hooks) -> None:
-    hooks.say("runs", _joined(supervisor.trouble.items()))
-    hooks.say("tasks", _joined(supervisor.stuck.items()))
+def _after_step(supervisor: Supervisor, hooks: Hooks, *, news: bool) -> None:
+    hooks.say("runs", joined(supervisor.trouble.items()))
+    hooks.say("tasks", joined(supervisor.stuck.items()))
     hooks.say("files", hooks.files.trouble if hooks.files is not None else "")
     hooks.settings()
-    for number, act in enumerate(hooks.also):
+    for number, act in enumerate((*(hooks.on_news if news else ()), *hooks.also)):
         hooks.safely(getattr(act, "__qualname__", f"step {number}"), act)
 
 
-def _joined(trouble: Iterable[tuple[str, str]]) -> str:
+def joined(trouble: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{run}: {why}" for run, why in sorted(trouble))
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import NotFound, Unavailable
 from fleet.domain.event import Kind
+from fleet.domain.inbox import ended_item, question_item
+from fleet.domain.task import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,27 +52,38 @@ class Notice(NamedTuple):
 def notice_of(event: Event, task: Task, message: Message | None) -> Notice | None:
     """None when a person need not know. `message` is the one that the event names."""
     if event.type == Kind.MESSAGE_ASKED and message is not None:
-        options = "".join(f"\n{n}. {o}" for n, o in enumerate(message.options, 1))
-        text = f"{_cut(message.text)}{options}\nfleet answer {task.id} TEXT"
+        item = question_item(task, message)
+        options = "".join(f"\n{n}. {o}" for n, o in enumerate(item.options, 1))
+        text = f"{_cut(item.words)}{options}\n{item.actions[0].command}"
         return Notice("asked", task.id, f"{task.id} asks", text, "asking", event.at)
     if event.type != Kind.TASK_SETTLED:
         return None
     state = str(event.data.get("state", ""))
     match state:
         case "failed":
-            text = f"{task.title}\n{_cut(task.tally.why)}".strip()
+            text = f"{task.title}\n{_cut(task.tally.why)}\n{_next(task, TaskState.FAILED)}".strip()
             return Notice("failed", task.id, f"{task.id} failed", text, state, event.at)
+        case "open" if event.data.get("why"):
+            text = f"{task.title}\n{_cut(str(event.data['why']))}"
+            return Notice("failed", task.id, f"{task.id} needs you", text, state, event.at)
         case "done":
             return Notice("done", task.id, f"{task.id} is done", task.title, state, event.at)
         case "review":
             title = f"{task.id} waits for your review"
-            return Notice("done", task.id, title, task.title, state, event.at)
+            text = f"{task.title}\n{_next(task, TaskState.REVIEW)}"
+            return Notice("done", task.id, title, text, state, event.at)
     return None
 
 
 def alert_of(event: Event) -> Notice:
     title = f"{event.data.get('subject', 'Alert')} from {event.actor}"
     return Notice("alert", "", title, _cut(str(event.data.get("text", ""))), "", event.at)
+
+
+def _next(task: Task, state: TaskState) -> str:
+    """What to type, as the inbox says it too. A task with children has nothing of its own to do."""
+    item = ended_item(replace(task, state=state))
+    return "" if task.join is not None else item.actions[0].command
 
 
 def _cut(text: str) -> str:

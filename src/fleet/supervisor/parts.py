@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
+from fleet.domain.hosts.lease import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from fleet.config import Settings
     from fleet.domain.fleet import Gateway
-    from fleet.domain.run import Workspace
+    from fleet.domain.run import Choice, Workspace
     from fleet.ports import (
         Checkout,
         Clock,
@@ -52,6 +53,11 @@ class Parts:
     files: TaskFiles
     nodes: Nodes
     terminal: Terminal
+    missing_program: Callable[[Choice, str], str] = lambda _choice, _project: (
+        ""
+    )  # its program, if that is not on PATH
+    gate_environment: Callable[[str], tuple[str, ...]] = lambda _project: ()  # see `result_id`
+    is_here: Callable[[str], bool] = lambda _path: True  # whether a directory is on this host
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +71,6 @@ class Here:
     coder: str = ""  # `fleet run --coder`
     max_concurrent: int = 0  # `fleet run --max`; 0: as the settings say
     shared: bool = False  # other hosts use this store, so keepers have leases
+    lease: int = ALONE  # seconds
+    labels: tuple[str, ...] = ()  # besides its id and name
+    release: str = ""  # of this fleet

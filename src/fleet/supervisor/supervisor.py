@@ -2,91 +2,141 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.choice import model_slots
+from fleet.domain.choice import NEVER, model_slots, no_program, program_owner
 from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event, Kind
+from fleet.domain.fleet import url_of
+from fleet.domain.hosts.labels import ABSENT, NO_HOST, UNTRUSTED, WITHOUT, labels_of, lacking
+from fleet.domain.hosts.lease import beat, margin, observe
 from fleet.domain.message import MessageKind
-from fleet.domain.run import Ending, Host, Outcome, Run, RunState, Slots
+from fleet.domain.run import Checkpoint, Ending, Host, Outcome, Run, RunState
 from fleet.domain.schedule import (
     NODE_DOWN,
     Ask,
+    Claim,
     Slot,
     Start,
     Wait,
     credential,
+    on_host,
     schedule,
     within_parent,
+    without_its_work,
 )
 from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
-from fleet.operations.shared.choice import choose_for
+from fleet.operations.shared.choice import check_gate, choose_for
 from fleet.ports import Put, Same
 from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
 from fleet.supervisor.attempt.settle import end_run
 from fleet.supervisor.attempt.site import last_started, site_of
+from fleet.supervisor.share_commits import Bringing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from fleet.domain.fleet import Fleet
+    from fleet.domain.fleet import Fleet, Gateway
+    from fleet.domain.hosts.lease import Sight
     from fleet.domain.message import Message
     from fleet.domain.run import Choice
     from fleet.domain.task import Task
     from fleet.ports import Change
     from fleet.supervisor.parts import Here, Parts
 
-LEASE = 90 * SECOND
-MARGIN = 15 * SECOND  # a keeper ends its coder this long before another host may start the task
 FAR_FUTURE = 1 << 62
 MOST_WORDS = 10_000
 MOST_CANDIDATES = 5_000
 LOOK_FAR_SECONDS = 1.0  # between two reads of MOST_CANDIDATES tasks
 NODE_SECONDS = 5.0  # how long `fleet run --once` waits for a node that does not answer
+LOOK_AT_HOSTS = 4.0  # seconds between looks at the rows of the other hosts
+LOOK_FOR_TASKS = 4.0  # likewise for tasks whose time has come, while nothing happens
+LOOK_AT_RUNS = 30.0  # likewise at the runs of hosts that have been silent, or have no row
+DISPLACED = (
+    "Another machine uses the id of this host, {}: nothing is started here. "
+    "Was this home copied? `fleet run restart` gives it an id of its own."
+)
+TRIES = 3  # to renew the lease, when a person or a lost reply was in between
 LOOK_AHEAD = 64  # candidates beyond the free slots: some wait for slots that are taken
 
 
 class Supervisor:
     def __init__(self, parts: Parts, here: Here) -> None:
-        self._parts = parts
-        self._here = here
-        self._host = Host(here.host, 0, here.name, here.holder, here.boot, 0)
+        self._parts = self.parts = parts
+        self._here = self.here = here
+        self._host = Host(
+            here.host,
+            0,
+            here.name,
+            here.holder,
+            here.boot,
+            0,
+            labels=here.labels,
+            release=here.release,
+        )
         self._leftovers: set[str] = set()
         self.attempts: dict[str, Attempt] = {}
         self.waits: tuple[Wait, ...] = ()
         self.trouble: dict[str, str] = {}  # by run: the error of its last step
         self.claiming = True
+        self.gates = 0  # gates that test what is about to land: they take room, too
         self.only: frozenset[str] = frozenset()  # ids of the tasks to start; empty: all
         self._keeper_lease = 0.0
+        self._renewed_at = -math.inf
+        self._sights: dict[str, Sight] = {}
+        self._looked_at_hosts = self._looked_at_runs = self._looked_for_tasks = -math.inf
+        self.draining = False  # a person wants no new runs here
+        self._bringing = Bringing(parts)
+        self._without: dict[str, str] = {}  # by project: why this host cannot work on it
+        self._displaced = False  # another machine writes this host's row: it has our id
         self._looked_far = 0.0
         self._stuck: dict[str, str] = {}  # by task: what a person must fix before it can start
         self._down: dict[str, str] = {}  # by endpoint: why the node cannot be used
         self._waiting_since: float | None = None  # since when only nodes keep tasks from starting
         self._checked: set[str] = set()  # endpoints whose nodes were asked in this pass
+        self._missing: dict[str, str] = {}  # by owner: its program, which is not on PATH
+        self._looked_for: set[str] = set()  # owners whose program was looked for in this pass
 
     def start(self) -> None:
         """Register as this host's supervisor."""
         row = self._parts.store.hosts().get(self._here.host)
-        self._host = replace(self._host, version=row.version if row else 0)
+        if row is not None:
+            self._host = replace(self._host, version=row.version, draining=row.draining)
         self._renew()
 
     def step(self) -> bool:
         """Return whether runs began or ended: then there may be more to do at once."""
         before = set(self.attempts)
         self._renew()
-        if self._here.shared:
-            self._reclaim()
-        if self.claiming:
+        self._look_at_hosts()
+        if self.claiming and not self._displaced:
             self._start_ready()
+            self._renew()  # what it did not find is known at once, also of one that ends now
         self._tend()
         self._clean_up()
         return before != set(self.attempts)
+
+    def rest(self) -> bool:
+        """Only what time asks for. Return whether there are tasks that might start."""
+        self._renew()
+        self._look_at_hosts()
+        now = self._parts.clock.since_boot()
+        if now - self._looked_for_tasks < LOOK_FOR_TASKS:
+            return False
+        self._looked_for_tasks = now
+        return self.claiming and bool(self._candidates(1, ""))
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether other hosts use the store, and nothing is under way here."""
+        return self._here.shared and not (self.attempts or self._leftovers or self.only)
 
     @property
     def typing(self) -> bool:
@@ -119,7 +169,7 @@ class Supervisor:
     def left(self) -> dict[str, str]:
         """By task: what is not done, and why we need not wait for it."""
         at_terminals = {a.run.task: "it goes on in its terminal" for a in self.attempts.values()}
-        return {**at_terminals, **self._without_node()}
+        return {**self._stuck, **at_terminals, **self._without_node()}
 
     def _without_node(self) -> dict[str, str]:
         return {wait.task: wait.why for wait in self.waits if wait.code == NODE_DOWN}
@@ -129,22 +179,48 @@ class Supervisor:
 
         When this machine slept past the lease and no other host took a run over, we carry on.
         """
-        now = self._parts.store.now()
         down = tuple(f"{address} {why}" for address, why in sorted(self._down.items()))
-        changed = down != self._host.down
-        if self._host.version and self._host.lease_until - now > LEASE // 2 and not changed:
+        missing = tuple(f"{owner} {program}" for owner, program in sorted(self._missing.items()))
+        without = tuple(f"{why} {project}" for project, why in sorted(self._without.items()))
+        news = {"down": down, "missing": missing, "without": without}
+        changed = any(getattr(self._host, name) != value for name, value in news.items())
+        if self._host.version and not changed and not self._is_renewal_due():
             return
-        renewed = replace(self._host, lease_until=now + LEASE, down=down, room=self._room())
-        until = self._parts.clock.since_boot() + (LEASE - MARGIN) / SECOND  # read before the commit
-        try:
-            (self._host,) = self._parts.store.commit([Put(renewed)], [])  # type: ignore[assignment]
-        except Conflict:
-            row = self._parts.store.hosts()[self._here.host]
-            self._host = replace(renewed, version=row.version)
-            return
-        self._keeper_lease = until
+        for _ in range(TRIES):
+            if self._displaced:
+                return
+            row = replace(self._host, **news, room=self._room())  # type: ignore[arg-type]
+            if self._renew_as(row):
+                return
+
+    def _is_renewal_due(self) -> bool:
+        lease = self._here.lease
         if self._here.shared:
-            self._renew_keepers(self._parts.store.live_runs(host=self._here.host))
+            return self._parts.clock.since_boot() - self._renewed_at >= beat(lease)
+        return self._host.lease_until - self._parts.store.now() <= lease * SECOND // 2
+
+    def _renew_as(self, row: Host) -> bool:
+        """False: the row has changed, and `_host` is what it is now.
+
+        With our holder it is our own renewal, whose reply was lost, or a person changed it.
+        """
+        store, lease = self._parts.store, self._here.lease
+        at = self._parts.clock.since_boot()  # read before the commit: no observer sees it earlier
+        row = replace(row, lease=lease, lease_until=store.now() + lease * SECOND)
+        try:
+            (self._host,) = store.commit([Put(row)], [])  # type: ignore[assignment]
+        except Conflict:
+            there = store.hosts()[self._here.host]
+            if self._here.shared and there.holder not in {"", self._here.holder}:
+                self._displaced = True
+                self.trouble["host"] = DISPLACED.format(self._here.host)
+            self._host = replace(self._host, version=there.version, draining=there.draining)
+            return False
+        self._renewed_at = at
+        self._keeper_lease = at + lease - margin(lease)
+        if self._here.shared:
+            self._renew_keepers(store.live_runs(host=self._here.host))
+        return True
 
     def _renew_keepers(self, runs: Iterable[Run]) -> None:
         try:
@@ -181,6 +257,8 @@ class Supervisor:
 
     def _adopt(self, attempt: Attempt) -> bool:
         """Take over a run of the supervisor before us as it is: its epoch stays."""
+        if self._displaced:
+            return False
         ours = replace(attempt.run, holder=self._here.holder)
         try:
             (adopted,) = self._parts.store.commit([Put(ours)], [])
@@ -209,44 +287,81 @@ class Supervisor:
                 if self._parts.launcher.end(run_id):
                     self._leftovers.discard(run_id)
 
-    def _reclaim(self) -> None:
-        """End the runs of hosts whose lease has expired: their keepers have ended the coders."""
-        for run in self._parts.store.live_runs():
-            if run.host != self._here.host and self._expired_lease(run.host) is not None:
-                outcome = Outcome(Ending.LOST, f"Its host {run.host} went silent.", gone=False)
-                end_run(
-                    self._parts.store,
-                    run.id,
-                    partial(_as_it_is, outcome),
-                    Retry(),
-                    jitter=0.0,
-                    provided=partial(self._expired_lease, run.host),
-                )
+    def _look_at_hosts(self) -> None:
+        now = self._parts.clock.since_boot()
+        if now - self._looked_at_hosts < LOOK_AT_HOSTS:
+            return
+        self._looked_at_hosts = now
+        rows = {name: row for name, row in self._parts.store.hosts().items() if not row.forgotten}
+        if own := rows.get(self._here.host):
+            self.draining = own.draining
+        if self._here.shared:
+            self._reclaim(rows, now)
 
-    def _expired_lease(self, host_id: str) -> list[Change] | None:
-        """What a commit must check to rely on an expired lease; None: it has not expired."""
-        host = self._parts.store.hosts().get(host_id)
-        if host is None:
+    def _reclaim(self, rows: dict[str, Host], now: float) -> None:
+        """End the runs of hosts that are silent: their keepers have ended the coders."""
+        store = self._parts.store
+        before = {name for name, sight in self._sights.items() if sight.is_silent}
+        self._sights = observe(self._sights, rows, at=now)
+        silent = {n for n, s in self._sights.items() if s.is_silent and n != self._here.host}
+        if silent - before or now - self._looked_at_runs >= LOOK_AT_RUNS:
+            self._looked_at_runs = now
+            for run in store.live_runs():
+                if run.host in silent or run.host not in {*rows, self._here.host}:
+                    self._take_from(run)
+
+    def _take_from(self, run: Run) -> None:
+        """End a run of a silent host, unless that has written its row meanwhile."""
+        progress = self._parts.store.progress([run.id]).get(run.id)
+        commit = progress.commit if progress else ""
+        saved = Checkpoint(commit) if commit else None
+        why = f"Its host {run.host} went silent."
+        outcome = Outcome(Ending.LOST, why, checkpoint=saved, gone=False)
+        end_run(
+            self._parts.store,
+            run.id,
+            partial(_as_it_is, outcome),
+            Retry(),
+            jitter=0.0,
+            provided=partial(self._still_silent, run.host),
+        )
+
+    def _still_silent(self, host_id: str) -> list[Change] | None:
+        """What a commit must check to rely on a host's silence; None: it is not silent any more."""
+        row, sight = self._parts.store.hosts().get(host_id), self._sights.get(host_id)
+        if row is None:
             return []
-        return [Same(host)] if host.lease_until < self._parts.store.now() else None
+        if row.forgotten:
+            return [Same(row)]
+        return [Same(row)] if sight and sight.host.version == row.version else None
 
     def _start_ready(self) -> None:
+        if self.draining:
+            return
         store = self._parts.store
-        room = self._room() - len(self.attempts)
-        limit = max(0, room) + LOOK_AHEAD
-        while True:
-            candidates = self._candidates(limit)
+        room = self._room() - len(self.attempts) - self.gates
+        for limit, host in self._looks(room):
+            candidates = self._candidates(limit, host)
             asks, waits = self._asks(candidates)
             rows = store.slots(sorted({name for ask in asks for name in ask.names})) if asks else {}
             plan = schedule(asks, rows, now=store.now())
-            enough = len(plan.starts) >= room or len(candidates) < limit
-            if enough or limit >= MOST_CANDIDATES or not self._may_look_far():
+            if len(plan.starts) >= room or len(candidates) < limit:
                 break
-            limit = MOST_CANDIDATES  # the first ones all wait; later ones may not
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
-        for run in self._claim_all(plan.starts, rows):
+        for run in self._claim_all(plan.starts):
             self.attempts[run.id] = Attempt(self._parts, self._here, run)
+
+    def _looks(self, room: int) -> Iterator[tuple[int, str]]:
+        """How many candidates to read, and as which host. The first may all wait; later ones may not.
+
+        Beside other hosts just what we have room for, at first: so each host decides about others.
+        """
+        if self._here.shared and room > 0:
+            yield room, self._here.host
+        yield max(0, room) + LOOK_AHEAD, ""
+        if self._may_look_far():
+            yield MOST_CANDIDATES, ""
 
     def _may_look_far(self) -> bool:
         """Whether to read MOST_CANDIDATES tasks. Rarely: thousands may wait for a node."""
@@ -256,12 +371,12 @@ class Supervisor:
         self._looked_far = now
         return True
 
-    def _candidates(self, limit: int) -> list[Task]:
+    def _candidates(self, limit: int, host: str) -> list[Task]:
         """The tasks that could start; only those of `only` when it names some."""
         store = self._parts.store
         now = store.now()
         if not self.only:
-            return store.candidates(now=now, limit=limit)
+            return store.candidates(now=now, limit=limit, host=host)
         tasks = store.tasks_by_id(sorted(self.only)).values()
         return [t for t in tasks if t.state is TaskState.OPEN and not self._must_wait(t, now)]
 
@@ -277,6 +392,7 @@ class Supervisor:
         asks: list[Ask] = []
         waits: list[Wait] = []
         self._checked.clear()
+        self._looked_for.clear()
         for task in tasks:
             try:
                 asks.append(self._ask(task))
@@ -286,35 +402,66 @@ class Supervisor:
 
     def _ask(self, task: Task) -> Ask:
         task = replace(task, spec=self._parts.files.edited(task))
+        if task.spec.limits.needs or self._here.shared:
+            self._check_host(task)
         world = self._parts.world(task.project)
-        if "run.gate" in world.withheld and not task.spec.gate:
-            raise Refused(  # without the gate, nothing would check the task
-                "The gate of its project is not trusted, so the task could not be checked.",
-                fix=f"In {task.project}: fleet trust",
-                code="untrusted",
-            )
+        check_gate(task, world)
+        for need in self._parts.store.tasks_by_id(task.after).values() if task.after else ():
+            if wait := without_its_work(task, need):
+                raise Refused(wait.why, fix=wait.fix, code=wait.code)
         choice = choose_for(world, task, coder=self._here.coder)
+        self._check_program(choice, task.project, world.fleet)
         swarm = within_parent(self._parts.store.task(task.parent) if task.parent else None)
         needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
         if task.spec.mode == Mode.QUEUED or task.spawned:
             needs.append((Slot(f"host {self._here.host}", self._room()),))
         if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it takes no other slot
-            return Ask(task, choice, tuple(needs), credential(choice))
-        servings = model_slots(choice, world.fleet, self._nodes_down(choice, world.fleet))
+            return Ask(task, choice, tuple(needs), credential(choice, self._here.host))
+        host, down = self._here.host, self._nodes_down(choice, world.fleet)
+        servings = model_slots(choice, world.fleet, down, (host,))
         if servings:
             needs.append(servings)
         if task.spec.in_place:
-            needs.append((Slot(f"directory {task.spec.cwd}", 1),))
-        return Ask(task, choice, tuple(needs), "" if servings else credential(choice))
+            needs.append((Slot(on_host(f"directory {task.spec.cwd}", host), 1),))
+        return Ask(task, choice, tuple(needs), "" if servings else credential(choice, host))
+
+    def _check_host(self, task: Task) -> None:
+        """Raise when another host can do the task, or might one day, but not this one."""
+        here, project = self._here, task.project
+        if lacks := lacking(task.spec.limits.needs, labels_of(here.host, here.name, here.labels)):
+            raise Refused(f"This host, {here.host}, cannot run it: {lacks}.", code=NO_HOST)
+        if not here.shared:
+            return
+        self._without.pop(project, None)
+        if not all(map(self._parts.is_here, {project, task.spec.cwd} - {""})):
+            self._without[project] = ABSENT
+        elif self._parts.world(project).withheld:
+            self._without[project] = UNTRUSTED
+        if why := self._without.get(project):
+            fix = f"In {project}, on {here.host}: fleet trust" if why == UNTRUSTED else ""
+            raise Refused(f"Not on this host, {here.host}: {WITHOUT[why]}.", fix=fix, code=NO_HOST)
+        if why := self._bringing.why_not(task):
+            raise Refused(why, code=NO_HOST)
+
+    def _check_program(self, choice: Choice, project: str, fleet: Fleet) -> None:
+        """Raise when its program is not there: it may be installed meanwhile, so it costs nothing."""
+        owner = program_owner(choice, fleet.agent(choice.agent))
+        if owner not in self._looked_for:
+            self._looked_for.add(owner)
+            self._missing.pop(owner, None)
+            if program := self._parts.missing_program(choice, project):
+                self._missing[owner] = program
+        if owner in self._missing:
+            raise no_program(self._missing[owner])
 
     def _nodes_down(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
-        """By endpoint: why a node cannot be used. Asks the nodes that serve the chosen model.
+        """By endpoint: why a node of the model, or of its fallbacks, cannot be used.
 
         Each is asked once in a pass, so that a node which comes up during it lets no task overtake
         another. A node that never answered cannot be used either.
         """
         model = fleet.model(choice.model) if choice.model else None
-        servings = model.servings if model else ()
+        servings = [s for each in (model.chain if model else ()) for s in each.servings]
         for node in {s.node for s in servings if s.node.endpoint not in {"", *self._checked}}:
             self._checked.add(node.endpoint)
             pulse = self._parts.nodes.pulse(node)
@@ -322,45 +469,52 @@ class Supervisor:
                 self._down.pop(node.endpoint, None)
             else:
                 self._down[node.endpoint] = pulse.why
+        if model is not None:
+            self._look_at_gateway(fleet.gateway)
         return self._down
 
-    def _claim_all(self, starts: Sequence[Start], rows: dict[str, Slots]) -> list[Run]:
-        """Claim all in one commit; where other hosts claim too, each as soon as it is planned."""
-        planned: Iterable[tuple[Task, Run]] = map(self._planned, starts)
-        alone = len(starts) > 1 and not self._here.shared
-        planned = list(planned) if alone else planned
-        with self._parts.store.together() if alone else nullcontext():
-            claimed = [self._claim(task, run, rows) for task, run in planned]
-        return [run for run in claimed if run is not None]
+    def _look_at_gateway(self, gateway: Gateway) -> None:
+        url = url_of(gateway)
+        if url in self._checked:
+            return
+        self._checked.add(url)
+        pulse = self._parts.nodes.gateway(gateway)
+        for key in (url, url + NEVER):
+            self._down.pop(key, None)
+        if not pulse.up:
+            self._down[url if pulse.started else url + NEVER] = pulse.why
 
-    def _planned(self, start: Start) -> tuple[Task, Run]:
+    def _claim_all(self, starts: Sequence[Start]) -> list[Run]:
+        """In one commit. Left out are those that another host took, or whose slots it filled."""
+        return self._parts.store.claim([self._claim(start) for start in starts]) if starts else []
+
+    def _claim(self, start: Start) -> Claim:
         """The claimed task and its run, which names its workspace before that is made."""
         store = self._parts.store
         messages = store.messages(start.task.id)  # the run hears them all, whatever the clock says
         at = max([store.now(), *(message.at for message in messages)])
         here = self._here
         task, run = claim(
-            start.task, start.choice, host=here.host, holder=here.holder, slots=start.slots, at=at
+            self._numbered(start.task),
+            start.choice,
+            host=here.host,
+            holder=here.holder,
+            slots=start.slots,
+            at=at,
         )
         with suppress(Exception):  # the run itself reports what is wrong there
             site = site_of(store, task, run, last_started(store, run))
             run = replace(run, workspace=self._parts.checkout(task.project).plan(site))
-        return task, run
-
-    def _claim(self, task: Task, run: Run, rows: dict[str, Slots]) -> Run | None:
-        """Write the task, its run and its slots in one commit. None: another host took the task."""
-        changes: list[Change] = [Put(task), Put(run)]
-        for name in run.slots:
-            row = rows.get(name) or Slots(name, 0)
-            changes.append(Put(replace(row, holders=(*row.holders, run.id))))
         data = {"coder": run.choice.coder}
-        event = Event(Kind.RUN_CLAIMED, task.id, SUPERVISOR, run.claimed_at, run.id, data)
-        try:
-            written = self._parts.store.commit(changes, [event])
-        except Conflict:
-            return None  # rows are not read again: the row judged must be the row written
-        rows |= {r.id: r for r in written if isinstance(r, Slots)}
-        return replace(run, version=1)
+        event = Event(Kind.RUN_CLAIMED, task.id, SUPERVISOR, at, run.id, data)
+        return Claim(task, run, event, start.room)
+
+    def _numbered(self, task: Task) -> Task:
+        """Passes over the numbers of runs that a store before this one had: they have ended."""
+        number = task.tally.runs
+        while self._parts.launcher.is_used(f"{task.id}.{number + 1}"):
+            number += 1
+        return replace(task, tally=replace(task.tally, runs=number))
 
 
 def _as_it_is(outcome: Outcome, _run: Run) -> Outcome:

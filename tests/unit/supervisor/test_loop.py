@@ -105,6 +105,20 @@ def test_in_a_crowd_events_wait_for_the_next_rounds_and_all_are_noted_after_it()
     assert noted[-1] == 100
 
 
+def test_many_events_wait_for_the_next_rounds_so_that_the_supervisor_can_step_and_stop(monkeypatch):
+    monkeypatch.setattr(loop, "ROUND", 0.0)  # each event takes longer than that
+    store, files, supervisor = MemoryStore(), Files(), Steps()
+    store.commit([], [Event("task.added", "t-1", "ada", 1)])
+    added = [Event("task.added", "t-1", "ada", n) for n in range(2, 52)]
+    began = lambda: store.commit([], added)  # noqa: E731  # a rush, just as it starts
+    run(supervisor, 20, store, files=files, began=began)
+    assert len(files.noted) == 20  # one in each round, and it stopped when it was told to
+    supervisor.idle = True
+    hooks = loop.Hooks(tell=lambda _: None, warn=print, files=files, began=began)
+    loop.run(supervisor, store, once=True, stopping=lambda: False, hooks=hooks)
+    assert len(files.noted) == 20 + 50  # with `--once` it ends when all are noted
+
+
 def test_a_full_disk_of_the_log_is_said_and_ends_nothing():
     warned = run(Steps(Unavailable("Away.")), 3, files=Files(broken=True))
     assert warned == ["Away. Trying again.", "files: OSError: [Errno 28] No space left on device"]
@@ -128,3 +142,48 @@ def test_wrong_settings_are_said_once_for_each_change_and_so_is_their_mending():
         f"{still}fleet.yaml:1: bad",
     ]
     assert over == warned[:3]
+
+
+class Resting(Steps):
+    """One that has nothing to do. It rests as often as `rests` says, then its next step ends the loop."""
+
+    may_rest = True
+
+    def __init__(self, rests: int, *, due_after: int = 1 << 30) -> None:
+        super().__init__()
+        self.rests, self.due_after, self.rounds = rests, due_after, []
+
+    def step(self) -> bool:
+        self.rounds.append("whole")
+        return False
+
+    def rest(self) -> bool:
+        self.rounds.append("rest")
+        self.done = self.rounds.count("rest")
+        return self.done == self.due_after
+
+
+def test_a_host_with_nothing_to_do_asks_for_events_alone_until_there_are_some():
+    store, asked = MemoryStore(), []
+
+    def act():
+        if len(supervisor.rounds) == 4:
+            store.commit([], [Event("task.added", "t-1", "ada", 1)])
+
+    supervisor = Resting(5)
+    run(supervisor, 5, store, also=[act], on_news=[lambda: asked.append(len(supervisor.rounds))])
+    assert supervisor.rounds == ["whole", *["rest"] * 4, "whole", "rest"]
+    assert asked == [1, 6]
+
+
+def test_a_host_that_rests_works_again_when_the_time_of_a_task_has_come():
+    supervisor = Resting(4, due_after=2)
+    run(supervisor, 4)
+    assert supervisor.rounds == ["whole", "rest", "rest", "whole", "rest", "rest"]
+
+
+def test_a_host_where_something_is_under_way_does_not_rest():
+    supervisor = Resting(1)
+    busy = iter([False, False, True])
+    run(supervisor, 1, idle=lambda: next(busy, True))
+    assert supervisor.rounds == ["whole", "whole", "whole", "rest"]

@@ -14,7 +14,7 @@ from fleet.config import Settings
 from fleet.config.settings import NotifySettings
 from fleet.domain.errors import Unavailable
 from fleet.domain.event import Event, Kind
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.message import Details, Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Host, Run, RunState
 from fleet.domain.task import Tally, Task, TaskState
 from fleet.ports import Put
@@ -25,7 +25,7 @@ from tests.wait import LIMIT, until
 TASK = Task("t-3", 0, TaskState.OPEN, "Fix the login", "", "/shop", "ada", 1)
 ASKED = Message(
     "m-1", 0, "t-3", "t-3.1", MessageKind.QUESTION, "Which\x1b[31m way?", MessageState.OPEN, 1,
-    options=("left", "right"),
+    details=Details(options=("left", "right")),
 )  # fmt: skip
 
 
@@ -45,13 +45,14 @@ def test_an_ending_is_told_with_the_title_and_the_reason():
     told = notice_of(settled("failed"), failed, None)
     assert (told.event, told.title) == ("failed", "t-3 failed")
     assert told.text.startswith("Fix the login\nExit status 7. xxx")
-    assert told.text.endswith("x…")
-    assert len(told.text) < 520
+    assert told.text.endswith("x…\nfleet retry t-3")
+    assert len(told.text) < 540
     assert notice_of(settled("done"), TASK, None)[:4] == (
         "done", "t-3", "t-3 is done", "Fix the login",
     )  # fmt: skip
     review = notice_of(settled("review"), TASK, None)
     assert (review.event, review.title) == ("done", "t-3 waits for your review")
+    assert review.text == "Fix the login\nfleet close t-3"
 
 
 @pytest.mark.parametrize("event", [settled("open"), Event("run.started", "t-3", "supervisor", 7)])

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.git.make import Making
 from fleet.adapters.git.pool import Pool
-from fleet.adapters.git.ports import Ports
 from fleet.adapters.git.repo import QUIET, Repo, digest, identity, names_of, run_git
-from fleet.adapters.git.setup import Commands, bring_files, workspace_env
+from fleet.adapters.git.set_up.cache import SET_UPS, SetUps
+from fleet.adapters.git.set_up.port_blocks import Ports
+from fleet.adapters.git.set_up.steps import Commands, bring_files, workspace_env
+from fleet.adapters.git.set_up.virtual_environments import relocate_all
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
 from fleet.domain.run import Workspace
+from fleet.domain.task import other_base
+from fleet.ports import Tip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fleet.adapters.git.remove import Removed
+    from fleet.domain.hosts.piece import Piece
+    from fleet.domain.task import Task
     from fleet.ports import Merge, Site
 
 
@@ -33,6 +39,7 @@ class WorkspaceRules:
     credential_files: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     setup_timeout: float = 600.0
+    setup_cache: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()
     ports: int = 0
     pool: int = 0
@@ -50,8 +57,8 @@ class GitCheckout:
         ports: Path | None = None,
         log: Callable[[str], Path] | None = None,
     ) -> None:
-        self._rules = rules or WorkspaceRules()
-        self._worktrees = Path(self._rules.root).expanduser() if self._rules.root else worktrees
+        self.rules = rules or WorkspaceRules()
+        self._worktrees = Path(self.rules.root).expanduser() if self.rules.root else worktrees
         self._folders = (self._worktrees, worktrees)
         self._ports = ports
         self._log = log
@@ -59,7 +66,9 @@ class GitCheckout:
     def plan(self, site: Site) -> Workspace:
         cwd = Path(site.task.spec.cwd or site.task.project)
         if not cwd.is_dir():
-            raise Refused(f"{cwd} is not a directory.", fix="Was the project moved?")
+            raise Refused(
+                f"{cwd} is not a directory.", fix="Was the project moved?", code="no_directory"
+            )
         if site.task.spec.in_place:
             return Workspace(path=str(cwd))
         if site.previous is not None:
@@ -71,13 +80,16 @@ class GitCheckout:
         within = "" if repo.top == repo.common else _within(cwd.resolve(), repo.top)
         start = site.start if site.start and repo.has_commit(site.start) else ""
         base = repo.commit(start or site.task.spec.base or "HEAD")
-        return Workspace(str(root / within), str(root), branch, base, made=True)
+        return Workspace(
+            str(root / within), str(root), branch, base, made=True,
+            repository=str(repo.common), onto=repo.starting_branch(site.task.spec.base),
+        )  # fmt: skip
 
     def _free_branch(self, repo: Repo, site: Site) -> str:
         """A name that no branch has: another store may have used the same task ids."""
-        wanted = site.task.spec.branch or self._rules.branch_prefix + site.task.id
+        wanted = site.task.spec.branch or self.rules.branch_prefix + site.task.id
         taken = self.check_branch(repo, wanted)
-        if site.run.number > 1:
+        if taken and site.run.number > 1:  # an earlier run may still work on it
             wanted = f"{wanted}-a{site.run.number}"
             taken = repo.has_branch(wanted)
         name, tries = wanted, 1
@@ -89,7 +101,7 @@ class GitCheckout:
 
     def check_branch(self, repo: Repo, name: str) -> bool:
         """Raise when a task may not have this branch; True: the branch exists."""
-        pattern = self._rules.branch_pattern
+        pattern = self.rules.branch_pattern
         if pattern and not re.fullmatch(pattern, name):
             raise BadInput(
                 f"The branch '{name[:80]}' does not match workspace.branch_pattern ({pattern}).",
@@ -97,6 +109,21 @@ class GitCheckout:
                 code="branch_pattern",
             )
         return repo.check_name(name)
+
+    def check_merges(self, repo: Repo, base: str, merges: Sequence[Merge] = ()) -> None:
+        """Raise when no workspace can start from this commit with these branches merged."""
+        start = repo.commit(base or "HEAD")
+        for merge in merges:
+            from fleet.adapters.git.landing.merge_and_push import commit_of, merged_tree  # noqa: PLC0415  # few need it
+
+            branch, source = merge.branch, _source(repo, merge)
+            if not source:
+                continue
+            tip = repo.commit(source)
+            tree, files = merged_tree(repo, start, tip)
+            if files:
+                raise base_conflict(branch, files)
+            start = commit_of(repo, tree, start, tip, f"Merge {branch}")
 
     def prepare(self, workspace: Workspace, site: Site) -> None:
         if not workspace.made:
@@ -122,26 +149,59 @@ class GitCheckout:
 
     def _furnish(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
         root = Path(workspace.root)
-        bring_files(repo, root, self._rules.credential_files, replace=making.pooled)
-        if site.task.spec.quick or not self._rules.setup:
+        bring_files(repo, root, self.rules.credential_files, replace=making.pooled)
+        if making.pooled:
+            relocate_all(root)
+        if site.task.spec.quick or not self.rules.setup:
             return
         commands = self._commands(workspace, site.task.id, "Set-up", making.mark)
-        commands.run(self._rules.setup)
+        self._set_ups(repo).run(commands, new=not making.pooled)
 
     def _commands(self, workspace: Workspace, task: str, title: str, mark: str = "") -> Commands:
         log = self._log(task) if self._log else None
-        limit = self._rules.setup_timeout
+        limit = self.rules.setup_timeout
         return Commands(Path(workspace.root), self.env(workspace), limit, log, mark, title)
 
     def env(self, workspace: Workspace) -> dict[str, str]:
         """The variables that fleet adds to the environment of its programs."""
-        return workspace_env(workspace, self._ports, self._rules.ports)
+        return workspace_env(workspace, self._ports, self.rules.ports)
 
     def commit(self, workspace: Workspace) -> str:
         with suppress(Unavailable, OSError):
             done = run_git(Path(workspace.path), "rev-parse", "--verify", "--quiet", "HEAD")
             return done.out.strip() if done.status == 0 else ""
         return ""  # its directory is gone
+
+    def finish(self, workspace: Workspace, site: Site, *, gather: bool) -> Tip:
+        from fleet.adapters.git.commit import finish  # noqa: PLC0415  # few commands commit
+        from fleet.adapters.git.diff.size import Work, committed_lines  # noqa: PLC0415
+
+        if not workspace.made:
+            return Tip(self.commit(workspace))
+        with suppress(Unavailable, OSError):
+            message = f"{site.task.title}\n\nWhat {site.run.id} left uncommitted."
+            private = self.rules.credential_files
+            tip = finish(workspace, message if gather else "", private=private)
+            work = Work(site.task.id, workspace, site.merges)
+            return tip._replace(lines=committed_lines(work, tip.commit))
+        return Tip()  # its directory is gone
+
+    def pack(self, workspace: Workspace, commit: str) -> Piece | None:
+        from fleet.adapters.git.pieces import pack  # noqa: PLC0415  # only where hosts share a store
+
+        if not workspace.made or not commit:
+            return None
+        return pack(Repo.of(Path(workspace.root)), commit, workspace.base)
+
+    def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
+        from fleet.adapters.git.pieces import missing  # noqa: PLC0415  # as above
+
+        return missing(Repo.of(Path(task.spec.cwd or task.project)), commits)
+
+    def bring(self, task: Task, pieces: Sequence[Piece], wanted: Sequence[str]) -> list[str]:
+        from fleet.adapters.git.pieces import bring  # noqa: PLC0415  # as above
+
+        return bring(Repo.of(Path(task.spec.cwd or task.project)), pieces, wanted)
 
     def remove(
         self, workspace: Workspace, *, task: str, project: str = "", delete_branch: bool = False
@@ -165,11 +225,11 @@ class GitCheckout:
     def _tear_down(self, workspace: Workspace, task: str) -> list[str]:
         """The messages of commands that failed; the worktree is removed all the same."""
         begun = Path(f"{workspace.root}.removing")
-        if not self._rules.teardown or not Path(workspace.root).is_dir() or begun.exists():
+        if not self.rules.teardown or not Path(workspace.root).is_dir() or begun.exists():
             return []
         messages = []
         commands = self._commands(workspace, task, "Tear-down")
-        for command in self._rules.teardown:
+        for command in self.rules.teardown:
             try:
                 commands.one(command)
             except FleetError as error:
@@ -177,12 +237,21 @@ class GitCheckout:
         return messages
 
     def trim_pool(self, project: Path, before: float, *, dry_run: bool = False) -> list[Path]:
-        """Remove pooled worktrees beyond `workspace.pool`, and those unused since `before` (seconds)."""
-        return self._pool(Repo.of(project)).trim(before, dry_run=dry_run)
+        """Remove pooled worktrees beyond `workspace.pool`, and those unused since `before` (seconds).
+
+        Finished set-ups that were not used since then go, too.
+        """
+        repo = Repo.of(project)
+        pooled = self._pool(repo).trim(before, dry_run=dry_run)
+        return pooled + self._set_ups(repo).trim(before, dry_run=dry_run)
+
+    def _set_ups(self, repo: Repo) -> SetUps:
+        folder = self._worktrees / SET_UPS / digest(str(repo.common))
+        return SetUps(folder, self.rules.setup, self.rules.setup_cache)
 
     def _pool(self, repo: Repo) -> Pool:
         folder = self._worktrees / "pool" / digest(str(repo.common))
-        return Pool(repo, folder, self._rules.pool, clean=self._rules.pool_ignored == "clean")
+        return Pool(repo, folder, self.rules.pool, clean=self.rules.pool_ignored == "clean")
 
 
 def _within(cwd: Path, top: Path) -> Path:
@@ -196,23 +265,53 @@ def _within(cwd: Path, top: Path) -> Path:
 
 def _check_path(workspace: Workspace) -> None:
     if not Path(workspace.path).is_dir():
-        raise Refused(f"{workspace.path} is not in {workspace.base[:12]}.")
+        raise Refused(f"{workspace.path} is not in {workspace.base[:12]}.", code="no_directory")
+
+
+def _source(repo: Repo, wanted: Merge) -> str:
+    """The branch, if it has the recorded work: a person may have added to it. Else the commit.
+
+    A branch of that name may be another's, and an agent may have worked on a branch of its own. So
+    where the recorded commit is not, a branch of that name proves nothing, and the result is empty.
+    """
+    ref = f"refs/heads/{wanted.branch}"
+    if not wanted.commit:
+        return ref if repo.has_branch(wanted.branch) else ""
+    if not repo.has_commit(wanted.commit):
+        return ""
+    has = repo.has_branch(wanted.branch) and repo.is_ancestor(wanted.commit, ref)
+    return ref if has else wanted.commit
 
 
 def _merge(repo: Repo, root: Path, wanted: Merge, task: str, mark: str) -> None:
     """Merge the branch of a task that this one waited for."""
     branch = wanted.branch
-    source = branch if repo.has_branch(branch) else wanted.commit
+    source = _source(repo, wanted)
+    if not source and not wanted.commit:
+        return  # a person closed that task, and it has no work
     if not source:
-        return
+        raise Refused(
+            f"The work of {branch}, which {task} starts from, is not in {repo.top}: it has no"
+            f" commit {wanted.commit[:12]}.",
+            fix="Fetch it there, if it was made elsewhere. `fleet kept` lists what was saved here.",
+            code="base_gone",
+        )
     words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", source]
     done = run_git(root, *identity(root), *QUIET, "merge", *words, mark=mark)
     if done.status == 0:
         return
     files = names_of(run_git(root, "diff", "--name-only", "--diff-filter=U", "-z").raw)
-    reason = f"conflicts in {', '.join(files)}" if files else done.words
-    raise Refused(
-        f"{branch} cannot be merged into the workspace of {task}: {reason}.",
-        fix="Merge the branches by hand and give the result with --base.",
+    if not files:
+        raise Refused(f"{branch} cannot be merged into the workspace of {task}: {done.words}.")
+    raise base_conflict(branch, files, task)
+
+
+def base_conflict(branch: str, files: Sequence[str], task: str = "") -> Refused:
+    """`task`: the one that needs the branch; empty before it is added."""
+    names = f"{', '.join(files[:10])}{', …' if files[10:] else ''}"
+    then = other_base(task) if task else "--base BRANCH"
+    return Refused(
+        f"{branch} conflicts with what {task or 'the task'} starts from, in {names}.",
+        fix=f"Merge the branches by hand into one, and start from that: {then}",
         code="base_conflict",
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fleet.adapters.git.repo import GIT_LOCK_SECONDS, QUIET, Repo, identity, is_locked, run_git
 from fleet.adapters.git.tree import BIG_TREE_SECONDS, Tree
 from fleet.domain.errors import Refused, Unavailable
-from fleet.ports import ChangedFile, CommitRow, WorktreeRow
+from fleet.ports import ChangedFile, CommitRow, Tip, WorktreeRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def commit(
     tree, repo = _tree(workspace), Repo.of(Path(project))
     with repo.alone():
         _refuse(tree, workspace)
-        _git_with_hooks(tree, "add", "--all", "--", ".", *_left_out(tree, private))
+        _git_with_hooks(tree, "add", "--all", "--", ".", *left_out(tree, private))
         staged = tree.git("diff", "--cached", "--name-only", "-z").raw.count(b"\0")
         if not staged and not tree.in_progress():
             raise Refused(
@@ -73,6 +73,88 @@ def commit(
                 code="not_committed",
             )
         return CommitRow(task, workspace.branch, tree.commit("HEAD"), staged)
+
+
+def finish(workspace: Workspace, message: str, *, private: Sequence[str] = ()) -> Tip:
+    """What the worktree is at. With a message, commit first what its agent left uncommitted.
+
+    No hook of the user runs: the gate judges the work, and a hook that fails must not lose it.
+    The task's branch follows when the agent made another branch of it.
+    """
+    tree = Tree.at(Path(workspace.root))
+    if tree is None:
+        return Tip()
+    files = _uncommitted(tree, private)
+    why = _reason_not_to_commit(tree)
+    own = [f for f in files if not f.path.endswith("/")]  # a clone in it is a repository of its own
+    if message and own and not why:
+        with Repo.of(tree.root).alone():
+            nested = [f":(exclude,literal){f.path}" for f in files if f.path.endswith("/")]
+            out = [*left_out(tree, private), *nested]
+            tree.git("add", "--all", "--", ".", *out, timeout=BIG_TREE_SECONDS)
+            tree.git(
+                *identity(tree.root), "commit", "--quiet", "--no-gpg-sign", "--allow-empty",
+                f"--message={message}", timeout=BIG_TREE_SECONDS,
+            )  # fmt: skip
+        files = _uncommitted(tree, private)
+        why = why or (f"{files[0].path} is a repository of its own" if files else "")
+    head = tree.commit("HEAD")
+    _bring_branch(tree, workspace.branch, head)
+    gathered = _gathered(tree, message)
+    if files:
+        return Tip(head, len(files), why, gathered)
+    return Tip(head, gathered=gathered, tree=tree.git("rev-parse", "HEAD^{tree}").out.strip())
+
+
+def _uncommitted(tree: Tree, private: Sequence[str]) -> list[ChangedFile]:
+    copied = set(private)
+    files = _files(tree.changes())
+    return [f for f in files if not (f.change == "untracked" and f.path in copied)]
+
+
+def _reason_not_to_commit(tree: Tree) -> str:
+    if tree.entries(unmerged=True):
+        return "files are in conflict"
+    others = [name for name in tree.in_progress() if name != MERGE]
+    return f"{' and '.join(others)} is in progress" if others else ""
+
+
+def _bring_branch(tree: Tree, branch: str, head: str) -> None:
+    """Move the task's branch to the agent's commit, where that loses nothing of the branch."""
+    ref = f"refs/heads/{branch}"
+    before = tree.commit(ref)
+    if not before or before == head or tree.head_branch() == branch:
+        return
+    if tree.git("merge-base", "--is-ancestor", before, head, check=False).status == 0:
+        tree.git(
+            "update-ref", "-m", "fleet: the agent's own branch", ref, head, before, check=False
+        )
+
+
+def _gathered(tree: Tree, message: str) -> int:
+    """How many files the newest commit has, if it is the one that we made; also after a crash."""
+    if not message or tree.git("log", "-1", "--format=%B").out.strip() != message.strip():
+        return 0
+    names = tree.git("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "-z", "HEAD").raw
+    return names.count(b"\0")
+
+
+def work_commit(task: str, workspace: Workspace, *, private: Sequence[str]) -> tuple[str, bool]:
+    """A commit of all that the worktree holds, and whether some of it was not committed yet.
+
+    Nothing there changes: neither its files, nor its index, nor its branch.
+    """
+    tree = _tree(workspace)
+    head = tree.commit("HEAD")
+    if not tree.changes():
+        return head, False
+    with tree.private_index() as mine:
+        words = ("add", "--all", "--", ".", *left_out(tree, private))
+        tree.git(*words, index=mine, timeout=BIG_TREE_SECONDS)
+        files = tree.git("write-tree", index=mine).out.strip()
+    message = f"Work of {task} that was not committed when it was forked\n"
+    made = (*identity(tree.root), "commit-tree", "-p", head, files)
+    return tree.git(*made, stdin=message.encode()).out.strip(), True
 
 
 def _tree(workspace: Workspace) -> Tree:
@@ -114,7 +196,7 @@ def _refuse(tree: Tree, workspace: Workspace) -> None:
         )
 
 
-def _left_out(tree: Tree, private: Sequence[str]) -> list[str]:
+def left_out(tree: Tree, private: Sequence[str]) -> list[str]:
     names = [name for name in private if name and not name.startswith("/")]
     if not names:
         return []

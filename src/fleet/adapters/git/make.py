@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.repo import run_git
+from fleet.adapters.git import refs as git_refs
+from fleet.adapters.git.repo import run_git, unlock
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.processes import run as process
 from fleet.domain.errors import FleetError, Refused, Unavailable
@@ -19,10 +20,19 @@ if TYPE_CHECKING:
     from fleet.adapters.git.repo import Repo
     from fleet.domain.run import Workspace
 
+MANY = 50  # worktrees of a repository; git reads four files of each
 NOTHING = "0" * 40  # the previous commit of a new worktree, as git gives it to the hook
-STALE = (
-    1.0  # seconds after which a lock in a workspace that no process of ours uses was left behind
-)
+
+
+def _has_many(repo: Repo) -> bool:
+    """Whether git takes longer to look at all worktrees than to make one, and has no special ones."""
+    try:
+        records = sum(1 for _ in (repo.common / "worktrees").iterdir())
+        config = (repo.common / "config").read_bytes().lower()
+    except OSError:
+        return False
+    plain = git_refs.in_files(repo.common) and b"worktreeconfig" not in config
+    return records >= MANY and plain
 
 
 class Making:
@@ -82,12 +92,38 @@ class Making:
             self.pooled = self._pool.take(self._root, workspace.branch, workspace.base, self.mark)
             if self.pooled:
                 return
+        if not branch_exists and _has_many(self._repo):
+            self._record()
+            return
         arguments = (
             [str(self._root), workspace.branch]
             if branch_exists
             else ["--no-track", "-b", workspace.branch, str(self._root), workspace.base]
         )
         self._repo.git("worktree", "add", "--quiet", "--no-checkout", *arguments, mark=self.mark)
+
+    def _record(self) -> None:
+        """Write what `git worktree add -b` writes, which first looks at all other worktrees, twice.
+
+        `locked` keeps git from pruning it until it is whole.
+        """
+        gitdir = self._repo.common / "worktrees" / self._root.name
+        number = 0
+        while gitdir.exists():
+            number += 1
+            gitdir = gitdir.with_name(f"{self._root.name}{number}")
+        gitdir.mkdir()
+        (gitdir / "locked").write_text("initializing\n")
+        (gitdir / "gitdir").write_bytes(os.fsencode(f"{self._root}/.git\n"))
+        (gitdir / "commondir").write_text("../..\n")
+        (gitdir / "HEAD").write_text(f"ref: refs/heads/{self._workspace.branch}\n", "utf-8")
+        self._root.mkdir(exist_ok=True)
+        (self._root / ".git").write_bytes(os.fsencode(f"gitdir: {gitdir}\n"))
+        ref = f"refs/heads/{self._workspace.branch}"
+        self._repo.git(
+            "update-ref", "--create-reflog", ref, self._workspace.base, "", mark=self.mark
+        )
+        (gitdir / "locked").unlink()
 
     def _fill(self) -> None:
         """Write the files as `git worktree add` does."""
@@ -124,12 +160,7 @@ class Making:
         names = ("index.lock", "HEAD.lock", f"refs/heads/{self._workspace.branch}.lock")
         for name in names:
             done = run_git(self._root, "rev-parse", "--path-format=absolute", "--git-path", name)
-            with suppress(FileNotFoundError):
-                lock = Path(done.out.strip())
-                if time.time() - lock.stat().st_mtime <= STALE:
-                    time.sleep(STALE)  # this is a background job; a coder would fail on the lock
-                if time.time() - lock.stat().st_mtime > STALE:
-                    lock.unlink()
+            unlock(Path(done.out.strip()))
 
     def _clear(self) -> None:
         """End the processes of an earlier try that crashed, and remove what it made."""

@@ -47,11 +47,12 @@ class Pool:
         """Nothing in it would surprise the next task: no submodule, no setting of its own."""
         own = ("modules", "config.worktree", "info/sparse-checkout", "locked")
         odd = any((tree.gitdir / name).exists() for name in own)
-        return not (odd or tree.in_progress() or tree.nested() or tree.flagged())
+        busy = tree.in_progress() or tree.nested() or tree.filled() or tree.flagged()
+        return not (odd or busy)
 
     def park(self, tree: Tree) -> None:
         """Offer a tree in the pool's folder, all of whose work is kept, to the next task."""
-        self.repo.git("worktree", "repair", str(tree.root))
+        _point_to(tree.gitdir, tree.root)
         tree.git("checkout", "--quiet", "--detach", "--force")
         tree.git("reset", "--quiet", "--hard")
         tree.git("clean", "-ffdq", *(["-x"] if self.clean else []))

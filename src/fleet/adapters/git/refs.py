@@ -50,6 +50,15 @@ def head_commit(top: Path, common: Path) -> str:
     return head if _COMMIT.fullmatch(head) else ""
 
 
+def head_branch(top: Path) -> str | None:
+    """The branch that the checkout is on, empty when it is on none; None: only git can tell."""
+    try:
+        head = (top / ".git" / "HEAD").read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return None
+    return head.removeprefix(f"ref: {HEADS}") if head.startswith(f"ref: {HEADS}") else ""
+
+
 def _packed(common: Path) -> dict[str, str]:
     try:
         lines = (common / "packed-refs").read_text("utf-8", "surrogateescape").splitlines()

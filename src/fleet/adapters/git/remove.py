@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.kept import is_kept, keep
+from fleet.adapters.git.kept.refs import is_kept, keep
 from fleet.adapters.git.pool import is_parked
 from fleet.adapters.git.repo import Repo, text_of
 from fleet.adapters.git.tree import Tree
@@ -83,7 +83,9 @@ class Removing:
             if path is not None and not parked:
                 self._delete(path)
             if repo is not None and not parked:
-                self._forget(repo, path)
+                recorded = tree.gitdir if tree else Path(note.get("gitdir", ""))
+                self._forget(repo, path, recorded)
+            delete_branch = delete_branch or bool(repo and self._is_unused(repo))
             branch_deleted = bool(delete_branch and repo and self._delete_branch(repo))
             self._note.unlink(missing_ok=True)
             return self._done(removed=removed, parked=parked, branch_deleted=branch_deleted)
@@ -154,8 +156,9 @@ class Removing:
         return self._root, tree
 
     def _move_away(self, tree: Tree, pool: Pool) -> tuple[Path | None, bool]:
-        """Keep the work, move the tree to a path that no program knows, and keep again."""
+        """Keep the work, move the tree to a path that no program knows, and keep what came meanwhile."""
         self._keep(tree)
+        settled = _settled_at(tree)
         wanted = None
         if tree.root == self._root and not tree.nested():  # nested trees record their own path
             with pool.repo.alone():
@@ -166,7 +169,8 @@ class Removing:
                 self._write_note("aside", tree, target)
                 tree.root.rename(target)
             tree = Tree(target, tree.gitdir)
-            self._keep(tree)
+            if not settled or _settled_at(tree) != settled:
+                self._keep(tree)
         if wanted is not None and self._parked(tree, pool):
             return tree.root, True
         self._write_note("deleting", tree, tree.root)
@@ -213,13 +217,24 @@ class Removing:
                     ) from error
                 time.sleep(0.05)
 
-    def _forget(self, repo: Repo, moved_to: Path | None) -> None:
-        """Remove git's own record of it."""
+    def _forget(self, repo: Repo, moved_to: Path | None, gitdir: Path) -> None:
+        """Remove git's own record of it; git itself would look at all other worktrees first."""
+        paths = (self._root, moved_to or self._aside)
         with repo.alone():
-            for path in (self._root, moved_to or self._aside):
+            if gitdir.parent == repo.common / "worktrees" and _is_at(gitdir, paths):
+                shutil.rmtree(gitdir)
+                return
+            for path in paths:
                 words = ("worktree", "remove", "--force", "--force", str(path))
                 if not os.path.lexists(path):
                     repo.git(*words, check=False)
+
+    def _is_unused(self, repo: Repo) -> bool:
+        """Nothing came onto the branch: it would only be in the way of the next one of that name."""
+        branch, base = self._workspace.branch, self._workspace.base
+        if self._kept or not branch or not base or not repo.has_branch(branch):
+            return False
+        return repo.commit(f"refs/heads/{branch}") == base
 
     def _delete_branch(self, repo: Repo) -> bool:
         """Only when its commits are in another branch, a tag, a remote or kept work too."""
@@ -277,6 +292,20 @@ def _is_worktree(tree: Tree) -> bool:
     except OSError:
         return False
     return recorded.parent.resolve() == tree.root.resolve()
+
+
+def _settled_at(tree: Tree) -> str:
+    """The commit that a tree without any other work is at; empty: there may be more to keep."""
+    busy = tree.changes() or tree.in_progress() or tree.filled() or tree.nested()
+    return "" if busy else tree.commit("HEAD")
+
+
+def _is_at(gitdir: Path, paths: Sequence[Path]) -> bool:
+    """Whether this is git's record of a worktree at one of these paths, which are gone."""
+    with suppress(OSError):
+        recorded = os.fsdecode((gitdir / "gitdir").read_bytes()).rstrip("\n")
+        return any(recorded == f"{path}/.git" and not os.path.lexists(path) for path in paths)
+    return False
 
 
 def _make_writable(root: Path) -> None:

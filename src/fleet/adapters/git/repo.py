@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,14 @@ from fleet.adapters.git import refs as git_refs
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.processes import run as process
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import BadInput, Refused, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GIT_SECONDS = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
 GIT_LOCK_SECONDS = 10.0  # to wait for another git process that holds the lock
+STALE = 1.0  # seconds after which a lock that no process of ours holds was left behind
 FRESH = 5.0  # seconds for which the path of the hooks is trusted
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
@@ -46,8 +47,20 @@ class Repo:
             return known[1]
         repo = Repo._ask_git(cwd)
         if stamp:
+            if len(_KNOWN) >= MOST_KNOWN:
+                _KNOWN.clear()
             _KNOWN[cwd] = (stamp, repo)
         return repo
+
+    @staticmethod
+    def at(common: Path) -> Repo:
+        """The repository alone, whichever of its checkouts there are."""
+        return Repo(common, common)
+
+    @property
+    def checkout(self) -> Path:
+        """What a person knows it by, also where only its .git directory is known."""
+        return self.top.parent if self.top.name == ".git" else self.top
 
     @staticmethod
     def _ask_git(cwd: Path) -> Repo:
@@ -59,7 +72,11 @@ class Repo:
         if done.status and common:
             raise Refused(f"{cwd} is inside a .git directory.", fix="cd to the checkout itself.")
         if done.status:
-            raise Refused(f"{cwd} is not in a git repository.", fix="git init, or use --in-place.")
+            raise Refused(
+                f"{cwd} is not in a git repository.",
+                fix="git init, or use --in-place.",
+                code="outside_git",
+            )
         top = rest.removeprefix("false\n")
         return Repo(Path(top).resolve(), Path(common).resolve())
 
@@ -85,14 +102,40 @@ class Repo:
     def has_commit(self, name: str) -> bool:
         return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
 
+    def starting_branch(self, base: str) -> str:
+        """The branch that work based on this would land on; empty: it names no branch."""
+        if not base or base == "HEAD":
+            branch = git_refs.head_branch(self.top)
+            if branch is None:
+                done = self.git("symbolic-ref", "--quiet", "--short", "HEAD", check=False)
+                branch = text_of(done.raw).strip()
+            return branch
+        name = base.removeprefix("refs/heads/")
+        return name if is_name(name) and self.has_branch(name) else ""
+
+    def is_ancestor(self, ancestor: str, of: str) -> bool:
+        """Raise `Unavailable` when git was killed: that says nothing about the two."""
+        done = self.git("merge-base", "--is-ancestor", ancestor, of, check=False)
+        if done.status < 0:
+            raise Unavailable("git was killed while it compared two commits.", fix="Try again.")
+        return done.status == 0
+
     def commit(self, name: str) -> str:
         if name == "HEAD" and (sha := git_refs.head_commit(self.top, self.common)):
             return sha
         done = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
         if done.status:
             if name == "HEAD":
-                raise Refused(f"{self.top} has no commit yet.", fix="git commit --allow-empty")
-            raise Refused(f"There is no commit '{name}' in {self.top} to start from.")
+                raise Refused(
+                    f"{self.top} has no commit yet, so there is nothing to start from.",
+                    fix="Make one: git commit --allow-empty -m Begin",
+                    code="no_commit",
+                )
+            raise Refused(
+                f"There is no commit '{name}' in {self.top} to start from.",
+                fix="Name a branch, a tag or a commit: `git branch --all` lists branches.",
+                code="no_commit",
+            )
         return done.out.strip()
 
     def has_hook(self, name: str) -> bool:
@@ -143,18 +186,22 @@ class Repo:
 
 
 _HOOKS: dict[Path, tuple[float, Path]] = {}
+MOST_KNOWN = 1000  # checkouts, of which each has worktrees that come and go
 _KNOWN: dict[Path, tuple[tuple[int, ...], Repo]] = {}
 
 
 def _stamp(cwd: Path) -> tuple[int, ...]:
-    """Differs when another main checkout takes this one's place; empty: not a main checkout."""
+    """Differs when another checkout takes this one's place; empty: no checkout begins here."""
     try:
-        folder, config = (cwd / ".git").lstat(), (cwd / ".git" / "config").stat()
+        link = (cwd / ".git").lstat()
+        if stat.S_ISREG(link.st_mode):  # a worktree: the file names its git directory
+            return (link.st_dev, link.st_ino, link.st_size, link.st_mtime_ns)
+        config = (cwd / ".git" / "config").stat()
     except OSError:
         return ()
-    if not stat.S_ISDIR(folder.st_mode):
+    if not stat.S_ISDIR(link.st_mode):
         return ()
-    return (folder.st_dev, folder.st_ino, config.st_ino, config.st_mtime_ns)
+    return (link.st_dev, link.st_ino, config.st_ino, config.st_mtime_ns)
 
 
 def is_name(branch: str) -> bool:
@@ -180,6 +227,24 @@ def run_git(
     return process.run(
         ["git", *args], cwd, env=full_env, timeout=timeout, mark=mark, stdin=stdin, in_memory=True
     )
+
+
+def uncommitted(cwd: Path) -> int:
+    """How many tracked files of this checkout differ from HEAD; 0 where there is no checkout."""
+    words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no")
+    return len(names_of(run_git(cwd, *words).raw))
+
+
+def unlock(lock: Path) -> None:
+    """Remove a lock that a git of ours left behind when it was killed: nothing else would.
+
+    Waits for a git that has just made it. Call this beside the loop.
+    """
+    with suppress(FileNotFoundError):
+        if time.time() - lock.stat().st_mtime <= STALE:
+            time.sleep(STALE)
+        if time.time() - lock.stat().st_mtime > STALE:
+            lock.unlink()
 
 
 def is_locked(done: process.Done) -> bool:

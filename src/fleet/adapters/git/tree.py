@@ -34,6 +34,9 @@ IN_PROGRESS = {
     "rebase-apply": "a rebase",
     "BISECT_LOG": "a bisection",
 }
+MOST_LISTED = 1 << 20  # bytes of a listing of an index that is remembered
+KEPT_LISTS = 32
+_LISTED: dict[tuple[object, ...], bytes] = {}
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -104,7 +107,7 @@ class Tree:
 
     def flagged(self) -> list[bytes]:
         """Existing files that the index tells git to skip."""
-        listed = self.git("ls-files", "-z", "-v").raw.split(b"\0")
+        listed = self._listed("-v").split(b"\0")
         paths = [x[2:] for x in listed if x and (x[:1] == b"S" or x[:1].islower())]
         return [path for path in paths if os.path.lexists(self.root / os.fsdecode(path))]
 
@@ -127,15 +130,42 @@ class Tree:
         return [sha for sha in commits if self.commit(sha)]
 
     def entries(self, index: Path | None = None, *, unmerged: bool = False) -> list[Entry]:
-        words = ("ls-files", "-z", "--unmerged" if unmerged else "--stage")
-        return [_entry(line) for line in self.git(*words, index=index).raw.split(b"\0") if line]
+        listed = self._listed("--unmerged" if unmerged else "--stage", index)
+        return [_entry(line) for line in listed.split(b"\0") if line]
 
     def nested(self, index: Path | None = None) -> list[Path]:
         """Directories that are working trees of their own: submodules, clones."""
-        listing = self.git("ls-files", "-z", "--stage", index=index).raw
-        links = [_entry(x).path for x in listing.split(b"\0") if x.startswith(GITLINK.encode())]
-        paths = [self.root / os.fsdecode(path) for path in links]
+        paths = [self.root / os.fsdecode(link) for link in self._links(index)]
         return [path for path in paths if os.path.lexists(path / ".git")]
+
+    def filled(self) -> list[bytes]:
+        """Paths of submodules that are not checked out, with files all the same: git sees none of them."""
+        return [link for link in self._links() if _has_loose_files(self.root / os.fsdecode(link))]
+
+    def _links(self, index: Path | None = None) -> list[bytes]:
+        listing = self._listed("--stage", index)
+        return [_entry(x).path for x in listing.split(b"\0") if x.startswith(GITLINK.encode())]
+
+    def _listed(self, how: str, index: Path | None = None) -> bytes:
+        """What is in the index, read once for as long as its file is the same: git writes another."""
+        with suppress(OSError):
+            file = (index or self.gitdir / "index").stat()
+            key = (
+                str(self.root),
+                how,
+                file.st_ino,
+                file.st_size,
+                file.st_mtime_ns,
+                file.st_ctime_ns,
+            )
+            if (known := _LISTED.get(key)) is None:
+                known = self.git("ls-files", "-z", how, index=index).raw
+                if len(known) <= MOST_LISTED:
+                    while len(_LISTED) >= KEPT_LISTS:
+                        _LISTED.pop(next(iter(_LISTED), key), None)
+                    _LISTED[key] = known
+            return known
+        return self.git("ls-files", "-z", how, index=index).raw  # it has no index yet
 
     @contextmanager
     def private_index(self, *, empty: bool = False) -> Iterator[Path]:
@@ -152,6 +182,12 @@ class Tree:
             yield mine
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_loose_files(folder: Path) -> bool:
+    if os.path.lexists(folder / ".git") or folder.is_symlink() or not folder.is_dir():
+        return False
+    return any(files for _, _, files in os.walk(folder))
 
 
 def _entry(line: bytes) -> Entry:

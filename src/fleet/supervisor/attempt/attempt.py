@@ -15,11 +15,13 @@ from fleet.base.set_up_file import running
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.errors import BadConfig, Conflict, FleetError
 from fleet.domain.event import Event, Kind
-from fleet.domain.run import Ending, Outcome, Run, RunState
+from fleet.domain.landing.landing import GateResult, Proposal, Wish, result_id
+from fleet.domain.run import Ending, Outcome, Run, RunState, Wanted
 from fleet.domain.task import SECOND, Mode, Retry
-from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear, judge
-from fleet.ports import Look, Presence, Put
+from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear_all, judge
+from fleet.ports import Look, Presence, Put, Same, Site, Tip
 from fleet.supervisor.attempt.environment import NO_KEYS, for_coder
+from fleet.supervisor.attempt.finish import Finishing, with_tip
 from fleet.supervisor.attempt.gate import Gate, gate_name
 from fleet.supervisor.attempt.limits import (
     Silence,
@@ -33,10 +35,12 @@ from fleet.supervisor.attempt.pipe import PipeChannel
 from fleet.supervisor.attempt.progress import ProgressWriter
 from fleet.supervisor.attempt.prompt import has_asked, news_for, session_of
 from fleet.supervisor.attempt.settle import blame, end_run, is_recorded, wanted_ending
-from fleet.supervisor.attempt.site import last_started, site_of
+from fleet.supervisor.attempt.site import last_started, merges_of, site_of
 from fleet.supervisor.attempt.start import Starting
 from fleet.supervisor.attempt.terminal import TerminalChannel
 from fleet.supervisor.attempt.words import changes_of
+from fleet.supervisor.landing.auto import queued
+from fleet.supervisor.share_commits import Packing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,12 +48,20 @@ if TYPE_CHECKING:
     from fleet.config import Settings
     from fleet.domain.message import Message
     from fleet.domain.run import Workspace
+    from fleet.domain.task import Task
     from fleet.domain.transcript import Said
     from fleet.ports import Coder, Listener, World
+    from fleet.supervisor.attempt.settle import Queued
     from fleet.supervisor.parts import Here, Parts
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up no other run
 SETUP_FAILED = "setup_failed"  # the code of an error that the next run would meet again
+HOLDING = frozenset(  # codes of errors that only a person can mend; until then the task is paused
+    {"base_conflict", "branch_in_the_way", "branch_pattern", "no_commit", "no_directory"}
+    | {"outside_git"}
+)
+EXPIRED = "Its host could not reach the store for longer than its lease, so its keeper ended it."
+BUDGET_EVERY = 2 * SECOND  # between looks at whether a person changed the budget
 PROOF = 30 * SECOND  # how long we look for proof that a vanished keeper's processes are gone
 
 
@@ -79,6 +91,7 @@ class Attempt:
         self._proof_lost = False  # the folder that could prove its processes gone has vanished
         self._progress = ProgressWriter(parts.store, run.id)
         self.task = parts.store.task(run.task)  # as it was when the run was claimed
+        self._budget_at = 0
         self._project = self._settings_of = self.task.project
         self._starting = Starting(parts, self._project)
         self._world: World[Settings]
@@ -89,7 +102,9 @@ class Attempt:
         self._steady_clock: SteadyClock | None = None
         self._silence = Silence(parts.clock.since_boot())
         self._gate: Gate | None = None
-        self._tip: str | None = None  # the commit of its branch when the coder ended
+        self._finishing = Finishing(parts)
+        self._packing = Packing(parts)
+        self._last_commit = ""
 
     @property
     def typing(self) -> bool:
@@ -133,7 +148,7 @@ class Attempt:
                 self._give_up(self._given_up)
             case Presence.NEVER:
                 if self._starting.busy:
-                    self._progress.set_up(running(self.parts.task_dir(self.task.id)))
+                    self._progress.set_up(self.run, running(self.parts.task_dir(self.task.id)))
                     return
                 if self.run.wanted:
                     self._give_up(Outcome(Ending.FAILED))
@@ -164,11 +179,7 @@ class Attempt:
         try:
             yield
         except (FleetError, OSError) as error:
-            fix = f" {error.fix}" if isinstance(error, FleetError) and error.fix else ""
-            taken = isinstance(error, FleetError) and error.code == "branch_taken"
-            ending = Ending.YIELDED if taken else Ending.FAILED  # the next run takes another branch
-            again = not (isinstance(error, FleetError) and error.code == SETUP_FAILED)
-            self._given_up = Outcome(ending, f"{error}{fix}", again=again)
+            self._given_up = _given_up(error)
             self._give_up(self._given_up)
 
     def _record(self, planned: Workspace) -> None:
@@ -196,7 +207,7 @@ class Attempt:
                 facts.append(self.event(Kind.RUN_PROMPTED, now))
             if facts:
                 changes = [c for m in news for c in changes_of(store, self.run, m, now=now)]
-                store.commit(changes, facts)
+                store.commit([*changes, Same(self.run)], facts)
             self._delivered = True
 
     def event(self, kind: Kind, at: int, **data: str) -> Event:
@@ -214,10 +225,13 @@ class Attempt:
             case Presence.ALIVE:
                 self._channel.converse()
                 self._stop_if_due()
-                self._progress.report(self.conversation)
+                self._progress.report(self.run, self.conversation)
+                self._save_commits()
             case Presence.EXITED:
                 self._listen(final=True)
-                if look.code == 0:
+                if look.expired:
+                    self._cut = self._cut or Cut(Ending.LOST, EXPIRED)
+                elif look.code == 0:
                     self._deliver()
                 elif self._is_full():  # an earlier supervisor may have stopped it for that
                     self._cut = self._cut or Cut(Ending.CONTEXT_FULL)
@@ -242,15 +256,15 @@ class Attempt:
                 return
 
     def _hear(self, listener: Listener, lines: Sequence[str]) -> None:
-        conversation, first = self.conversation, self.conversation.lines + 1
+        first = self.conversation.lines + 1
         transcript: list[tuple[int, Said]] = []
         for number, line in enumerate(lines, first):
             for item in listener.hear(line):
-                conversation = hear(conversation, item)
                 if item.kind is SaidKind.REPLY:
                     self.replies[item.name] = item.text
                 else:
                     transcript.append((number, item))
+        conversation = hear_all(self.conversation, (item for _, item in transcript))
         self.conversation = replace(conversation, lines=first + len(lines) - 1)
         self.parts.files.add_to_transcript(self.run, transcript)
 
@@ -278,9 +292,20 @@ class Attempt:
     def _stop_if_due(self) -> None:
         """Stop the coder when a person wants that, a limit is reached, or it has finished."""
         self._cut = self._cut or self._reason_to_cut()
-        if (self._cut or self.run.wanted or self.let_go) and not self._told_to_stop:
+        at_once = self.run.wanted not in {Wanted.NOTHING, Wanted.CLOSE}
+        if (self._cut or at_once or self.let_go) and not self._told_to_stop:
             self.parts.launcher.stop(self.run.id, grace=self.settings.run.grace)
             self._told_to_stop = True
+
+    def _take_budget(self, now: int) -> None:
+        """The budget of a task can be changed while it runs; of the rest, a run keeps what it began with."""
+        if 0 <= now - self._budget_at < BUDGET_EVERY:
+            return
+        self._budget_at = now
+        budget = self.parts.store.task(self.task.id).spec.limits.budget
+        if budget != self.task.spec.limits.budget:
+            limits = replace(self.task.spec.limits, budget=budget)
+            self.task = replace(self.task, spec=replace(self.task.spec, limits=limits))
 
     def _reason_to_cut(self) -> Cut | None:
         settings, now = self.settings, self.now()
@@ -288,6 +313,7 @@ class Attempt:
             return over
         if not self._channel.attended and self._is_full():
             return Cut(Ending.CONTEXT_FULL)
+        self._take_budget(now)
         if over := over_budget(self.run, self.task, self.conversation, settings, now):
             return over
         if self._channel.attended:
@@ -316,15 +342,11 @@ class Attempt:
         self._finish(look, gone=gone)
 
     def _finish(self, look: Look, *, gone: bool) -> None:
-        if self._tip is None:
-            workspace = self.run.workspace
-            self._tip = (
-                self.parts.checkout(self._settings_of).commit(workspace) if workspace else ""
-            )
-        commit = self._tip
         conversation = replace(self.conversation, session=self._session())
+        tip: Tip | None = Tip()
 
         def judged(run: Run) -> Outcome:
+            assert tip is not None
             outcome = judge(
                 conversation,
                 Exit(0 if self.let_go and conversation.at_rest else look.code, look.stderr),
@@ -332,15 +354,56 @@ class Attempt:
                 parked=has_asked(self.parts.store.messages(run.task), run),
                 wanted=run.wanted,
                 cut=self._cut,
-                commit=commit,
+                commit=tip.commit,
                 closed=run.closed,
             )
-            return replace(blame(outcome, self.run, self._world.fleet, self.parts.nodes), gone=gone)
+            outcome = with_tip(outcome, tip, self.settings.run.commit)
+            return replace(self._blamed(outcome), gone=gone)
 
+        if (tip := self._left_behind(judged(self.run).ending)) is None:
+            return
+        if not self._is_packed(tip.commit):
+            return
         outcome = self._gated(judged(self.run))
         if outcome is not None:
-            self._progress.report(self.conversation, last_time=True)
+            if self._gate is not None and outcome.ending is Ending.SUCCEEDED and tip.tree:
+                self._passed(tip.tree)
+            self._progress.report(self.run, self.conversation, last_time=True)
             self._end(lambda run: judged(run) if run.wanted else replace(outcome, gone=gone))
+
+    def _blamed(self, outcome: Outcome) -> Outcome:
+        now = self.parts.store.now()
+        return blame(outcome, self.run, self._world.fleet, self.parts.nodes, now)
+
+    def _left_behind(self, ending: Ending) -> Tip | None:
+        """What the coder left in its workspace; None while we look."""
+        store, workspace = self.parts.store, self.run.workspace
+        if workspace is None:
+            return Tip()
+        site = Site(self.task, self.run, merges_of(store, self.task.after, self.task.project))
+        checkout = self.parts.checkout(self._settings_of)
+        tip = self._finishing.tip(checkout, workspace, site, ending, self.settings.run.commit)
+        if tip and tip.gathered and not is_recorded(store, self.run, Kind.RUN_COMMITTED):
+            about = {"commit": tip.commit, "files": str(tip.gathered)}
+            fact = self.event(Kind.RUN_COMMITTED, store.now(), **about)
+            store.commit([Same(self.run)], [fact])
+        return tip
+
+    def _is_packed(self, commit: str) -> bool:
+        """Whether the commit can go to the store with the ending; at once where no host shares it."""
+        if not self._here.shared or self.run.workspace is None:
+            return True
+        checkout = self.parts.checkout(self._settings_of)
+        self._last_commit = commit
+        return self._packing.is_packed(checkout, self.run.workspace, commit)
+
+    def _save_commits(self) -> None:
+        """On a shared store: let another host go on from what the run has committed so far."""
+        if not self._here.shared or self.run.workspace is None:
+            return
+        checkout = self.parts.checkout(self._settings_of)
+        if new := self._packing.look(checkout, self.run.workspace):
+            self._progress.saved(self.run, *new)
 
     def _gated(self, outcome: Outcome) -> Outcome | None:
         """The outcome after the gate; None while the gate runs."""
@@ -348,7 +411,8 @@ class Attempt:
         command = self.task.spec.gate or settings.gate
         workspace = self.run.workspace
         if self._gate is None:
-            due = command and outcome.ending is Ending.SUCCEEDED
+            reviewed = self.run.wanted is Wanted.CLOSE  # a person has the last word
+            due = command and outcome.ending is Ending.SUCCEEDED and not reviewed
             if workspace is None or not (due or self._gate_began()):
                 return outcome
             self._gate = Gate(self.parts, self.run.id, command, limit=settings.gate_limit)
@@ -366,6 +430,16 @@ class Attempt:
             grace=settings.grace,
         )
 
+    def _passed(self, tree: str) -> None:
+        """Remember that this tree passed the gate: it can land without another one."""
+        spec, settings = self.task.spec, self.settings
+        setup = () if spec.quick or settings.workspace.quick else settings.workspace.setup
+        environment = self.parts.gate_environment(self.task.project)
+        name = result_id(tree, spec.gate or settings.run.gate, setup, environment)
+        store = self.parts.store
+        known = store.gate_results([name]).get(name) or GateResult(name, 0)
+        store.commit([Put(replace(known, passed=known.passed + 1, at=store.now()))], [])
+
     def _gate_began(self) -> bool:
         """Whether an earlier supervisor started the gate: then we must end it."""
         look = self.parts.launcher.look(gate_name(self.run.id))
@@ -382,11 +456,38 @@ class Attempt:
         last = last_started(store, self.run)
         return session_of(store.task(self.run.task), last, self.run) if last else ""
 
+    def _come_home(self, task: Task, run: Run, now: int) -> Queued:
+        land = self.settings.land
+        if not land.auto:
+            return task, [], []
+        wish = Wish(
+            SUPERVISOR,
+            remote=land.remote if land.push or land.pr else "",
+            pull=Proposal(merge=land.merge) if land.pr else None,
+        )
+        return queued(self.parts.store, task, run, land.onto, now, wish=wish)
+
     def _end(self, judged: Callable[[Run], Outcome]) -> None:
         settings = self.settings.run
         retry = Retry(settings.attempts, int(settings.backoff * SECOND))
         jitter = self.parts.jitter()
-        end_run(self.parts.store, self.run.id, judged, retry, jitter=jitter)
+        store = self.parts.store
+        end_run(
+            store, self.run.id, judged, retry, jitter=jitter, home=self._come_home,
+            beside=lambda: self._packing.changes(self._last_commit),
+        )  # fmt: skip
         self.parts.files.ended(self.parts.store.run(self.run.id))
         self.over = True
         self._channel.end()
+
+
+def _given_up(error: FleetError | OSError) -> Outcome:
+    """How a run ends whose workspace, settings or coder cannot be had."""
+    if not isinstance(error, FleetError):
+        return Outcome(Ending.FAILED, str(error))
+    detail = f"{error} {error.fix}".strip()
+    if error.code == "branch_taken":  # the next run takes another branch
+        return Outcome(Ending.YIELDED, detail)
+    if error.code in HOLDING:
+        return Outcome(Ending.STOPPED, detail, again=False)
+    return Outcome(Ending.FAILED, detail, again=error.code != SETUP_FAILED)

@@ -9,7 +9,13 @@ if TYPE_CHECKING:
 
 # Set by an outer agent, or by a git hook that called us. Coders drop their own variables.
 NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-KEY = ("JWT_SECRET",)  # whoever has it can make every token
+KEY = (
+    "JWT_SECRET",  # its holder can make every token
+    "FLEET_FORGE_TOKEN",  # its holder can merge, and write where everybody reads
+    "FLEET_LINEAR_TOKEN",
+    "FLEET_JIRA_TOKEN",
+    "FLEET_HOOK_",  # its holder can queue tasks
+)
 STORE = ("DATABASE_URL", "POSTGRESQL_")  # with the store's password
 PROVIDER_KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")  # how their names end
 OTHER_PROVIDER_KEYS = frozenset({"HF_TOKEN", "LITELLM_MASTER_KEY"})

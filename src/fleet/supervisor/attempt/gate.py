@@ -49,6 +49,8 @@ class Gate:
                 return self._begin(outcome, self._launch(cwd, env))
             case Presence.ALIVE:
                 self._stop_if_due(look.began, stop=stop, grace=grace)
+            case Presence.EXITED if look.expired and not stop:
+                return _lost(outcome, "Its gate was ended: its host could not reach the store.")
             case Presence.EXITED:
                 passed = look.code == 0 or stop
                 return outcome if passed else self._refused(outcome, look.code)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from fleet.domain.budget import left
+from fleet.domain.causes import permissions_of
 from fleet.domain.errors import Refused
 from fleet.domain.fleet import alias_of, url_of
+from fleet.domain.spending.budget import left
 from fleet.domain.task import Mode
 from fleet.operations.messages.remembered import known_to
 from fleet.ports import Brief, InTerminal
 from fleet.supervisor.attempt.environment import NO_KEYS, for_coder
 from fleet.supervisor.attempt.limits import budget_of
-from fleet.supervisor.attempt.prompt import compose, instructions, news_for, session_of
+from fleet.supervisor.attempt.prompt import compose, instructions, is_reworded, news_for, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleet.config import Settings
+    from fleet.domain.event import Event
     from fleet.domain.fleet import Agent, Fleet, Gateway
     from fleet.domain.run import Choice, Run, Workspace
     from fleet.domain.task import Task
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Parts
 
 PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides our own FLEET_*
+MOST_EVENTS = 200  # of its task, in which a run looks for what changed since the last run
 CONFIGURED = frozenset({"acp"})  # the program's own settings name its models
 
 
@@ -36,11 +39,15 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
     session = session_of(task, last, run) if coder.resumes else ""
     messages = parts.store.messages(task.id)
     options = options_of(agent, world.fleet, run.choice)
+    options["permissions"] = permissions_of(task, agent)
     options["budget_usd"] = _dollars(task, coder, world.settings)
     gateway = gateway_of(world.fleet, run.choice)
     env = _env(parts, run, task, workspace, gateway=gateway, world=world)
-    options["mcp"] = tools_of(env) if world.settings.run.mcp else None
-    prompt = compose(task, last, messages, run.claimed_at, resuming=bool(session))
+    options["mcp"] = tools_of(env, world.settings)
+    reworded = last is not None and is_reworded(_newest_events(parts, task), last)
+    prompt = compose(
+        task, last, messages, run.claimed_at, resuming=bool(session and last), reworded=reworded
+    )
     if task.spec.mode == Mode.TERMINAL and not (
         task.prompt or last or news_for(messages, run.claimed_at)
     ):
@@ -55,6 +62,7 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
         model=asked_for(agent, world.fleet, run.choice),
         instructions=instructions(agent),
         session=session,
+        fork=bool(session) and last is None,
         env=env,
         options=options,
     )
@@ -66,6 +74,10 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
             fix="Leave the terminal out: fleet create --headless, or fleet add.",
         )
     return coder.launch_in_terminal(brief)._replace(title=workspace.branch or task.title)
+
+
+def _newest_events(parts: Parts, task: Task) -> list[Event]:
+    return parts.store.events(task=task.id, limit=MOST_EVENTS, newest=True)
 
 
 def asked_for(agent: Agent, fleet: Fleet, choice: Choice) -> str:
@@ -101,14 +113,18 @@ def _env(
     return env
 
 
-def tools_of(env: Mapping[str, str]) -> dict[str, object]:
+def tools_of(env: Mapping[str, str], settings: Settings) -> dict[str, object] | None:
     """Our MCP server: over HTTP where one runs, else a program that opens the store itself.
 
+    None: the settings want none, or they isolate the agent, whose programs cannot open the store.
     `-P`: its working directory may contain another `fleet` package.
     """
+    url = env.get("FLEET_RUN_SERVER", "")
+    if not settings.run.mcp or (settings.isolation != "none" and not url):
+        return None
     passes = sorted(name for name in env if name.startswith("FLEET_") or name in PASSED)
     return {
-        "url": env.get("FLEET_RUN_SERVER", ""),
+        "url": url,
         "token_env": "FLEET_RUN_BEARER",
         "command": (sys.executable, "-P", "-m", "fleet", "mcp"),
         "passes": tuple(passes),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.domain.budget import DOLLAR, granted, overdrawn
 from fleet.domain.run import Ending
+from fleet.domain.spending.budget import declared_budget, granted, overdrawn
 from fleet.domain.task import SECOND, Budget
 from fleet.domain.transcript import Conversation, Cut
 
@@ -22,7 +22,7 @@ ASLEEP = 30.0  # seconds between two looks from which on we assume that the mach
 
 def budget_of(task: Task, settings: Settings) -> Budget:
     declared = settings.budget
-    default = Budget(round(declared.usd * DOLLAR), declared.tokens, round(declared.minutes * 60))
+    default = declared_budget(declared.usd, declared.tokens, declared.minutes)
     return granted(task.spec.limits.budget, default, task.tally.grants)
 
 
@@ -33,6 +33,9 @@ def window_of(run: Run, fleet: Fleet, coder: Coder, conversation: Conversation) 
 
 
 def is_full(conversation: Conversation, window: int, settings: Settings) -> bool:
+    """By what the program itself reports: what it prints need not be in its model's context."""
+    if conversation.usage.estimated:
+        return False
     most = window * settings.context_pressure_threshold_pct / 100
     return 0 < most <= conversation.usage.context
 

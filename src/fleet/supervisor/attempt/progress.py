@@ -1,4 +1,4 @@
-"""How far a run is: one row, written at most once a second, and only when it changed."""
+"""How far a run is: one row, written every two seconds, if it changed, while the run is still ours."""
 
 from __future__ import annotations
 
@@ -8,45 +8,62 @@ from typing import TYPE_CHECKING
 from fleet.domain.errors import Conflict
 from fleet.domain.run import Progress
 from fleet.domain.task import SECOND
-from fleet.ports import Put
+from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from fleet.domain.run import Run
     from fleet.domain.transcript import Conversation
-    from fleet.ports import Store
+    from fleet.ports import Change, Store
 
 UNREAD = -1
+EVERY = 2 * SECOND
 
 
 class ProgressWriter:
+    """Nothing is written about a run that has changed since it was read: it may be another host's."""
+
     def __init__(self, store: Store, run_id: str) -> None:
         self._store = store
         self._written = Progress(run_id, UNREAD, 0)
 
-    def report(self, conversation: Conversation, *, last_time: bool = False) -> None:
+    def report(self, run: Run, conversation: Conversation, *, last_time: bool = False) -> None:
         at, last = self._store.now(), self._written
-        if conversation.lines == last.lines or (0 <= at - last.at < SECOND and not last_time):
+        if conversation.lines == last.lines or (0 <= at - last.at < EVERY and not last_time):
             return
-        self._write(lambda last: _progress_of(last, conversation, at))
+        self._write(run, lambda last: _progress_of(last, conversation, at))
 
-    def set_up(self, command: str) -> None:
+    def set_up(self, run: Run, command: str) -> None:
         """The set-up of its workspace is at this command now; empty: it is over."""
         if command != self._written.setup:
-            self._write(lambda last: replace(last, at=self._store.now(), setup=command))
+            self._write(run, lambda last: replace(last, at=self._store.now(), setup=command))
 
-    def _write(self, change: Callable[[Progress], Progress]) -> None:
+    def saved(self, run: Run, commit: str, changes: Sequence[Change]) -> None:
+        """Other hosts can have this commit of the run, by these changes."""
+        self._write(run, lambda last: replace(last, at=self._store.now(), commit=commit), changes)
+
+    def _write(
+        self, run: Run, change: Callable[[Progress], Progress], more: Sequence[Change] = ()
+    ) -> None:
         last = self._written
         if last.version == UNREAD:
             rows = self._store.progress([last.id])
-            last = replace(last, version=rows[last.id].version if rows else 0)
+            known = rows.get(last.id)
+            last = (
+                replace(last, version=known.version, commit=known.commit) if known else _new(last)
+            )
         try:
-            (written,) = self._store.commit([Put(change(last))], [])
+            written = self._store.commit([Put(change(last)), Same(run), *more], [])[0]
         except Conflict:
             self._written = replace(last, version=UNREAD)
             return
         assert isinstance(written, Progress)
         self._written = written
+
+
+def _new(progress: Progress) -> Progress:
+    return replace(progress, version=0)
 
 
 def _progress_of(last: Progress, conversation: Conversation, at: int) -> Progress:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.addressing import is_aside
+from fleet.domain.event import Kind
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from fleet.domain.event import Event
     from fleet.domain.fleet import Agent
     from fleet.domain.message import Message
     from fleet.domain.run import Run
@@ -56,6 +58,8 @@ and end your turn. If you end without that, what you said last is taken as the r
 
 def session_of(task: Task, last: Run | None, run: Run) -> str:
     """The session to resume: on the same host and with the same coder, unless it was full."""
+    if last is None and task.tally.checkpoint and task.tally.checkpoint.fork:
+        return task.tally.checkpoint.session
     if last is None or (last.host, last.choice.coder) != (run.host, run.choice.coder):
         return ""
     if last.outcome is not None and last.outcome.ending is Ending.CONTEXT_FULL:
@@ -82,7 +86,7 @@ def has_asked(messages: Sequence[Message], run: Run) -> bool:
     return any(
         m.kind is MessageKind.QUESTION
         and m.author == run.id
-        and (m.parked or (m.state is MessageState.OPEN and not run.closed))
+        and (m.details.parked or (m.state is MessageState.OPEN and not run.closed))
         for m in messages
     )
 
@@ -92,19 +96,36 @@ def instructions(agent: Agent) -> str:
     return "\n\n".join(part for part in (agent.prompt, PROTOCOL) if part)
 
 
+def is_reworded(events: Iterable[Event], last: Run) -> bool:
+    """Whether another person or agent changed the task's words after its last run was given them."""
+    later = (e for e in events if e.at > last.claimed_at and e.run != last.id)
+    edits = (e.data["what"].split(", ") for e in later if e.type == Kind.TASK_EDITED)
+    return any("title" in what or "prompt" in what for what in edits)
+
+
 def compose(
-    task: Task, last: Run | None, messages: Sequence[Message], claimed_at: int, *, resuming: bool
+    task: Task,
+    last: Run | None,
+    messages: Sequence[Message],
+    claimed_at: int,
+    *,
+    resuming: bool,
+    reworded: bool = False,
 ) -> str:
-    """`resuming`: the coder's session has the task already, so the prompt has only what is new."""
+    """`resuming`: the coder's session has the task already, so the prompt has only what is new.
+
+    `reworded`: the words of the task are new, too.
+    """
     unheard = news_for(messages, claimed_at)
-    if resuming and len(unheard) == 1:
+    if resuming and len(unheard) == 1 and not reworded:
         return unheard[0].text
     questions = {m.id: m.text for m in messages if m.author != SUPERVISOR}
     news = [_as_text(message, questions.get(message.reply_to, "")) for message in unheard]
     if last is not None and not news:
         news = [_ended(last)]
     if resuming:
-        return "\n\n".join(news)
+        words = [f"Your task was changed. It is now:\n\n{task.prompt or task.title}"]
+        return "\n\n".join([*(words if reworded else ()), *news])
     go_on = ["Continue from what is in the working directory."] if last is not None else []
     return "\n\n".join([task.prompt or task.title, *news, *go_on])
 

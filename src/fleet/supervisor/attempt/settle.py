@@ -6,28 +6,31 @@ It also decides whether the run itself, a person or a node that went down caused
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.addressing import is_aside
-from fleet.domain.budget import OPTIONS
 from fleet.domain.errors import Conflict, Unavailable
 from fleet.domain.event import Event, Kind
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.message import Details, Message, MessageKind, MessageState
 from fleet.domain.run import Ending, Outcome, Run, Slots, Wanted, end, release
 from fleet.domain.schedule import credential
-from fleet.domain.task import RATE_LIMIT_PAUSE, Retry, TaskState, settle
+from fleet.domain.spending.budget import OPTIONS
+from fleet.domain.task import RATE_LIMIT_PAUSE, SECOND, Retry, TaskState, settle
+from fleet.operations.insight.usage import usage_change
 from fleet.operations.tasks.commit import parent_changes, refused_words
 from fleet.ports import Change, Put, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.domain.fleet import Fleet
+    from fleet.domain.fleet import Fleet, Node
     from fleet.domain.task import Task
     from fleet.ports import Nodes
 
 MAX_TRIES = 50
+RECENT = 60 * SECOND  # what befell the gateway earlier did not end the run
+Queued: TypeAlias = "tuple[Task, list[Change], list[Event]]"
 
 
 def end_run(
@@ -38,10 +41,14 @@ def end_run(
     *,
     jitter: float,
     provided: Callable[[], Sequence[Change] | None] = lambda: (),
+    home: Callable[[Task, Run, int], Queued] = lambda task, _run, _now: (task, [], []),
+    beside: Callable[[], Sequence[Change]] = lambda: (),
 ) -> None:
     """End the run once, even when other processes try too; a stop that comes meanwhile counts.
 
     `provided` gives the conditions of the commit, or None: then the run is not ended.
+    `home` is given the settled task, and may queue its work to land in the same commit.
+    `beside` gives what else that commit writes.
     """
     for _ in range(MAX_TRIES):
         run = store.run(run_id)
@@ -51,10 +58,11 @@ def end_run(
         outcome = judged(run)
         now = store.now()
         ended = end(run, outcome, at=now)
-        changes: list[Change] = [*conditions, Put(ended)]
+        changes: list[Change] = [*conditions, Put(ended), *beside()]
         changes += [Put(release(row, run.id)) for row in store.slots(run.slots).values()]
         events = [_event(Kind.RUN_ENDED, run, now, ending=outcome.ending, detail=outcome.detail)]
         task = store.task(run.task)
+        changes.append(usage_change(store, task, run, outcome, now))
         if task.run_id == run.id and task.state is TaskState.RUNNING:
             settled = settle(
                 task,
@@ -63,14 +71,18 @@ def end_run(
                 now=now,
                 jitter=jitter,
                 waiting=_has_unheard_words(store, task),
+                reviewed=run.wanted is Wanted.CLOSE,
                 took=now - run.started_at if run.started_at else 0,
             )
+            settled, landing, news = home(settled, run, now)
+            changes += landing
             changes += [Put(settled), *parent_changes(store, settled, now=now)]
             changes += refused_words(store, settled, now=now)
-            events.append(_event(Kind.TASK_SETTLED, run, now, state=settled.state))
+            why = {} if outcome.again else {"why": outcome.detail}  # it needs a person
+            events.append(_event(Kind.TASK_SETTLED, run, now, state=settled.state, **why))
             more, facts = _follow_up(store, run, outcome, now)
             changes += more
-            events += facts
+            events += [*news, *facts]
         try:
             store.commit(changes, events)
         except Conflict:
@@ -98,7 +110,7 @@ def _follow_up(
 ) -> tuple[list[Change], list[Event]]:
     """A rate limit also parks the credential; a spent budget also asks a person."""
     if outcome.ending is Ending.RATE_LIMITED and not run.choice.node:
-        name = credential(run.choice)
+        name = credential(run.choice, run.host)
         row = store.slots([name]).get(name) or Slots(name, 0)
         until = max(row.parked_until, outcome.resume_at or now + RATE_LIMIT_PAUSE)
         return [Put(replace(row, parked_until=until, why=outcome.detail[:200]))], []
@@ -112,7 +124,7 @@ def _follow_up(
             text=f"The task has reached its budget. {outcome.detail} Continue?",
             state=MessageState.OPEN,
             at=now,
-            options=OPTIONS,
+            details=Details(options=OPTIONS),
         )
         return [Put(question)], [_event(Kind.MESSAGE_ASKED, run, now, message=question.id)]
     return [], []
@@ -122,16 +134,39 @@ def _event(kind: Kind, run: Run, at: int, **data: object) -> Event:
     return Event(kind, run.task, SUPERVISOR, at, run.id, {k: str(v) for k, v in data.items()})
 
 
-def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes) -> Outcome:
-    """A run whose node went down is lost, not failed, and costs no attempt."""
-    node = fleet.nodes.get(run.choice.node)
-    if node is None or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
+def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes, now: int) -> Outcome:
+    """A run is lost, not failed, and costs no attempt, when its requests were not answered.
+
+    Its node went down, or the one that the relay chose; or the gateway or the relay did.
+    """
+    if not run.choice.node or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
         return outcome
-    pulse = nodes.pulse(node)
-    if pulse.up is not False:
+    since = max(run.started_at, now - RECENT)
+    last = nodes.last_request(run.id, run.choice.agent, since)
+    names = dict.fromkeys((run.choice.node, last.node if last else ""))
+    why = next((w for name in names if (w := _down(fleet.nodes.get(name), nodes))), "")
+    why = why or _interrupted(fleet, nodes, since)
+    if not why and last is not None and last.is_fault_of_nodes:
+        why = f"Its last request was not answered ({last.error or 'status ' + str(last.status)})."
+    if not why:
         return outcome
-    why = f"Its node {node.name} is down ({pulse.why}). {outcome.detail}"
-    return replace(outcome, ending=Ending.LOST, detail=why)
+    return replace(outcome, ending=Ending.LOST, detail=f"{why} {outcome.detail}".strip())
+
+
+def _down(node: Node | None, nodes: Nodes) -> str:
+    pulse = nodes.pulse(node) if node is not None else None
+    down = pulse is not None and pulse.up is False
+    return f"Its node {node.name} is down ({pulse.why})." if node and pulse and down else ""
+
+
+def _interrupted(fleet: Fleet, nodes: Nodes, since: int) -> str:
+    """Whether the gateway or the relay was away while the run worked."""
+    pulse = nodes.gateway(fleet.gateway)
+    if not pulse.started:
+        return ""
+    if pulse.up is False:
+        return f"The gateway cannot be used: {pulse.why}."
+    return "The gateway was started anew meanwhile." if pulse.started > since else ""
 
 
 def wanted_ending(run: Run, otherwise: Ending) -> Ending:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.domain.run import workspace_of
 from fleet.ports import Merge, Site
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.domain.run import Run
     from fleet.domain.task import Task
     from fleet.ports import Store
@@ -30,18 +33,18 @@ def site_of(store: Store, task: Task, run: Run, last: Run | None) -> Site:
     return Site(
         task,
         run,
-        merges=_merges(store, task),
+        merges=merges_of(store, task.after, task.project),
         previous=last.workspace if last and reusable else None,
         start=checkpoint.commit if checkpoint and last else "",
     )
 
 
-def _merges(store: Store, task: Task) -> tuple[Merge, ...]:
-    """The branches of the tasks it waited for, if they are in the same project."""
-    needs = store.tasks_by_id(task.after) if task.after else {}
+def merges_of(store: Store, after: Sequence[str], project: str) -> tuple[Merge, ...]:
+    """The branches of these tasks, if they are in this project."""
+    needs = store.tasks_by_id(after) if after else {}
     merges = []
-    for need in (needs[i] for i in task.after if needs[i].project == task.project):
-        workspace = next((r.workspace for r in store.runs(need.id)[::-1] if r.workspace), None)
+    for need in (needs[i] for i in after if i in needs and needs[i].project == project):
+        workspace = workspace_of(store.runs(need.id))
         commit = need.tally.checkpoint.commit if need.tally.checkpoint else ""
         if workspace and workspace.branch:
             merges.append(Merge(workspace.branch, commit))

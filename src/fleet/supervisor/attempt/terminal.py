@@ -14,6 +14,7 @@ from fleet.domain.activity import SILENT
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
 from fleet.domain.event import Kind
+from fleet.domain.run import Wanted
 from fleet.domain.task import SECOND
 from fleet.ports import InTerminal, ScreenState
 from fleet.supervisor.attempt.words import note_heard, unread
@@ -81,7 +82,7 @@ class TerminalChannel:
         self._confirm()
         if self._is_typing():
             return
-        if attempt.run.closed and attempt.conversation.at_rest:
+        if self._is_closed():
             attempt.let_go = True
             return
         first = "" if attempt.conversation.turns else self._parts.launcher.first(attempt.run.id)
@@ -93,6 +94,13 @@ class TerminalChannel:
             key, text = fresh[0].id, fresh[0].text
         if key and self._is_free():
             self._paste(key, text)
+
+    def _is_closed(self) -> bool:
+        """Whether its task was closed and no turn is going on."""
+        run = self._attempt.run
+        if run.wanted is Wanted.CLOSE:
+            return self._is_free()
+        return bool(run.closed) and self._attempt.conversation.at_rest
 
     @property
     def typing(self) -> bool:

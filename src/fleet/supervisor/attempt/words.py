@@ -8,7 +8,7 @@ from fleet.domain.access import SUPERVISOR
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import delivered
 from fleet.operations.messages.deliver import is_read, read_marks
-from fleet.ports import Put
+from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +24,10 @@ def changes_of(store: Store, run: Run, message: Message, *, now: int) -> list[Ch
 
 
 def note_heard(store: Store, run: Run, message: Message) -> None:
+    """Raise `Conflict` when the run has ended or changed: the next one has to hear the message."""
     now = store.now()
     fact = Event(Kind.MESSAGE_HEARD, run.task, SUPERVISOR, now, run.id, {"message": message.id})
-    store.commit(changes_of(store, run, message, now=now), [fact])
+    store.commit([*changes_of(store, run, message, now=now), Same(run)], [fact])
 
 
 def unread(store: Store, run: Run, waiting: Sequence[Message]) -> list[Message]:

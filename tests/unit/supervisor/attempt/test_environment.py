@@ -20,8 +20,12 @@ OURS = {
     "GH_TOKEN": "g",
     "NODE_SECRET": "n",
     "FLEET_RUN_TOKEN": "outer",
+    "FLEET_FORGE_TOKEN": "f",
 }
-SERVERS = {"JWT_SECRET", "DATABASE_URL", "POSTGRESQL_PASSWORD", "STORE", "FLEET_RUN_TOKEN"}
+SERVERS = {
+    *("JWT_SECRET", "DATABASE_URL", "POSTGRESQL_PASSWORD", "STORE", "FLEET_RUN_TOKEN"),
+    "FLEET_FORGE_TOKEN",
+}
 
 
 def test_no_agent_inherits_the_servers_secrets():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.config.settings import RunSettings, Settings
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
 from fleet.domain.run import Choice
-from fleet.supervisor.attempt.launch import asked_for, options_of
+from fleet.supervisor.attempt.launch import asked_for, options_of, tools_of
 
 HERE = Node("here", "ollama", "http://10.0.0.5:11434")
 SMALL = Model("small", "claude-haiku-local", (Serving(HERE, "qwen:7b", 8192, 60.0, 1),))
@@ -37,3 +38,17 @@ def test_an_agent_asks_for_its_own_model_by_its_own_name(agent, coder, model, as
     assert asked_for(FLEET.agent(agent), FLEET, choice) == asked
     behind = "gateway" in options_of(FLEET.agent(agent), FLEET, choice)
     assert behind == (model not in {"opus", ""})
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "tools"),
+    [
+        ({}, {}, True),
+        ({"isolation": "landlock"}, {}, False),
+        ({"isolation": "landlock"}, {"FLEET_RUN_SERVER": "http://127.0.0.1:1/mcp"}, True),
+        ({"run": RunSettings(mcp=False)}, {"FLEET_RUN_SERVER": "http://127.0.0.1:1/mcp"}, False),
+    ],
+)
+def test_an_agent_that_cannot_open_the_store_has_tools_only_at_a_server(settings, env, tools):
+    """Codex does not begin without tools that it was told of."""
+    assert (tools_of(env, Settings(**settings)) is not None) == tools

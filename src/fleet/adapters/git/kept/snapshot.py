@@ -20,7 +20,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
 MARK = "Fleet-Kept: "
@@ -90,7 +90,7 @@ class Taking:
         """(tree, snapshot, parents); None when no work is only here."""
         tree = self._tree
         head, operations = tree.commit("HEAD"), tree.in_progress()
-        changed = tree.changes()
+        changed = tree.changes() or b"\0".join(tree.filled())
         nested = self._take_nested() if not changed else ()
         tips = self._tips(head)
         if not (changed or operations or nested or self._unsaved(tips)):
@@ -137,6 +137,9 @@ class Taking:
         with tree.private_index() as mine:
             if flagged := tree.flagged():
                 tree.unflag(mine, flagged)
+            if filled := tree.filled():  # as files: git adds none below the path of a submodule
+                feed(tree, mine, [], clear=filled)
+                self._notes.append(f"There were files in submodules: {_some(filled)}.")
             done = tree.git(
                 "add", "--all", "--ignore-errors", index=mine, check=False, timeout=BIG_TREE_SECONDS
             )
@@ -279,7 +282,7 @@ def _unread(errors: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(m[1] for m in matches if m))
 
 
-def _some(paths: dict[bytes, Entry]) -> str:
+def _some(paths: Collection[bytes]) -> str:
     names = [os.fsdecode(p) for p in list(paths)[:10]]
     return ", ".join(names) + (f" and {len(paths) - 10} more" if len(paths) > 10 else "")
 

@@ -7,8 +7,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.ports import Ports
 from fleet.adapters.git.repo import digest, names_of, run_git
+from fleet.adapters.git.set_up.port_blocks import Ports
 from fleet.adapters.processes import run as process
 from fleet.base import set_up_file
 from fleet.domain.data import dataclass
@@ -104,11 +104,11 @@ class Commands:
             self.one(command)
 
     def one(self, command: str) -> None:
-        start = self._note(f"$ {command}\n")
+        start = self.note(f"$ {command}\n")
         try:
             done = self._run(command, start)
         except Unavailable as error:
-            self._note(f"(ended after {self.timeout:.0f} s)\n")
+            self.note(f"(ended after {self.timeout:.0f} s)\n")
             raise Refused(
                 f"{self.title} took more than {self.timeout:.0f} s: {command}",
                 fix=self._fix(),
@@ -116,7 +116,7 @@ class Commands:
             ) from error
         if done.status:
             tail = self._tail(done, start)
-            self._note(f"(status {done.status})\n")
+            self.note(f"(status {done.status})\n")
             raise Refused(
                 f"{self.title} failed ({done.status}): {command}: {tail}",
                 fix=self._fix(),
@@ -149,8 +149,8 @@ class Commands:
     def _fix(self) -> str:
         return f"All that it said is in {self.log}" if self.log else ""
 
-    def _note(self, text: str) -> int:
-        """The size of the log after this; -1 when it could not be written."""
+    def note(self, text: str) -> int:
+        """Add it to the log. The size of the log after this; -1 when it could not be written."""
         if self.log is None:
             return -1
         with suppress(OSError):  # a full disk must not stop the set-up

@@ -7,8 +7,8 @@ import shutil
 import stat
 from typing import TYPE_CHECKING
 
+from fleet.adapters.git.kept.snapshot import changed_entries, feed
 from fleet.adapters.git.repo import identity, run_git
-from fleet.adapters.git.snapshot import changed_entries, feed
 from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, OURS, Tree
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused, Unavailable
@@ -16,7 +16,7 @@ from fleet.domain.errors import Refused, Unavailable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.adapters.git.kept import Kept
+    from fleet.adapters.git.kept.refs import Kept
     from fleet.adapters.git.repo import Repo
     from fleet.adapters.git.tree import Entry
 

@@ -1,12 +1,13 @@
-"""What a branch changed, merging it into its base, and pushing it."""
+"""Merging a branch into its base, and pushing it."""
 
 from __future__ import annotations
 
-import os
-import shutil
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.adapters.git.diff.forecast import forecast
+from fleet.adapters.git.landing.follow import finish_move, follow
 from fleet.adapters.git.repo import (
     QUIET,
     Repo,
@@ -17,15 +18,19 @@ from fleet.adapters.git.repo import (
     run_git,
     text_of,
 )
-from fleet.adapters.git.tree import BIG_TREE_SECONDS, Tree
+from fleet.adapters.git.tree import Tree
 from fleet.adapters.processes import run as process
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
+from fleet.domain.errors import NotFound, Refused, Unavailable
+from fleet.ports import Ahead
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from fleet.domain.run import Workspace
 
 NETWORK = 300.0  # seconds for a push, or for the forge to answer
+FORECASTS = 20  # branches whose merge is tried at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +50,36 @@ class Pushed:
     remote: str
     url: str = ""  # of the pull request
     nothing: bool = False  # the remote had it all already
+    address: str = ""  # of the remote, without a user name or a password
 
 
-def diff(workspace: Workspace, project: str = "", *, stat: bool = False) -> str:
-    """The changes since the base, uncommitted and untracked files included.
-
-    Without its worktree: the changes on its branch.
-    """
-    how = ("diff", "--no-color", "--no-ext-diff", *(["--stat=100"] if stat else []))
-    tree = Tree.at(Path(workspace.root)) if workspace.root else None
-    if tree is None:
-        repo = Repo.of(Path(project or workspace.path))
-        if not workspace.branch or not repo.has_branch(workspace.branch):
-            raise NotFound(
-                f"Neither the worktree nor the branch {workspace.branch} exists any more.",
-                fix="`fleet kept` lists what was saved of it.",
-            )
-        return repo.git(*how, f"{workspace.base}...{workspace.branch}").out
-    start = _began(tree, workspace.base)
-    with tree.private_index() as mine:
-        tree.git(
-            "add", "--all", "--ignore-errors", index=mine, check=False, timeout=BIG_TREE_SECONDS
-        )
-        return tree.git(*how, "--cached", start, index=mine, timeout=BIG_TREE_SECONDS).out
+def ahead(project: str, branches: Sequence[str]) -> list[Ahead]:
+    """Those of the branches that HEAD does not contain, and where merging them would conflict."""
+    repo = Repo.of(Path(project))
+    refs = [f"refs/heads/{branch}" for branch in branches if is_name(branch)]
+    how = ("for-each-ref", "--no-merged=HEAD", "--format=%(objectname) %(refname:lstrip=2)")
+    pairs = (line.split(" ") for line in text_of(repo.git(*how, *refs).raw).splitlines())
+    tips = {branch: tip for tip, branch in pairs if branch in branches} if refs else {}
+    if not tips:
+        return []
+    head = repo.commit("HEAD")
+    onto = _branch_of_head(repo) or head[:12]
+    conflicts = forecast(repo, [(head, tip) for tip in list(tips.values())[:FORECASTS]])
+    return [Ahead(branch, onto, conflicts.get((head, tip), ())) for branch, tip in tips.items()]
 
 
-def _began(tree: Tree, base: str) -> str:
-    """Where the work departs from its base, also after a rebase or a merge of the base."""
-    done = tree.git("merge-base", base, "HEAD", check=False)
-    return done.out.strip() or base
-
-
-def merge(workspace: Workspace, project: str, onto: str = "") -> Merged:
+def merge(
+    workspace: Workspace,
+    project: str,
+    onto: str = "",
+    *,
+    tip: str = "",
+    check: Callable[[str, str], None] = lambda _tree, _onto: None,
+) -> Merged:
     """Merge its branch into another: fast-forward if possible, else with a merge commit.
+
+    `tip` is the commit that was recorded of it: the agent may have worked on another branch.
+    `check` is given the tree that would come of it, and may raise.
 
     Raise `Refused`, and change nothing, when the worktree has uncommitted work, the checkout of
     `onto` is not clean, or the branches conflict.
@@ -98,20 +100,32 @@ def merge(workspace: Workspace, project: str, onto: str = "") -> Merged:
                 f"There is no branch '{target}' in {repo.top}.",
                 fix=f"Make it first (git branch {target}), or name another: --into BRANCH",
             )
-        return _merge(repo, branch, target)
+        return _merge(repo, branch, target, tip, check)
 
 
-def _merge(repo: Repo, branch: str, onto: str) -> Merged:
+def _merge(
+    repo: Repo, branch: str, onto: str, recorded: str, check: Callable[[str, str], None]
+) -> Merged:
     before, tip = repo.commit(f"refs/heads/{onto}"), repo.commit(f"refs/heads/{branch}")
-    if _has(repo, before, tip):
+    if recorded and repo.has_commit(recorded) and not repo.is_ancestor(recorded, tip):
+        if not repo.is_ancestor(tip, recorded):
+            raise Refused(
+                f"{branch} does not have the work that was recorded of it ({recorded[:12]}).",
+                fix=f"Merge that commit into {branch} in its worktree, then try again.",
+                code="merge_conflict",
+            )
+        tip = recorded
+    if repo.is_ancestor(tip, before):
         return Merged(branch, onto, before, before, nothing=True)
-    checkout = _checked_out(repo, onto)
+    checkout = checked_out(repo, onto)
     if checkout is not None:
-        _refuse_dirty(checkout, onto)
-    forward = _has(repo, tip, before)
+        finish_move(checkout)
+        refuse_dirty(checkout, onto)
+    forward = repo.is_ancestor(before, tip)
     after = tip if forward else _merge_commit(repo, branch, onto, before, tip)
+    check(repo.git("rev-parse", f"{after}^{{tree}}").out.strip(), onto)
     if checkout is not None:
-        _update_checkout(checkout, after, onto)
+        follow(checkout, onto, after, before)
     else:
         words = ("update-ref", "-m", f"merge {branch}", f"refs/heads/{onto}", after, before)
         done = repo.git(*words, check=False)
@@ -125,36 +139,33 @@ def _merge(repo: Repo, branch: str, onto: str) -> Merged:
 
 def _merge_commit(repo: Repo, branch: str, onto: str, before: str, tip: str) -> str:
     """Made in the object store alone: no checkout is touched."""
-    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", before, tip)
-    done = run_git(repo.top, *QUIET, *words)
-    tree, *rest = names_of(done.raw) or [""]
-    if done.status == 1:
-        files = list(dict.fromkeys(rest))
+    tree, files = merged_tree(repo, before, tip)
+    if files:
         raise Refused(
             f"{branch} conflicts with {onto} in {', '.join(files[:10])}.",
             fix=f"Merge {onto} into {branch} in its worktree, resolve it there, then try again.",
             code="merge_conflict",
         )
-    if done.status:
+    return commit_of(repo, tree, before, tip, f"Merge branch '{branch}' into {onto}")
+
+
+def merged_tree(repo: Repo, ours: str, theirs: str) -> tuple[str, list[str]]:
+    """The tree of the merge of two commits, and the files in which they conflict."""
+    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    done = run_git(repo.top, *QUIET, *words)
+    tree, *files = names_of(done.raw) or [""]
+    if done.status > 1 or (done.status and not files):
         raise Unavailable(f"git could not merge: {done.words}", fix="git 2.38 or newer is needed.")
-    made = run_git(
-        repo.top, *identity(repo.top), "commit-tree", tree, "-p", before, "-p", tip,
-        "-m", f"Merge branch '{branch}' into {onto}",
-    )  # fmt: skip
+    return tree, list(dict.fromkeys(files)) if done.status else []
+
+
+def commit_of(repo: Repo, tree: str, ours: str, theirs: str, message: str) -> str:
+    """A merge commit with this tree, on no branch yet."""
+    words = ("commit-tree", tree, "-p", ours, "-p", theirs, "-m", message)
+    made = run_git(repo.top, *identity(repo.top), *words)
     if made.status:
         raise Refused(f"git could not commit the merge: {made.words}")
     return made.out.strip()
-
-
-def _update_checkout(checkout: Tree, after: str, onto: str) -> None:
-    """Where the branch is checked out, git updates branch and files together, or neither."""
-    done = run_git(checkout.root, *QUIET, "merge", "--ff-only", "--quiet", after)
-    if done.status:
-        raise Refused(
-            f"{onto} is checked out in {checkout.root}, and git cannot update it: {done.words}",
-            fix="Move the files that are in the way, then try again.",
-            code="dirty",
-        )
 
 
 def _refuse_uncommitted(workspace: Workspace) -> None:
@@ -173,7 +184,7 @@ def _refuse_uncommitted(workspace: Workspace) -> None:
         )
 
 
-def _refuse_dirty(checkout: Tree, onto: str) -> None:
+def refuse_dirty(checkout: Tree, onto: str) -> None:
     changed = checkout.git("status", "--porcelain", "-z", "--untracked-files=no").raw
     if changed or checkout.in_progress():
         raise Refused(
@@ -183,7 +194,7 @@ def _refuse_dirty(checkout: Tree, onto: str) -> None:
         )
 
 
-def _checked_out(repo: Repo, branch: str) -> Tree | None:
+def checked_out(repo: Repo, branch: str) -> Tree | None:
     """Where this branch is checked out; raise `Refused` when that directory does not exist."""
     listed = text_of(repo.git("worktree", "list", "--porcelain", "-z").raw)
     for block in listed.split("\0\0"):
@@ -201,16 +212,14 @@ def _checked_out(repo: Repo, branch: str) -> Tree | None:
 
 
 def _head_branch(repo: Repo) -> str:
-    done = repo.git("symbolic-ref", "--quiet", "--short", "HEAD", check=False)
-    if done.status:
-        raise Refused(
-            f"{repo.top} has no branch checked out.", fix="Name the branch: --into BRANCH"
-        )
-    return text_of(done.raw).strip()
+    if branch := _branch_of_head(repo):
+        return branch
+    raise Refused(f"{repo.top} has no branch checked out.", fix="Name the branch: --into BRANCH")
 
 
-def _has(repo: Repo, commit: str, ancestor: str) -> bool:
-    return repo.git("merge-base", "--is-ancestor", ancestor, commit, check=False).status == 0
+def _branch_of_head(repo: Repo) -> str:
+    done = repo.git("symbolic-ref", "--short", "-q", "HEAD", check=False)
+    return "" if done.status else text_of(done.raw).strip()
 
 
 def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
@@ -219,7 +228,8 @@ def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
     branch = workspace.branch
     if not repo.has_branch(branch):
         raise NotFound(f"There is no branch {branch} to push in {repo.top}.")
-    if repo.git("remote", "get-url", remote, check=False).status:
+    address = repo.git("remote", "get-url", "--push", remote, check=False)
+    if address.status:
         raise Refused(
             f"{repo.top} has no remote '{remote}'.",
             fix=f"git remote add {remote} URL",
@@ -239,26 +249,10 @@ def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
     with repo.alone():
         repo.git("config", f"branch.{branch}.remote", remote)
         repo.git("config", f"branch.{branch}.merge", f"refs/heads/{branch}")
-    return Pushed(branch, remote, nothing=done.out.startswith("=") or "\n=\t" in done.out)
+    nothing = done.out.startswith("=") or "\n=\t" in done.out
+    return Pushed(branch, remote, nothing=nothing, address=public(address.out.strip()))
 
 
-def open_pull_request(
-    workspace: Workspace, project: str, title: str, body: str = "", base: str = ""
-) -> Pushed:
-    """Push, then run `gh pr create`; `base`: the branch to merge into."""
-    if base and not is_name(base):
-        raise BadInput(f"'{base[:80]}' is not the name of a branch.", fix="Try main.")
-    if shutil.which("gh") is None:
-        raise Unavailable(
-            "gh, GitHub's command line, is not installed.",
-            fix="Install it (https://cli.github.com), or push and open the page yourself.",
-        )
-    pushed = push(workspace, project)
-    argv = ["gh", "pr", "create", f"--head={workspace.branch}", f"--title={title}"]
-    argv += [f"--body={body}", *([f"--base={base}"] if base else [])]
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    done = process.run(argv, Repo.of(Path(project)).top, env=env, timeout=NETWORK)
-    if done.status:
-        raise Unavailable(f"gh pr create failed: {done.words}", fix="gh auth status")
-    words = done.out.split()
-    return Pushed(pushed.branch, pushed.remote, words[-1] if words else "")
+def public(address: str) -> str:
+    """Without the user name and the password that may be in it."""
+    return re.sub(r"(?<=://)[^/@]*@", "", address)

@@ -12,8 +12,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.adapters.git.kept.snapshot import Snapshot, Taking
 from fleet.adapters.git.repo import Repo, run_git, text_of
-from fleet.adapters.git.snapshot import Snapshot, Taking
 from fleet.adapters.git.tree import OURS, Tree
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
@@ -104,7 +104,7 @@ def find_kept(repo: Repo, name: str) -> Kept:
         return matches[0]
     if matches:
         raise BadInput(
-            f"{wanted} has {len(matches)} of them: {', '.join(k.id for k in matches)}.",
+            f"{wanted} has {len(matches)} saved states: {', '.join(k.id for k in matches)}.",
             fix="Name one.",
             code="ambiguous",
         )

@@ -1,0 +1,76 @@
+"""Which repository of which forge a git remote is."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KNOWN = {
+    "github.com": "github",
+    "gitlab.com": "gitlab",
+    "codeberg.org": "gitea",
+    "gitea.com": "gitea",
+    "linear.app": "linear",
+}
+API = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
+OWN_API = {"github.com": "https://api.github.com", "linear.app": "https://api.linear.app"}
+JIRA_CLOUD = ".atlassian.net"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+SCP = re.compile(r"(?:[^@/:]+@)?(\[[0-9A-Fa-f:]+\]|[^/:@\[\]]+):(?!//)(.+)")
+
+
+class Address(NamedTuple):
+    """`host` with its port, if its address names one; `path`: owner and name, or groups and name."""
+
+    host: str
+    path: str
+    scheme: str = "https"
+
+
+def parse(remote: str) -> Address | None:
+    """Where the address of a git remote leads; None: to no other machine, or nowhere."""
+    scheme, host, path = "https", "", ""
+    if "://" in remote:
+        try:
+            parts = urlsplit(remote)
+            host, port, path = parts.hostname or "", parts.port, unquote(parts.path)
+        except ValueError:
+            return None
+        if parts.scheme in {"http", "https"}:
+            scheme = parts.scheme
+            host = f"{host}:{port}" if port else host  # of ssh it is ssh's own port
+        elif parts.scheme not in {"ssh", "git+ssh"}:
+            return None
+    elif match := SCP.fullmatch(remote):
+        host, path = match[1].strip("[]").lower(), match[2]
+    path = path.strip("/").removesuffix(".git").strip("/")
+    if not host or "/" not in path or ".." in path.split("/"):
+        return None
+    return Address(host, path, scheme)
+
+
+def kinds_of(declared: Iterable[str]) -> dict[str, str]:
+    """By host: the kind of forge there, as `forge.hosts` says it, else as we know it."""
+    pairs = (pair.rpartition("=") for pair in declared)
+    return KNOWN | {host.strip().lower(): kind.strip() for host, _, kind in pairs}
+
+
+def api_of(address: Address, kind: str) -> str:
+    """The address of its API. A token goes over plain http only to this machine."""
+    if address.host in OWN_API:
+        return OWN_API[address.host]
+    bare = address.host.rpartition(":")[0] if address.host.count(":") == 1 else address.host
+    if address.scheme != "https" and bare not in LOOPBACK:
+        raise Refused(
+            f"{address.host} uses plain http, so others on the network could read the token.",
+            fix="Give the remote an https address: git remote set-url",
+            code="plain_http",
+        )
+    return f"{address.scheme}://{address.host}{API.get(kind, '')}"

@@ -1,0 +1,96 @@
+"""The token with which a forge is asked: from the environment, or from a program that keeps it.
+
+It is never an argument of a program, and never in the environment of an agent or a gate.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.adapters.processes import run as process
+from fleet.domain.errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLE = "FLEET_FORGE_TOKEN"
+TRACKERS = {"linear": "FLEET_LINEAR_TOKEN", "jira": "FLEET_JIRA_TOKEN"}
+ASK_SECONDS = 10.0  # for one program
+FRESH_SECONDS = 600.0  # for which a token is kept in memory
+OLD_SECONDS = 30.0  # for which it is remembered that there is none
+
+
+class TokenSource:
+    """Of one host. `kind`: of forge."""
+
+    def __init__(self, host: str, kind: str, env: Mapping[str, str], scheme: str = "https") -> None:
+        self._host, self._kind, self._env, self._scheme = host, kind, env, scheme
+        self._variable = TRACKERS.get(kind, VARIABLE)
+        self._lock = threading.Lock()
+        self._token, self._until = "", 0.0
+
+    def __call__(self) -> str:
+        """Raise `Refused` when there is none."""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._token = self._find()
+                fresh = FRESH_SECONDS if self._token else OLD_SECONDS
+                self._until = time.monotonic() + fresh
+            token = self._token
+        if not token:
+            raise Refused(
+                f"There is no token for {self._host}.", fix=self._fix(), code="no_forge_token"
+            )
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise Refused(
+                f"The token for {self._host} contains characters that a token cannot have."
+            )
+        return token
+
+    def _fix(self) -> str:
+        program = {"github": "gh auth login", "gitlab": "glab auth login"}.get(self._kind, "")
+        ways = f"{program} --hostname {self._host}, or " if program else ""
+        if self._kind in TRACKERS:
+            return f"Set {self._variable}; for Jira Cloud it is EMAIL:TOKEN."
+        return f"{ways}set {self._variable}, or store one with git: git credential approve"
+
+    def _find(self) -> str:
+        if token := self._env.get(self._variable, "").strip():
+            return token
+        if self._kind in TRACKERS:
+            return ""
+        return self._from_program() or self._from_git()
+
+    def _from_program(self) -> str:
+        argv = {
+            "github": ("gh", "auth", "token", "--hostname", self._host),
+            "gitlab": ("glab", "config", "get", "token", "--host", self._host),
+        }.get(self._kind)
+        if argv is None or shutil.which(argv[0], path=self._env.get("PATH")) is None:
+            return ""
+        return self._ask(argv).strip()
+
+    def _from_git(self) -> str:
+        """What git itself would send to this host; it asks nobody."""
+        question = f"protocol={self._scheme}\nhost={self._host}\n\n".encode()
+        answer = self._ask(("git", "credential", "fill"), question)
+        pairs = dict(line.partition("=")[::2] for line in answer.splitlines())
+        return pairs.get("password", "")
+
+    def _ask(self, argv: tuple[str, ...], stdin: bytes = b"") -> str:
+        env = {k: v for k, v in self._env.items() if not k.startswith("GIT_") or "CONFIG" in k}
+        env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS": "true"}
+        env |= {"GH_PROMPT_DISABLED": "1", "NO_PROMPT": "1", "LC_ALL": "C"}
+        home = Path(self._env.get("HOME") or os.sep)
+        try:
+            done = process.run(
+                argv, home, env=env, timeout=ASK_SECONDS, stdin=stdin, in_memory=True
+            )
+        except (Unavailable, OSError):
+            return ""  # as if it kept none: the fix names what to do
+        return "" if done.status else done.out

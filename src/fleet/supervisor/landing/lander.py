@@ -1,0 +1,631 @@
+"""The lander: it runs the trains of this host, one for each branch of each repository.
+
+Git works beside the loop, one job at a time for each train; gates run under keepers. What a train
+has decided is in the store before it is done, so the next supervisor goes on wherever one ended.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fleet.domain.access import SUPERVISOR
+from fleet.domain.errors import Conflict, FleetError, Refused
+from fleet.domain.event import Event, Kind
+from fleet.domain.landing.landing import (
+    UNDO_LABEL,
+    Evidence,
+    LandingState,
+    Move,
+    Planned,
+    gate_command,
+    landed,
+    landing_rule,
+    since,
+)
+from fleet.domain.landing.train import Verdict, decide, next_batch, next_rate
+from fleet.domain.run import Wanted
+from fleet.domain.task import ENDED, Mode, TaskState
+from fleet.ports import LandingQuery, Put, Work
+from fleet.supervisor.landing.gates import Gates, known_result
+from fleet.supervisor.landing.landed_elsewhere import Noticing
+from fleet.supervisor.landing.races import Races
+from fleet.supervisor.landing.send_back import conflict_text, gate_text, reconciler_of, send_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fleet.domain.landing.landing import GateResult, Landing, Train
+    from fleet.domain.landing.train import Candidate
+    from fleet.domain.task import Task
+    from fleet.ports import Branches, Built, Change, Job, Target
+    from fleet.supervisor.landing.parts import LandingParts
+    from fleet.supervisor.parts import Here, Parts
+
+LOOK_SECONDS = 2.0  # between two looks at where a branch is
+LEFTOVER_SECONDS = 10.0  # between two looks at worktrees that no gate uses any more
+WAIT_SECONDS = 2.0  # before the next try when something outside was in the way
+MOST_WAITING = 500  # landings of one train that are looked at
+AHEAD = 40  # members of a train that are planned for
+WRONG_TREE = "wrong_tree"  # the branch is not what was tested: a person must look
+PASSED = Verdict(passed=1)  # of a tree that no gate has to test
+MOST_TRIES = (
+    3  # at what needs no person, such as a lock of git, before `fleet run --once` leaves it
+)
+MOST_UNCLEARED = 50  # of the newest landings, that are looked at when a lander starts
+
+
+class Lander:
+    def __init__(self, parts: Parts, here: Here, more: LandingParts) -> None:
+        self._parts = parts
+        self._here = here
+        self._more = more
+        self._runners: dict[str, TrainRunner] = {}
+        self._noticing = Noticing(parts, here, more)
+        self._races = Races(parts, here, more)
+        self._clearing: list[Job] = []  # of worktrees whose work has landed
+        self._has_looked_back = False
+        self._next_leftovers = 0.0
+        self.trouble: dict[str, str] = {}  # by train: what is in its way
+
+    def step(self) -> None:
+        self._clearing = [job for job in self._clearing if not job.done()]
+        self._clear_the_rest()
+        self._noticing.step()
+        self._races.step()
+        self._end_leftovers()
+        for train in self._parts.store.trains().values():
+            if self._is_ours(train):
+                runner = self._runners.get(train.id)
+                if runner is None:
+                    runner = self._runners[train.id] = self._new_runner(train)
+                self._run(runner, train)
+                self._clear(runner)
+
+    def _clear(self, runner: TrainRunner) -> None:
+        """What landed needs its worktree no more."""
+        while runner.landed:
+            with suppress(FleetError, OSError):
+                self._clear_one(self._parts.store.task(runner.landed.pop()))
+
+    def _clear_one(self, task: Task) -> None:
+        if task.state in ENDED:
+            self._clearing.append(self._parts.jobs.begin(self._more.clearing(task)))
+
+    def _clear_the_rest(self) -> None:
+        """Once: what an earlier lander could not clear, since it ended after the landing."""
+        if self._has_looked_back:
+            return
+        self._has_looked_back = True
+        landings = self._parts.store.landings(LandingQuery(limit=MOST_UNCLEARED))
+        names = [one.task for one in landings if one.state is LandingState.LANDED]
+        for task in self._parts.store.tasks_by_id(names).values():
+            if task.tally.landed and self._more.is_uncleared(task):
+                self._clear_one(task)
+
+    def _new_runner(self, train: Train) -> TrainRunner:
+        from fleet.supervisor.landing.pulls import PullRunner  # noqa: PLC0415  # it builds on this
+
+        made = PullRunner if train.pulls else TrainRunner
+        return made(self._parts, self._here, self._more, train.id)
+
+    def _run(self, runner: TrainRunner, train: Train) -> None:
+        if runner.reported and not train.waits:
+            runner.try_again()  # more was queued: a person expects that it works now
+        try:
+            runner.step(train)
+        except Conflict:
+            runner.idle = False  # another process changed it: the next step reads it again
+        except (FleetError, OSError) as error:
+            runner.wait(str(error), for_person=isinstance(error, Refused))
+        self.trouble.pop(train.id, None)
+        if runner.trouble:
+            self.trouble[train.id] = runner.trouble
+        if runner.trouble != runner.reported:
+            self._tell(runner, train.id)
+
+    def _end_leftovers(self) -> None:
+        """Free the worktrees of gates that an earlier supervisor started and no train waits for."""
+        now = self._parts.clock.since_boot()
+        if now < self._next_leftovers:
+            return
+        self._next_leftovers = now + LEFTOVER_SECONDS
+        ours = {name for runner in self._runners.values() for name in runner.gates.names}
+        ours |= self._races.names
+        projects = {runner.project for runner in self._runners.values() if runner.project}
+        for project in projects | self._races.projects:
+            house = self._more.gate_worktrees(project)
+            for name in house.busy():
+                if name not in ours and self._parts.launcher.end(name):
+                    house.leave(name)
+
+    def _tell(self, runner: TrainRunner, train_id: str) -> None:
+        """Write down what is in its way, for those who wait for it."""
+        with suppress(Conflict):
+            train = self._parts.store.trains()[train_id]
+            self._parts.store.commit([Put(replace(train, waits=runner.trouble))], [])
+            runner.reported = runner.trouble
+
+    def _is_ours(self, train: Train) -> bool:
+        if train.host and train.host != self._here.host:
+            host = self._parts.store.hosts().get(train.host)
+            if host is not None and host.lease_until > self._parts.store.now():
+                return False
+        return self._more.is_here(train.repository)
+
+    @property
+    def gates(self) -> int:
+        return self._races.gates + sum(runner.gates.count for runner in self._runners.values())
+
+    @property
+    def has_cleared(self) -> bool:
+        """Whether nothing of what landed is left to be parked or deleted."""
+        return not self._clearing
+
+    @property
+    def idle(self) -> bool:
+        """Whether no landing could go on without a person."""
+        return (
+            self.has_cleared
+            and self._noticing.idle
+            and self._races.idle
+            and all(runner.idle for runner in self._runners.values())
+        )
+
+
+class TrainRunner:
+    def __init__(self, parts: Parts, here: Here, more: LandingParts, train_id: str) -> None:
+        self._parts = parts
+        self._here = here
+        self._more = more
+        self._train_id = train_id
+        self.project = ""  # of what it tested last
+        self.gates = Gates(parts, more)
+        self.trouble = ""
+        self.reported = ""  # of that, what the store has
+        self.idle = False
+        self.landed: list[str] = []  # tasks whose worktrees are not cleared yet
+        self._job: Job | None = None
+        self._then: Callable[[], None] = lambda: None
+        self._target: Target | None = None
+        self._looked_at = -LOOK_SECONDS
+        self._not_before = 0.0
+        self._tries = 0  # in a row, that met something outside in the way
+        self._built: dict[Candidate, Built] = {}  # on the target as it was when we looked
+        self._branches: Branches | None = None
+        self._open: set[str] = set()  # landings that are queued, or with their agent
+        self._contested: dict[str, tuple[str, ...]] = {}  # what went back, and where it conflicts
+        self._behind: dict[str, str] = {}  # what waits for one of those
+
+    def try_again(self) -> None:
+        self.trouble = self.reported = ""
+        self._not_before, self._tries = 0.0, 0
+
+    def wait(self, why: str, *, for_person: bool) -> None:
+        """Something outside is in the way: try again in a while."""
+        self.trouble = why
+        self._tries += 1
+        # `fleet run --once` does not wait for a person, nor for what does not go away.
+        self.idle = for_person or self._tries >= MOST_TRIES
+        self._target = None
+        self._not_before = self._parts.clock.since_boot() + WAIT_SECONDS
+
+    def step(self, train: Train) -> None:
+        settings = self._parts.world("").settings
+        for result in self.gates.step(settings.run.gate_limit):
+            train = self._heard(train, result)
+        if self._job is not None:
+            if not self._job.done():
+                return
+            job, self._job = self._job, None
+            try:
+                job.result()
+            except Conflict:
+                self._target = None  # the branch moved: build anew
+                if train.move:
+                    self._put(replace(train, move=None))
+                return
+            except FleetError as error:
+                stopped = str(error) if error.code == WRONG_TREE else ""
+                if train.move:
+                    self._put(replace(train, move=None, stopped=stopped))
+                raise
+            self._then()
+            return
+        if self._parts.clock.since_boot() < self._not_before:
+            return
+        if train.move is not None:
+            self.idle = False
+            self._begin_move(train, train.move)
+            return
+        queue = self._queue(train)
+        self.idle = not queue or bool(train.paused or train.stopped)
+        if not queue or train.paused or train.stopped:
+            self.trouble = train.stopped
+            self.gates.keep(set())
+            self._plan(train, ())
+            return
+        self._advance(self._adopted(train), queue)
+
+    def _heard(self, train: Train, result: GateResult) -> Train:
+        """A gate has ended: a failure halves the batch, and one that then passed is flaky."""
+        if result.verdict.bad and result.failed == 1:
+            return self._put(replace(train, batch=next_batch(train.batch, passed=False)))
+        if result.verdict.flaky and result.failed:
+            about = {"onto": train.onto, "gate": result.command}
+            event = Event(Kind.GATE_FLAKY, "", SUPERVISOR, self._parts.store.now(), "", about)
+            return self._put(replace(train, flaky=result.command), event)
+        return train
+
+    def _begin(self, act: Callable[[], None], then: Callable[[], None]) -> None:
+        self._then = then
+        self._job = self._parts.jobs.begin(act)
+
+    def _git(self, train: Train) -> Branches:
+        if self._branches is None:
+            self._branches = self._more.branches(train.repository, train.remote)
+        return self._branches
+
+    def _put(self, train: Train, *events: Event) -> Train:
+        (written,) = self._parts.store.commit([Put(train)], events)
+        return written  # type: ignore[return-value]
+
+    def _adopted(self, train: Train) -> Train:
+        """Fence: from now on a host that had this train before cannot write it."""
+        if train.host == self._here.host:
+            return train
+        return self._put(replace(train, host=self._here.host))
+
+    def _queue(self, train: Train) -> list[Landing]:
+        """The landings that can go on, in order; one whose agent is done with it is queued again."""
+        store = self._parts.store
+        query = LandingQuery(train=train.id, open_only=True, limit=MOST_WAITING)
+        waiting = store.landings(query)
+        tasks = store.tasks_by_id([landing.task for landing in waiting])
+        queue = []
+        self._open = {each.id for each in waiting if _goes_on(each, tasks[each.task])}
+        for each in sorted(waiting, key=lambda one: (one.order, one.at)):
+            task, landing = tasks[each.task], each
+            if landing.state is LandingState.RETURNED and task.state is TaskState.DONE:
+                landing = self._queued_again(landing, task)
+            if landing.state is LandingState.QUEUED and (_is_done(task) or landing.wish.force):
+                queue.append(landing)
+        return queue
+
+    def _queued_again(self, landing: Landing, task: Task) -> Landing:
+        checkpoint = task.tally.checkpoint
+        tip = checkpoint.commit if checkpoint and checkpoint.commit else landing.tip
+        now = self._parts.store.now()
+        again = replace(landing, state=LandingState.QUEUED, tip=tip, why="", at=now)
+        event = self._event(Kind.LANDING_QUEUED, again)
+        (written,) = self._parts.store.commit([Put(again)], [event])
+        return written  # type: ignore[return-value]
+
+    def _event(self, kind: Kind, landing: Landing, **data: str) -> Event:
+        about = {"landing": landing.id, "onto": landing.onto, **data}
+        return Event(kind, landing.task, SUPERVISOR, self._parts.store.now(), "", about)
+
+    def _advance(self, train: Train, queue: Sequence[Landing]) -> None:
+        now = self._parts.clock.since_boot()
+        if self._target is None or now - self._looked_at >= LOOK_SECONDS:
+            self._look(train)
+            return
+        if not self._open.issuperset(self._behind.values()):
+            self._behind.clear()  # what they waited for has settled
+            self._built.clear()
+        by_id = {landing.id: landing for landing in queue[:AHEAD]}
+        members = [i for i in by_id if not self._conflicts_ahead(i)]
+        slots = max(1, self._parts.world("").settings.land.slots)
+        verdict = partial(self._verdict, by_id)
+        decision = decide(members, verdict, slots=slots, batch=train.batch, rate=train.rate)
+        if decision.land:
+            self._land(train, decision.land, by_id)
+        elif decision.blame:
+            self._blame(train, by_id[decision.blame])
+        else:
+            self._test(train, decision.test, by_id, slots)
+
+    def _look(self, train: Train) -> None:
+        """Where is the branch? What was built on another commit is forgotten."""
+        git = self._git(train)
+        targets: list[Target] = []
+
+        def then() -> None:
+            (target,) = targets
+            if self._target != target:
+                self._built.clear()
+            self._target, self._looked_at = target, self._parts.clock.since_boot()
+            self.trouble, self._tries = "", 0
+
+        self._begin(lambda: targets.append(git.target(train.onto)), then)
+
+    def _conflicts_ahead(self, member: str) -> bool:
+        """Whether it conflicts with a member before it: it waits until that one has landed."""
+        return any(c[-1] == member and built.conflicts for c, built in self._built.items())
+
+    def _gate(self, candidate: Candidate, by_id: dict[str, Landing]) -> str:
+        """The command that tests it: the project's gate, and those that its tasks asked for."""
+        first = by_id[candidate[0]]
+        world = self._parts.world(first.project)
+        if {"run.gate", "land.gate"} & world.withheld:
+            raise Refused(  # without the gate, nothing would test the work
+                "The gate of its project is not trusted, so the work could not be tested.",
+                fix=f"In {first.project}: fleet trust",
+                code="untrusted",
+            )
+        settings = world.settings
+        tasks = self._parts.store.tasks_by_id([by_id[m].task for m in candidate])
+        commands = [settings.land.gate or settings.run.gate]
+        commands += [tasks[by_id[m].task].spec.gate for m in candidate if not by_id[m].wish.force]
+        return gate_command(commands)
+
+    def _verdict(self, by_id: dict[str, Landing], candidate: Candidate) -> Verdict:
+        built = self._built.get(candidate)
+        if built is None or built.conflicts:
+            return Verdict()
+        if all(by_id[m].wish.force for m in candidate):
+            return PASSED
+        gate = self._gate(candidate, by_id)
+        if not gate:
+            return PASSED
+        return self._result(candidate, gate, by_id).verdict
+
+    def _result(self, candidate: Candidate, gate: str, by_id: Mapping[str, Landing]) -> GateResult:
+        """What the gate has said of its tree since its members were queued."""
+        members = [by_id[member] for member in candidate]
+        tree = self._built[candidate].tree
+        result = known_result(self._parts, tree, gate, members[0].project)
+        return since(result, max(member.at for member in members))
+
+    def _land(self, train: Train, candidate: Candidate, by_id: dict[str, Landing]) -> None:
+        assert self._target is not None
+        steps = [self._built[candidate[: n + 1]].commit for n in range(len(candidate))]
+        result, rule = self._reason(candidate, by_id)
+        move = Move(self._target.commit, steps[-1], candidate, tuple(steps), result, rule)
+        self._begin_move(self._put(replace(train, move=move)), move)
+
+    def _reason(self, candidate: Candidate, by_id: dict[str, Landing]) -> tuple[str, str]:
+        """The result of the gate that let it land, and the rule in a sentence."""
+        landings = [by_id[member] for member in candidate]
+        if all(landing.wish.force for landing in landings):
+            return "", "It was forced."
+        gate = self._gate(candidate, by_id)
+        if not gate:
+            return "", "There is no gate."
+        result = self._result(candidate, gate, by_id)
+        return result.id, landing_rule(result, queued_at=max(one.at for one in landings))
+
+    def _begin_move(self, train: Train, move: Move) -> None:
+        git, store = self._git(train), self._parts.store
+        works = [self._work(store.landing(landing)) for landing in move.landings]
+        parts = self._parts_of(move)
+        brought: list[str] = []
+        tasks = store.tasks_by_id([store.landing(landing).task for landing in move.landings])
+        undoes = any(UNDO_LABEL in task.spec.labels for task in tasks.values())
+
+        def act() -> None:
+            if not git.has(train.onto, [move.after]):
+                git.move(train.onto, move.after, move.before)
+            git.check_home(train.onto, dict(zip(move.landings, works, strict=True)))
+            if undoes:
+                git.release_landed(train.onto)
+            for work in works if parts else ():
+                inside = git.within(work.tip, list(parts.values()))
+                brought.extend(task for task, commit in parts.items() if commit in inside)
+
+        self._begin(act, lambda: self._landed(move, brought))
+
+    def _parts_of(self, move: Move) -> dict[str, str]:
+        """The tasks that these waited for, and their commits: what has not landed comes along."""
+        store = self._parts.store
+        seen: dict[str, Task] = {}
+        names = [store.landing(landing).task for landing in move.landings]
+        while names and len(seen) < MOST_WAITING:
+            fresh = store.tasks_by_id([name for name in dict.fromkeys(names) if name not in seen])
+            seen |= fresh
+            names = [need for task in fresh.values() for need in task.after]
+        points = {i: t.tally.checkpoint for i, t in seen.items() if _is_away(t)}
+        return {i: point.commit for i, point in points.items() if point and point.commit}
+
+    def _landed(self, move: Move, brought: Sequence[str]) -> None:
+        store = self._parts.store
+        train = store.trains()[self._train_id]
+        self._target = None
+        self._built.clear()
+        if train.move != move:
+            return  # another host wrote it down
+        now = store.now()
+        batch, rate = next_batch(train.batch, passed=True), train.rate
+        for _ in move.landings:
+            rate = next_rate(rate, passed=True)
+        after = replace(train, move=None, batch=batch, rate=rate, plan=())
+        changes: list[Change] = [Put(after)]
+        events = []
+        for landing_id, before, commit in move.each():
+            evidence = Evidence(commit, before, move.result, move.rule)
+            landing = replace(
+                store.landing(landing_id),
+                state=LandingState.LANDED,
+                why="",
+                evidence=evidence,
+            )
+            changes += [Put(landing), Put(landed(store.task(landing.task), commit, now=now))]
+            changes += self._close_terminal(landing.task)
+            events.append(self._event(Kind.TASK_LANDED, landing, commit=commit))
+        parts = [t for t in store.tasks_by_id(brought).values() if _is_away(t)]
+        for part in parts:
+            changes.append(Put(landed(part, move.after, now=now)))
+            about = {"onto": train.onto, "commit": move.after}
+            events.append(Event(Kind.TASK_LANDED, part.id, SUPERVISOR, now, "", about))
+        store.commit(changes, events)
+        self.landed += [store.landing(landing).task for landing in move.landings]
+        self.landed += [part.id for part in parts]
+
+    def _close_terminal(self, task_id: str) -> list[Change]:
+        """Work that was forced to land may have an agent that waits in its terminal: it is done."""
+        task = self._parts.store.task(task_id)
+        if task.state is not TaskState.RUNNING or task.spec.mode != Mode.TERMINAL:
+            return []
+        run = self._parts.store.run(task.run_id)
+        return [Put(replace(run, wanted=Wanted.CLOSE, closed="Landed."))] if not run.wanted else []
+
+    def _blame(self, train: Train, landing: Landing) -> None:
+        assert self._target is not None
+        alone = (landing.id,)
+        gate = self._gate(alone, {landing.id: landing})
+        result = self._result(alone, gate, {landing.id: landing})
+        text = gate_text(train.onto, self._target.commit, gate, result.output)
+        why = f"On {train.onto} at {self._target.commit[:12]} it does not pass: {gate}"
+        self._put(replace(train, rate=next_rate(train.rate, passed=False), plan=()))
+        self._send_back(landing, why, text)
+
+    def _send_back(self, landing: Landing, why: str, text: str) -> None:
+        store, world = self._parts.store, self._parts.world(landing.project)
+        land = world.settings.land
+        mends = reconciler_of(store.task(landing.task), land.reconciler, world.fleet)
+        send_back(store, landing.id, why, text, tries=land.tries, reconciler=mends)
+        self._built.clear()
+
+    def _test(
+        self,
+        train: Train,
+        candidates: Sequence[Candidate],
+        by_id: dict[str, Landing],
+        slots: int,
+    ) -> None:
+        if missing := [c for c in candidates if c not in self._built]:
+            self._build(train, missing, by_id)
+            return
+        wanted: dict[str, tuple[Candidate, GateResult, str]] = {}
+        for candidate in candidates:
+            gate = self._gate(candidate, by_id)
+            result = self._result(candidate, gate, by_id)
+            wanted[result.id] = (candidate, result, gate)
+        self.gates.keep(set(wanted))
+        if not wanted:
+            self.idle = True  # all of them wait for work that is with its agent
+            self._plan(train, ())
+            return
+        self.project = by_id[candidates[0][0]].project
+        for name, (candidate, result, gate) in wanted.items():
+            if name not in self.gates.running and self.gates.count < slots:
+                commit = self._built[candidate].commit
+                self.gates.start(by_id[candidate[0]].project, result, gate, commit)
+        planned = {name: candidate for name, (candidate, _, _) in wanted.items()}
+        self._plan(train, [self._planned(train, n, c) for n, c in planned.items()])
+
+    def _planned(self, train: Train, result: str, candidate: Candidate) -> Planned:
+        built = self._built[candidate]
+        began = next((one.began for one in train.plan if one.result == result), 0)
+        if not began and result in self.gates.running:
+            began = self._parts.store.now()
+        return Planned(candidate, built.commit, built.tree, result, began)
+
+    def _plan(self, train: Train, plan: Sequence[Planned]) -> None:
+        """Write down what is tested, for readers; nothing is decided by it."""
+        if tuple(plan) != train.plan:
+            self._put(replace(train, plan=tuple(plan)))
+
+    def _build(
+        self, train: Train, candidates: Sequence[Candidate], by_id: dict[str, Landing]
+    ) -> None:
+        """Merge what is missing of these candidates; the first conflict is looked at next."""
+        assert self._target is not None
+        git, base = self._git(train), self._target
+        works = {i: self._work(landing) for i, landing in by_id.items()}
+        fresh: dict[Candidate, Built] = {}
+
+        def act() -> None:
+            for candidate in candidates:
+                before = base.commit
+                for n in range(len(candidate)):
+                    part = candidate[: n + 1]
+                    built = self._built.get(part) or fresh.get(part)
+                    if built is None:
+                        built = fresh[part] = git.build(before, works[part[-1]])
+                    if built.conflicts:
+                        return
+                    before = built.commit
+
+        def then() -> None:
+            self._built.update(fresh)
+            for part, built in fresh.items():
+                if built.conflicts and len(part) == 1:
+                    self._conflict(train, base, by_id[part[0]], built)
+
+        self._begin(act, then)
+
+    def _rival(self, landing: Landing, files: Sequence[str]) -> str:
+        """A landing before this one that went back for a conflict in the same files.
+
+        Were both mended at once, the second would conflict with the first again.
+        """
+        for other, contested in self._contested.items():
+            if other != landing.id and other in self._open and set(contested) & set(files):
+                return other
+        return ""
+
+    def _wait_behind(self, landing: Landing, why: str) -> None:
+        if landing.why != why:
+            with suppress(Conflict):
+                self._parts.store.commit([Put(replace(landing, why=why))], [])
+
+    def _work(self, landing: Landing) -> Work:
+        title = self._parts.store.task(landing.task).title
+        message = f"{title}\n\nLanded by fleet: {landing.task}, {landing.id}."
+        runs = reversed(self._parts.store.runs(landing.task))
+        workspace = next((run.workspace for run in runs if run.workspace), None)
+        branch = workspace.branch if workspace else ""
+        return Work(landing.tip, message, landing.wish.how, branch)
+
+    def _conflict(self, train: Train, base: Target, landing: Landing, built: Built) -> None:
+        files = ", ".join(built.conflicts[:10])
+        why = f"It conflicts with {train.onto} in {files}."
+        if rival := self._rival(landing, built.conflicts):
+            self._behind[landing.id] = rival
+            self._wait_behind(landing, f"{why} So did {rival}: it waits for that one.")
+            return
+        self._contested[landing.id] = built.conflicts
+        other, owners = "", list[str]()
+        with suppress(FleetError, OSError):
+            git = self._git(train)
+            other = git.sides(base.commit, landing.tip, built.conflicts)
+            owners = self._owners(train, git.mainline(base.commit, landing.tip, built.conflicts))
+        text = conflict_text(train.onto, base.commit, built.conflicts, other, owners)
+        self._send_back(landing, why, text)
+
+    def _owners(self, train: Train, mainline: Sequence[tuple[str, bool]]) -> list[str]:
+        """The tasks whose work changed these files, with their titles, newest first."""
+        store = self._parts.store
+        known = store.landings(LandingQuery(train=train.id, limit=MOST_WAITING))
+        landed_ = [one for one in known if one.state is LandingState.LANDED]
+        by_commit = {one.commit: one.task for one in landed_}
+        starts = {one.evidence.before for one in landed_}
+        owner, owners = "", dict[str, None]()
+        for commit, touches in mainline:
+            if commit in by_commit:
+                owner = by_commit[commit]
+            elif commit in starts:
+                owner = ""  # from here on a person's
+            if touches and owner:
+                owners[owner] = None
+        titles = store.tasks_by_id(list(owners))
+        return [f"{task} ({titles[task].title})" for task in owners if task in titles]
+
+
+def _goes_on(landing: Landing, task: Task) -> bool:
+    """Whether it may land without a person."""
+    if landing.state is LandingState.RETURNED:
+        return not task.paused and task.state not in {TaskState.FAILED, TaskState.CANCELLED}
+    return landing.state is LandingState.QUEUED
+
+
+def _is_away(task: Task) -> bool:
+    """Whether it is done, and its work neither landed nor waits to land by itself."""
+    return task.state is TaskState.DONE and not (task.tally.landed or task.tally.landing)
+
+
+def _is_done(task: Task) -> bool:
+    return task.state in {TaskState.DONE, TaskState.REVIEW}

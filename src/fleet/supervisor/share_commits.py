@@ -1,0 +1,156 @@
+"""On a shared store: the commits of runs go into it, and those that a task starts from come out."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fleet.domain.errors import FleetError
+from fleet.domain.hosts.piece import in_order, unknown
+from fleet.ports import Put
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.domain.hosts.piece import Piece
+    from fleet.domain.run import Workspace
+    from fleet.domain.task import Task
+    from fleet.ports import Change, Checkout, Job, Store
+    from fleet.supervisor.parts import Parts
+
+EVERY = 30.0  # seconds between looks for new commits of a run
+AGAIN = 30.0  # seconds after which we look again for commits that are nowhere
+DEEPEST = 50  # pieces that need one another
+LACKS = "The commit {} that it starts from is neither on this host nor in the store."
+
+
+class Bringing:
+    """Brings to this host what tasks start from. A job beside the loop does the work."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._known: set[tuple[str, str]] = set()  # project and commit, of those that are here
+        self._jobs: dict[str, tuple[Job, list[str]]] = {}  # by task: the work, and what it leaves
+        self._lacking: dict[str, tuple[float, str]] = {}  # by task: when we looked, and a commit
+
+    def why_not(self, task: Task) -> str:
+        """Why the task cannot start here now; empty: all that it starts from is here."""
+        wanted = self._wanted(task)
+        if not wanted:
+            return ""
+        now = self._parts.clock.since_boot()
+        looked_at, commit = self._lacking.get(task.id, (-math.inf, ""))
+        if now - looked_at < AGAIN and commit in wanted:
+            return LACKS.format(commit[:12])
+        left = self._bring(task, wanted)
+        if left is None:
+            return "The work that it starts from is on its way to this host."
+        self._known |= {(task.project, commit) for commit in wanted if commit not in left}
+        self._lacking.pop(task.id, None)
+        if left:
+            self._lacking[task.id] = now, left[0]
+        return LACKS.format(left[0][:12]) if left else ""
+
+    def _wanted(self, task: Task) -> list[str]:
+        """The commits that it starts from, of which we do not know that they are here."""
+        if task.spec.in_place:
+            return []
+        needs = self._parts.store.tasks_by_id(task.after).values() if task.after else ()
+        starts = [need for need in needs if need.project == task.project]
+        points = [each.tally.checkpoint for each in (*starts, *([task] if task.tally.runs else []))]
+        commits = dict.fromkeys(point.commit for point in points if point and point.commit)
+        return [commit for commit in commits if (task.project, commit) not in self._known]
+
+    def _bring(self, task: Task, wanted: Sequence[str]) -> list[str] | None:
+        """What of it cannot be had; None while that is being found out."""
+        if task.id not in self._jobs:
+            checkout = self._parts.checkout(task.project)
+            try:
+                missing = checkout.missing(task, wanted)
+            except (FleetError, OSError):
+                return []  # its run says what is wrong there
+            if not missing:
+                return []
+            pieces, left = in_order(missing, _closure(self._parts.store, missing)), [*missing]
+
+            def bring() -> None:
+                left[:] = checkout.bring(task, pieces, missing)
+
+            self._jobs[task.id] = self._parts.jobs.begin(bring), left
+        job, left = self._jobs[task.id]
+        if not job.done():
+            return None
+        del self._jobs[task.id]
+        with suppress(FleetError, OSError):  # then it is missing still
+            job.result()
+        return left
+
+
+def _closure(store: Store, commits: Sequence[str]) -> dict[str, Piece]:
+    """The pieces of these commits, and of all that those need."""
+    pieces: dict[str, Piece] = {}
+    known, more = set(commits), [*commits]
+    for _ in range(DEEPEST):
+        if not more:
+            break
+        pieces |= store.pieces(more)
+        more = unknown(pieces, known)
+        known |= {*more}
+    return pieces
+
+
+class Packing:
+    """Packs the commits of one run for other hosts: while it works, and when it has ended."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._job: Job | None = None
+        self._looked_at = -math.inf
+        self._packed: dict[str, Piece | None] = {}  # by commit
+        self.saved = ""  # the commit that is in the store
+
+    def look(self, checkout: Checkout, workspace: Workspace) -> tuple[str, list[Change]] | None:
+        """A new commit of the run, and what saves it; asked in every step."""
+        now = self._parts.clock.since_boot()
+        if self._job is None and now - self._looked_at >= EVERY:
+            self._looked_at = now
+            self._begin(checkout, workspace, "")
+        if not self._is_over():
+            return None
+        commit = next(reversed(self._packed), "")
+        if commit in {"", self.saved}:
+            return None
+        self.saved = commit
+        return commit, self.changes(commit)
+
+    def is_packed(self, checkout: Checkout, workspace: Workspace, commit: str) -> bool:
+        """Whether the commit with which the run ended is ready for `changes`."""
+        if not self._is_over() or not commit or commit in self._packed:
+            return self._is_over()
+        self._begin(checkout, workspace, commit)
+        return self._is_over()
+
+    def changes(self, commit: str) -> list[Change]:
+        """What brings it to the store, unless that has it."""
+        piece = self._packed.get(commit)
+        return [Put(piece)] if piece and not self._parts.store.pieces([commit]) else []
+
+    def _begin(self, checkout: Checkout, workspace: Workspace, commit: str) -> None:
+        def pack() -> None:
+            tip = commit or checkout.commit(workspace)
+            if tip and tip not in self._packed and (commit or tip != workspace.base):
+                self._packed[tip] = None
+                self._packed[tip] = checkout.pack(workspace, tip)
+
+        self._job = self._parts.jobs.begin(pack)
+
+    def _is_over(self) -> bool:
+        if self._job is None:
+            return True
+        if not self._job.done():
+            return False
+        job, self._job = self._job, None
+        with suppress(FleetError, OSError):  # a damaged repository: its run says so
+            job.result()
+        return True

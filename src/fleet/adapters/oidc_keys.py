@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import jwt
 
-DEADLINE = 5.0  # seconds for one answer of the issuer
+ANSWER_SECONDS = 5.0  # of the issuer
 LARGEST = 1 << 20  # bytes of one answer
 FRESH_SECONDS = 300.0  # after which the keys are fetched again, when one is used
 PAUSE_SECONDS = 10.0  # between two tries: an unknown key must not make us ask all the time
@@ -67,5 +67,5 @@ def _read(url: str) -> Any:
     parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         raise ValueError(f"{url} is not an https address")
-    with urlopen(Request(url), timeout=DEADLINE) as answer:  # noqa: S310  # nosec B310  # checked just above
+    with urlopen(Request(url), timeout=ANSWER_SECONDS) as answer:  # noqa: S310  # nosec B310  # checked just above
         return json.loads(answer.read(LARGEST))

@@ -34,6 +34,7 @@ BY_STATUS: dict[int, type[FleetError]] = {
     421: Refused,
     429: Unavailable,  # HTTP's own
 }
+PROBLEM = frozenset({"type", "title", "status", "detail", "code", "fix"})  # of every problem
 
 
 class Remote:
@@ -130,7 +131,9 @@ class Remote:
         except (ValueError, KeyError, TypeError):
             return self._no_server(f"it answered with status {status}")
         kind = BY_CODE.get(code) or BY_STATUS.get(status, FleetError)
-        return kind(message, fix=str(answer.get("fix", "")), code=code)
+        error = kind(message, fix=str(answer.get("fix", "")), code=code)
+        error.about = {key: value for key, value in answer.items() if key not in PROBLEM}
+        return error
 
     def _no_server(self, why: str) -> Unavailable:
         return Unavailable(

@@ -9,24 +9,45 @@ import errno
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleet.domain.audit import number_of
 from fleet.domain.errors import BadInput, Refused, Unavailable
+from fleet.domain.hosts.piece import Piece
+from fleet.domain.nodes.inventory import Warmth
 from fleet.domain.run import Workspace
+from fleet.domain.search import matches
 from fleet.domain.transcript import Said, SaidKind
-from fleet.ports import Brief, Chunk, Launch, Look, Presence, Pulse, Screen, ScreenState
+from fleet.ports import (
+    Brief,
+    Chunk,
+    GatewayPulse,
+    GatewaySeen,
+    Launch,
+    Look,
+    NodesSeen,
+    Passage,
+    Presence,
+    Pulse,
+    Screen,
+    ScreenState,
+    ServiceSeen,
+    Tip,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fleet.domain.audit import AuditQuery, AuditRecord
+    from fleet.domain.evals.result import Evaluation
     from fleet.domain.event import Event
-    from fleet.domain.fleet import Node
+    from fleet.domain.fleet import Fleet, Gateway, Node, Serving
+    from fleet.domain.nodes.inventory import Seen
+    from fleet.domain.nodes.trace import Trace, Wanted
     from fleet.domain.run import Run
     from fleet.domain.task import Spec, Task
     from fleet.domain.transcript import Exit
-    from fleet.ports import Clock, Site
+    from fleet.ports import Clock, SaidQuery, Site
 
 
 @dataclass
@@ -42,12 +63,14 @@ class FakeProcess:
     running: bool = True
     stopping: bool = False
     began: float = 0.0
+    expired: bool = False  # its lease ended it
 
 
 class FakeMachine:
     """Launcher and Transcripts of one host. `work` is what a coder does when it gets time."""
 
     def __init__(self, clock: Clock, work: Callable[[str, FakeProcess], None]) -> None:
+        self.passages = MemorySaid()
         self._clock = clock
         self._work = work
         self.processes: dict[str, FakeProcess] = {}
@@ -63,6 +86,7 @@ class FakeMachine:
         self.starting.clear()
         for run_id, process in list(self.processes.items()):
             if run_id in self.leases and self._clock.since_boot() >= self.leases[run_id]:
+                process.expired = process.expired or process.running
                 self._finish(process, -9)
             elif process.running:
                 self._work(run_id, process)
@@ -88,12 +112,16 @@ class FakeMachine:
         if run_id not in self.forbidden and run_id not in self.processes:
             self.starting.setdefault(run_id, launch)
 
+    def is_used(self, run_id: str) -> bool:
+        return run_id in self.processes or run_id in self.forbidden
+
     def look(self, run_id: str) -> Look:
         process = self.processes.get(run_id)
         if process is None:
             return Look(Presence.GONE if run_id in self.forbidden else Presence.NEVER)
         if process.ended is not None:
-            return Look(Presence.EXITED, process.ended.code, process.ended.stderr)
+            ended = process.ended
+            return Look(Presence.EXITED, ended.code, ended.stderr, expired=process.expired)
         return Look(Presence.ALIVE, began=process.began) if process.keeper else Look(Presence.GONE)
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
@@ -149,8 +177,20 @@ class FakeMachine:
     def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
         del limit, final
         process = self.processes.get(run_id)
-        lines = tuple(process.lines[offset:]) if process else ()
-        return Chunk(lines, offset + len(lines))
+        lines = tuple(process.lines[max(0, offset) :]) if process else ()
+        return Chunk(lines, max(0, offset) + len(lines))
+
+    def count(self, run_id: str, *, final: bool = False) -> int:
+        del final
+        process = self.processes.get(run_id)
+        return len(process.lines) if process else 0
+
+    def lines(
+        self, run_id: str, first: int, count: int, *, last: bool = False
+    ) -> tuple[int, tuple[str, ...]]:
+        del last
+        process = self.processes.get(run_id)
+        return first, tuple(process.lines[first : first + count]) if process else ()
 
     def stderr(self, run_id: str, *, tail: int = 4096) -> str:
         del run_id, tail
@@ -204,13 +244,16 @@ class FakeCheckout:
     def __init__(self) -> None:
         self.made: set[str] = set()
         self.broken: set[str] = set()
+        self.commits: set[str] = set()  # that came from other hosts
 
     def plan(self, site: Site) -> Workspace:
         if site.task.spec.in_place:
             return Workspace(site.task.spec.cwd or site.task.project)
         if site.previous is not None:
             return site.previous
-        branch = f"fleet/{site.task.id}" + (f"-a{site.run.number}" if site.run.number > 1 else "")
+        branch = f"fleet/{site.task.id}"
+        if f"/worktrees/{branch}" in self.made:
+            branch += f"-a{site.run.number}"
         path = str(PurePosixPath("/worktrees") / branch)
         return Workspace(path, path, branch, site.start or "base", made=True)
 
@@ -222,6 +265,22 @@ class FakeCheckout:
 
     def commit(self, workspace: Workspace) -> str:
         return f"tip of {workspace.branch}"
+
+    def finish(self, workspace: Workspace, site: Site, *, gather: bool) -> Tip:
+        del site, gather
+        return Tip(self.commit(workspace))
+
+    def pack(self, workspace: Workspace, commit: str) -> Piece | None:
+        del workspace
+        return Piece(commit, 0, "") if commit else None
+
+    def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
+        del task
+        return [commit for commit in commits if commit not in self.commits]
+
+    def bring(self, task: Task, pieces: Sequence[Piece], wanted: Sequence[str]) -> list[str]:
+        self.commits.update(piece.id for piece in pieces)
+        return self.missing(task, wanted)
 
 
 class FakeCoder:
@@ -256,10 +315,20 @@ class FakeNodes:
 
     def __init__(self) -> None:
         self.down: dict[str, str] = {}
+        self.started = 0  # when the gateway was
+        self.traces: list[Trace] = []
 
     def pulse(self, node: Node) -> Pulse:
         why = self.down.get(node.name, "")
         return Pulse(not why, why)
+
+    def gateway(self, gateway: Gateway) -> GatewayPulse:
+        why = self.down.get("gateway", "")
+        return GatewayPulse(not why, why, started=self.started if gateway else 0)
+
+    def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
+        traces = [t for t in self.traces if t.source.run in {run_id, ""} and t.ended_at >= since]
+        return traces[-1] if traces and agent else None
 
 
 class NoFiles:
@@ -325,3 +394,61 @@ class MemoryTrail:
         some = self.records[first:end]
         wanted = [record for record in (some if query.after else some[::-1]) if query.wants(record)]
         return wanted[: query.limit]
+
+
+class MemorySaid:
+    """What agents said: what is `indexed`, oldest first; and what is not yet, by task."""
+
+    def __init__(self) -> None:
+        self.indexed: list[Passage] = []
+        self.unindexed: dict[str, Passage] = {}
+
+    def find(self, query: SaidQuery) -> list[Passage]:
+        texts = {
+            passage: "\n".join(line.text for line in passage.lines) for passage in self.indexed
+        }
+        hits = [p for p, text in reversed(texts.items()) if matches(text, query.words)]
+        return [p for p in hits if query.task in {"", p.task}][: query.limit]
+
+    def newest(self, task_id: str) -> Passage:
+        return self.unindexed.get(task_id, Passage(task_id, ()))
+
+
+class FakeMachines:
+    """Nodes that are as a test says. `begun`: what was asked to be loaded."""
+
+    def __init__(self, fleet: Fleet, seen: Sequence[Seen] = ()) -> None:
+        self.fleet, self.seen = fleet, tuple(seen)
+        self.relay: Mapping[str, Any] | None = None
+        self.begun: list[tuple[str, Serving]] = []
+        self.written: list[Trace] = []
+        self.log: list[str] = []
+        self.kept: list[Evaluation] = []
+
+    def look(self) -> NodesSeen:
+        return NodesSeen(1, self.seen, self.relay)
+
+    def warm(self, wanted: Sequence[tuple[str, Serving]]) -> None:
+        self.begun += wanted
+
+    def warming(self) -> tuple[Warmth, ...]:
+        return tuple(
+            Warmth(model, serving.node.name, serving.upstream, serving.context, "loading")
+            for model, serving in self.begun
+        )
+
+    def traces(self, wanted: Wanted, *, after: int, limit: int) -> list[Trace]:
+        return [t for t in self.written if wanted.takes(t) and t.ended_at > after][-limit:]
+
+    def gateway(self) -> GatewaySeen:
+        service = ServiceSeen("gateway", running=True, answers=True, port=4000, since=1)
+        return GatewaySeen("http://127.0.0.1:4000", "1.0", (service,), stale=False)
+
+    def gateway_log(self, *, limit: int) -> list[str]:
+        return self.log[-limit:]
+
+    def evals(self, *, limit: int) -> list[Evaluation]:
+        return self.kept[:limit]
+
+    def evaluation(self, evaluation_id: str) -> Evaluation | None:
+        return next((each for each in self.kept if each.id == evaluation_id), None)

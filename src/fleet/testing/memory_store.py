@@ -8,14 +8,19 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from fleet.domain.causes import is_held
 from fleet.domain.entry import Entry, EntryKind, has_words, words_of
 from fleet.domain.errors import Conflict, NotFound, TooSlow
+from fleet.domain.hosts.piece import Piece
+from fleet.domain.landing.landing import GateResult, Landing, Train
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Host, Progress, Run, Slots
+from fleet.domain.schedule import HOLDS, NEED_SOMEBODY, admit, hold_of
+from fleet.domain.search import MOST_SEARCHED, matches
 from fleet.domain.task import ENDED, SETTLED, Mode, Task, TaskState
 from fleet.ports import Put, TaskQuery, Totals
 from fleet.testing.clock import FakeClock
@@ -25,9 +30,20 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fleet.domain.event import Event
-    from fleet.ports import Change, Clock, EntryQuery, MessageQuery, Record
+    from fleet.domain.schedule import Claim
+    from fleet.ports import (
+        Change,
+        Clock,
+        EntryQuery,
+        LandingQuery,
+        MessageQuery,
+        Record,
+        TaskSearch,
+    )
 
-R = TypeVar("R", Task, Run, Message, Progress, Host, Slots, Entry)
+R = TypeVar(
+    "R", Task, Run, Message, Progress, Host, Slots, Entry, Landing, Train, GateResult, Piece
+)
 
 
 class MemoryStore:
@@ -60,6 +76,16 @@ class MemoryStore:
                 self.log.append(replace(event, number=len(self.log) + 1))
             return now
 
+    def claim(self, claims: Sequence[Claim]) -> list[Run]:
+        ready = {t.id: t.version for t in self.candidates(now=1 << 62, limit=1 << 30)}
+        runs = {run.id for run in self._all(Run)}
+        admitted, slots = admit(claims, ready, runs, self.slots())
+        if not admitted:
+            return []
+        records = [record for one in admitted for record in (one.task, one.run)]
+        self.commit([Put(record) for record in (*records, *slots)], [one.event for one in admitted])
+        return [replace(one.run, version=1) for one in admitted]
+
     def together(self, *, alone: bool = True) -> AbstractContextManager[None]:  # noqa: ARG002  # each is
         return nullcontext()
 
@@ -86,6 +112,8 @@ class MemoryStore:
             and (not query.branches or t.spec.branch in query.branches)
             and _has_end(t.spec.branch, query.branch_end)
             and (not query.at_work or _is_at_work(t))
+            and (not query.is_held or hold_of(t) in NEED_SOMEBODY)
+            and (not query.may_be or any(self._may_be(t, where) for where in query.may_be))
         ]
         if not query.oldest_first:
             tasks.reverse()
@@ -94,14 +122,53 @@ class MemoryStore:
             tasks = [t for t in tasks if _number(t.id) != edge and (_number(t.id) > edge) is newer]
         return tasks[: query.limit]
 
+    def _may_be(self, task: Task, standing: str) -> bool:
+        match standing:
+            case "asking":
+                asking = self.open_messages(MessageKind.QUESTION, limit=1 << 30)
+                is_asking = task.id in {message.task for message in asking}
+                return is_asking and task.state is TaskState.OPEN
+            case "waiting":
+                return bool(task.after) and task.state is TaskState.OPEN
+            case "ready":
+                return task.id in {one.id for one in self.candidates(now=1 << 62, limit=1 << 30)}
+            case "postponed":
+                ready = self.candidates(now=1 << 62, limit=1 << 30)
+                return task.tally.not_before > 0 and task.id in {one.id for one in ready}
+            case "landing":
+                return any(one.open and one.task == task.id for one in self._all(Landing))
+        return hold_of(task) in HOLDS[standing]
+
+    def search_tasks(self, query: TaskSearch) -> list[Task]:
+        tasks = [
+            t
+            for t in reversed(self._all(Task))
+            if query.words
+            and matches(f"{t.title}\n{t.prompt[:MOST_SEARCHED]}", query.words)
+            and query.team in {"", t.team}
+            and query.project in {"", t.project}
+            and query.task in {"", t.id}
+            and t.created_at >= query.since
+        ]
+        return tasks[: query.limit]
+
+    def index_words(self, limit: int = 1000) -> int:
+        del limit
+        return 0
+
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
         return self._by_id(Task, ids)
 
     def dependents(self, task_id: str) -> list[str]:
         return [t.id for t in self._all(Task) if task_id in t.after]
 
-    def counts(self) -> dict[str, int]:
-        return dict(Counter(str(t.state) for t in self._all(Task)))
+    def waiting(self, ids: Sequence[str]) -> dict[str, int]:
+        still = [t for t in self._all(Task) if t.state is TaskState.OPEN]
+        return dict(Counter(need for t in still for need in t.after if need in ids))
+
+    def counts(self, *, team: str = "", project: str = "") -> dict[str, int]:
+        tasks = (t for t in self._all(Task) if team in {"", t.team} and project in {"", t.project})
+        return dict(Counter(str(task.state) for task in tasks))
 
     def totals(self) -> Totals:
         kinds = Counter(entry.kind for entry in self._all(Entry))
@@ -111,7 +178,7 @@ class MemoryStore:
             kinds[EntryKind.MEMBER], kinds[EntryKind.CHAT], self._last["m"], live, len(ready)
         )
 
-    def candidates(self, *, now: int, limit: int) -> list[Task]:
+    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:  # noqa: ARG002  # one process
         asking = {m.task for m in self.open_messages(MessageKind.QUESTION, limit=1 << 30)}
         tasks = [
             t
@@ -125,8 +192,18 @@ class MemoryStore:
             and t.id not in asking
             and all(self._state(need) is TaskState.DONE for need in t.after)
         ]
-        tasks.sort(key=lambda t: (t.spec.priority, t.created_at, _number(t.id)))
+        tasks.sort(key=_turn)
         return tasks[:limit]
+
+    def candidates_after(
+        self, after: Task | None, *, team: str = "", now: int, limit: int
+    ) -> list[Task]:
+        later = (
+            t
+            for t in self.candidates(now=now, limit=1 << 30)
+            if team in {"", t.team} and (after is None or _turn(t) > _turn(after))
+        )
+        return list(islice(later, limit))
 
     def run(self, run_id: str) -> Run:
         return self._one(Run, run_id)
@@ -207,11 +284,35 @@ class MemoryStore:
             if e.kind == query.kind
             and query.team in {"", e.team}
             and query.owner in {"", e.owner}
+            and query.namesake.lower() in {"", e.owner.lower()}
             and has_words(e.text, words)
             and query.text_is.casefold() in {"", e.text.casefold()}
             and (not query.counting_at or e.counts(query.counting_at))
         ]
         return _page(entries, query.before, query.limit)
+
+    def landing(self, landing_id: str) -> Landing:
+        return self._one(Landing, landing_id)
+
+    def landings(self, query: LandingQuery) -> list[Landing]:
+        landings = [
+            landing
+            for landing in reversed(self._all(Landing))
+            if query.train in {"", landing.train}
+            and query.task in {"", landing.task}
+            and query.team in {"", landing.team}
+            and (landing.open or not query.open_only)
+        ]
+        return _page(landings, query.before, query.limit)
+
+    def trains(self) -> dict[str, Train]:
+        return {t.id: t for t in self._all(Train)}
+
+    def gate_results(self, ids: Sequence[str]) -> dict[str, GateResult]:
+        return self._by_id(GateResult, ids)
+
+    def pieces(self, commits: Sequence[str]) -> dict[str, Piece]:
+        return self._by_id(Piece, commits)
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]:
         return self._by_id(Progress, run_ids)
@@ -223,11 +324,24 @@ class MemoryStore:
         return {h.id: h for h in self._all(Host)}
 
     def events(
-        self, *, after: int = 0, task: str = "", limit: int = 1000, newest: bool = False
+        self,
+        *,
+        after: int = 0,
+        before: int = 0,
+        task: str = "",
+        limit: int = 1000,
+        newest: bool = False,
     ) -> list[Event]:
         self._in_time()
         events = [e for e in self.log if e.number > after and task in {"", e.task}]
+        events = [e for e in events if not before or e.number < before]
         return events[-limit:] if newest else events[:limit]
+
+    def events_of_kinds(self, kinds: Sequence[str], *, after: int, limit: int) -> list[Event]:
+        return [e for e in self.log if e.number > after and e.type in kinds][:limit]
+
+    def number_before(self, at: int) -> int:
+        return next((e.number for e in reversed(self.log) if e.at < at), 0)
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         return {e.task: e.at for e in self.log if e.task in task_ids}
@@ -295,3 +409,7 @@ def _number(record_id: str) -> tuple[int, ...]:
     parts = number.split(".")
     known = all(part.isdecimal() for part in parts)
     return (int(kind != "e"), *map(int, parts)) if known else ()
+
+
+def _turn(task: Task) -> tuple[object, ...]:
+    return task.spec.priority, task.created_at, _number(task.id)

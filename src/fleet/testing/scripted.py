@@ -7,10 +7,12 @@
     lines N             print N lines            speak PACE SECONDS  print lines steadily
     sleep SECONDS       work for a while         spawn SECONDS      leave a process behind
     ask QUESTION        park until it is answered; later steps may use {answer}
+    ask Q | A | B       the same, with options
     hear SECONDS        wait so long for words that are sent to it, and repeat them
     fail N MESSAGE      exit 1 in the first N runs of the task
     limit SECONDS       be turned away by a rate limit
     exit STATUS         end there                ignore-term        hear no SIGTERM
+    end [TEXT]          end the turn; the next run goes on after it
 
 Any other line is said. It remembers how far it came in its task's folder, so a later run goes on.
 """
@@ -31,6 +33,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+UNREAD = bytearray()  # of standard input
 
 
 class Agent:
@@ -55,7 +60,11 @@ class Agent:
         while self.next < len(self.script):
             self._remember()
             line = self.script[self.next].replace("{answer}", self.answer)
-            status = self._step(line)
+            try:
+                status = self._step(line)
+            except (ValueError, OSError, subprocess.SubprocessError) as error:
+                sys.stderr.write(f"Line {self.next + 1} of its script failed: {line} ({error})\n")
+                return 1
             if status is not None:
                 return status
             self.next += 1
@@ -75,6 +84,11 @@ class Agent:
                 return self._fail(rest)
             case "exit":
                 return int(rest)
+            case "end":
+                self.next += 1
+                self._remember()
+                emit("result", text=rest or "Done.")
+                return 0
             case "limit":
                 at = time.time_ns() // 1000 + int(float(rest) * 1_000_000)
                 emit("limit", text="Rate limited.", resume_at=at)
@@ -92,7 +106,9 @@ class Agent:
         self.next += 1  # the answer comes to the next step
         self.asking = True
         self._remember()
+        question, *options = question.split(" | ")
         argv = [sys.executable, "-m", "fleet", "ask", "--park", question]
+        argv += [word for option in options for word in ("--option", option)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
             emit("error", text=done.stderr.strip())
@@ -183,14 +199,16 @@ def _hear(seconds: str) -> None:
 
 
 def _next_line(until: float) -> bytes:
-    """Byte by byte, so that nothing of the line after it is taken."""
-    line = b""
-    while not line.endswith(b"\n"):
+    """What came with it of the lines after it stays in `UNREAD`."""
+    while b"\n" not in UNREAD:
         left = max(0.0, until - time.monotonic())
         patience = None if left == float("inf") else left
-        if not select.select([0], [], [], patience)[0] or not (byte := os.read(0, 1)):
+        if not select.select([0], [], [], patience)[0] or not (data := os.read(0, 1 << 16)):
             break
-        line += byte
+        UNREAD.extend(data)
+    end = UNREAD.find(b"\n") + 1 or len(UNREAD)
+    line = bytes(UNREAD[:end])
+    del UNREAD[:end]
     return line
 
 
@@ -199,7 +217,7 @@ def _prompt() -> str:
     line = _next_line(float("inf"))
     with suppress(ValueError, TypeError, KeyError):
         return str(json.loads(line)["prompt"])
-    return (line + sys.stdin.buffer.read()).decode("utf-8", "replace")
+    return (line + bytes(UNREAD) + sys.stdin.buffer.read()).decode("utf-8", "replace")
 
 
 ACTS: dict[str, Callable[[str], object]] = {

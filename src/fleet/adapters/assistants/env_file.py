@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.adapters.coders.claude.files import environment
 from fleet.adapters.gateway.key import FILE
 from fleet.domain.fleet import url_of
-from fleet.domain.generated_files import File
+from fleet.domain.generated.files import File
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

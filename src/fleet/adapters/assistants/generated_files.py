@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fleet.base.files import write_atomically
 from fleet.domain.errors import BadInput, Refused
-from fleet.domain.generated_files import Known, Plan, is_ours, plan
+from fleet.domain.generated.files import Known, Plan, is_ours, plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from fleet.domain.generated_files import File
+    from fleet.domain.generated.files import File
 
 RECORD = ".fleet/generated.json"
 FORMAT = 1
+
+
+NO_OTHERS: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
 class Generated:
     def __init__(self, top: Path) -> None:
         self.top = top
 
-    def plan(self, wanted: Sequence[File], targets: Collection[str], *, force: bool) -> Plan:
+    def plan(
+        self, wanted: Sequence[File], targets: Collection[str], *, force: bool,
+        others: Mapping[str, Collection[str]] = NO_OTHERS,
+    ) -> Plan:  # fmt: skip
+        """`others`: by target, the paths of earlier targets that still belong to the fleet."""
         known = self.known()
         self._check(wanted)
         existing = self._there({*known, *(file.path for file in wanted)})
         texts = {file.path: digest(file.text.encode()) for file in wanted}
-        return plan(wanted, known, existing, texts, targets=targets, force=force)
+        kept = {path for paths in others.values() for path in paths}
+        targets = {*targets, *others}
+        return plan(wanted, known, existing, texts, targets=targets, force=force, kept=kept)
 
     def apply(self, wanted: Sequence[File], planned: Plan) -> None:
         """After a crash here the next `generate` still recognizes the files as fleet's."""
@@ -120,10 +129,10 @@ class Generated:
         return staged
 
     def _replace(self, staged: Sequence[tuple[Path, Path]]) -> None:
-        undo: list[tuple[Path, bytes | None]] = []
+        undo: list[tuple[Path, tuple[bytes, int] | None]] = []
         try:
             for beside, path in staged:
-                undo.append((path, path.read_bytes() if path.exists() else None))
+                undo.append((path, _content_and_mode(path)))
                 beside.replace(path)
         except BaseException:
             for path, before in undo:
@@ -174,11 +183,14 @@ def refuse(planned: Plan) -> None:
         )
 
 
-def _restore(path: Path, before: bytes | None) -> None:
+def _content_and_mode(path: Path) -> tuple[bytes, int] | None:
+    return (path.read_bytes(), path.stat().st_mode & 0o777) if path.exists() else None
+
+
+def _restore(path: Path, before: tuple[bytes, int] | None) -> None:
     with suppress(OSError):
         if before is None:
             path.unlink(missing_ok=True)
         else:
-            beside = path.with_name(f".{path.name}.{os.getpid()}")
-            beside.write_bytes(before)
-            beside.replace(path)
+            content, mode = before
+            write_atomically(path, content, mode=mode, exact=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from fleet.domain.generated_files import File
+from fleet.domain.generated.files import File
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet

@@ -11,7 +11,7 @@ import yaml
 import fleet
 from fleet.adapters.coders import BUILT_IN, part
 from fleet.domain.data import NamedTuple
-from fleet.domain.generated_files import File
+from fleet.domain.generated.files import File
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.home.home import Home
+from fleet.adapters.processes.pip import pip_install
 from fleet.base.files import write_atomically
 from fleet.domain.errors import Refused, Unavailable
 
@@ -30,8 +31,10 @@ ASK = "from importlib.metadata import version; print(version('litellm'))"
 class Environment:
     """`where`/`whole` says what is installed, once all of it is.
 
-    `own`: a Python that somebody else has installed LiteLLM for. We add nothing to it.
+    `own`: a Python that the user has installed LiteLLM for. We add nothing to it.
     """
+
+    size = "about 750 MB"  # on the disk
 
     def __init__(self, home: Path, own: str = "") -> None:
         self.own = own
@@ -75,10 +78,22 @@ class Environment:
     def _upgrade(self) -> str:
         return f"{self.own} -m pip install --upgrade 'litellm[proxy]'; or unset {OWN}."
 
-    def install(self, say: Callable[[str], None]) -> str:
-        """Replaces an incomplete installation, or one of another version."""
+    @property
+    def wanted(self) -> str:
+        """The version that `install` installs."""
+        return pinned()
+
+    @property
+    def packages(self) -> int:
+        """How many `install` installs."""
+        return sum("==" in line for line in PINS.read_text("utf-8").splitlines())
+
+    def install(self, step: Callable[[str, int], None]) -> str:
+        """Replaces an incomplete installation, or one of another version.
+
+        `step` is called with what is being installed, and how many packages pip has come to.
+        """
         if self.own:
-            say(f"{OWN} names a LiteLLM of your own; nothing is installed.")
             return self.checked()
         wanted = pinned()
         check_version(wanted)
@@ -87,30 +102,29 @@ class Environment:
         self._home.ensure()
         shutil.rmtree(self.where, ignore_errors=True)
         self.where.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        say(f"Making an environment in {self.where}")
-        self._run([sys.executable, "-m", "venv", str(self.where)])
-        say(f"Installing LiteLLM {wanted} and what it needs (some minutes, once)")
-        quiet = ("--quiet", "--disable-pip-version-check", "--no-input", "--no-deps")
-        self._run([str(self.python), "-m", "pip", "install", *quiet, "-r", str(PINS)])
+        step(f"making an environment in {self.where}", 0)
+        try:
+            self._make()
+            words = ("--no-deps", "-r", str(PINS))
+            pip_install(str(self.python), words, step, within=INSTALL)
+        except Unavailable as error:
+            raise Unavailable(
+                f"LiteLLM could not be installed: {error.message}",
+                fix="Check the network and pip's index, then run `fleet gateway install` again.",
+            ) from error
         write_atomically(self._whole, json.dumps({"version": wanted}) + "\n")
         return wanted
 
-    def _run(self, argv: list[str]) -> None:
+    def _make(self) -> None:
+        argv = [sys.executable, "-m", "venv", str(self.where)]
         try:
             done = subprocess.run(
                 argv, capture_output=True, text=True, timeout=INSTALL, check=False
             )
         except subprocess.TimeoutExpired:
-            raise Unavailable(
-                f"{argv[0]} did not finish within {INSTALL / 60:.0f} minutes.",
-                fix="Check the network, then run `fleet gateway install` again.",
-            ) from None
+            raise Unavailable("the environment for it could not be made in time.") from None
         if done.returncode != 0:
-            words = (done.stderr or done.stdout).strip().splitlines()
-            raise Unavailable(
-                "LiteLLM could not be installed: " + " ".join(words[-3:]),
-                fix="Check the network and pip's index, then run `fleet gateway install` again.",
-            )
+            raise Unavailable(" ".join((done.stderr or done.stdout).split()[-30:]))
 
 
 def pinned() -> str:

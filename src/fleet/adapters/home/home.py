@@ -56,8 +56,11 @@ class Home:
 
     def host_id(self) -> str:
         """Readable, random, and always the same: `buildbox-3f2a9c`."""
+        return self._kept("host", self.new_host_id)
+
+    def new_host_id(self) -> str:
         name = os.uname().nodename.partition(".")[0].lower() or "host"
-        return self._kept("host", lambda: f"{name}-{os.urandom(3).hex()}")
+        return f"{name}-{os.urandom(3).hex()}"
 
     def key(self) -> bytes:
         """The secret that run tokens are made with."""
@@ -101,7 +104,7 @@ class Home:
         """0 when none runs here: the kernel releases the lock of a process that ended."""
         try:
             fd = os.open(self.path / "supervisor.lock", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -43,21 +43,25 @@ class Tail:
             self._file.seek(0, os.SEEK_END)
 
     def follow(self) -> Iterator[bytes]:
-        """New lines, for ever.
-
-        Reads a file that was replaced to its end first, a file that became shorter from its start,
-        and waits for a file that does not exist.
-        """
+        """New lines, for ever. Waits for a file that does not exist."""
         while True:
-            yield from self._read()
-            if self._file is None or self._is_over():
-                if self._half:
-                    yield self._half
-                self.close()
-                self._file, self._half = _opened(self._path), b""
-                if self._file is not None:
-                    continue
+            yield from self.new()
             time.sleep(LOOK_SECONDS)
+
+    def new(self) -> Iterator[bytes]:
+        """The lines that came since.
+
+        Reads a file that was replaced to its end first, a file that became shorter from its start.
+        """
+        yield from self._read()
+        while self._file is None or self._is_over():
+            if self._half:
+                yield self._half
+            self.close()
+            self._file, self._half = _opened(self._path), b""
+            if self._file is None:
+                return
+            yield from self._read()
 
     def close(self) -> None:
         if self._file is not None:

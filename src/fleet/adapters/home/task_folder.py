@@ -7,6 +7,7 @@ full disk is noted in `trouble`, and stops no run.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from fleet.adapters.home.transcript_index import TranscriptIndex
     from fleet.adapters.home.transcript_log import SaidLog
     from fleet.domain.event import Event
     from fleet.domain.run import Run
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from fleet.ports import Clock, QaText, Store
 
 LATEST = 3
+INDEXED_AT = 400_000  # characters that a run has said since; see `TAIL` of the index
 
 
 class FolderFiles:
@@ -48,8 +51,11 @@ class FolderFiles:
         qa: QaText,
         env: Mapping[str, str] = NOTHING,
         limits: Limits = Limits(),  # noqa: B008  # a tuple of numbers
+        index: Callable[[], TranscriptIndex] | None = None,
     ) -> None:
         self._limits = limits
+        self._index = index
+        self._not_indexed: Counter[str] = Counter()  # characters, by task
         self._home = home
         self._store = store
         self._clock = clock
@@ -151,6 +157,15 @@ class FolderFiles:
         else:
             if self._trouble:
                 self._trouble.pop(name, None)
+        self._not_indexed[run.task] += sum(len(item.text) for _, item in events)
+        if self._not_indexed[run.task] > INDEXED_AT:
+            self._add_to_index(run.task)
+
+    def _add_to_index(self, task_id: str) -> None:
+        self._not_indexed.pop(task_id, None)
+        if self._index is not None:
+            with self._noting("search"), suppress(NotFound):
+                self._index().add(self._store.task(task_id))
 
     def note(self, event: Event) -> None:
         with self._noting("logs"):
@@ -173,7 +188,8 @@ class FolderFiles:
 
     def ended(self, run: Run) -> None:
         with self._noting(f"tasks/{run.task}/events.jsonl"):
-            self._transcript.ended(run)
+            if self._transcript.ended(run):
+                self._add_to_index(run.task)
         with self._noting(f"tasks/{run.task}/log.stderr"):
             self._stderr.ended(run)
 

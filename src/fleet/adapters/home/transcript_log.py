@@ -69,14 +69,15 @@ class SaidLog:
             known.unread = []
             self._add(file, run.id, known, text)
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: Run) -> bool:
+        """Whether it was not written down before."""
         outcome = run.outcome
         if outcome is None:
-            return
+            return False
         known = self._runs.get(run.id) or _Known(self._folder(run.task) / NAME)
         with Lines(known.path, known.stamp) as file:
             self._catch_up(file, run.id, known)
-            if known.line != AFTER_ALL:
+            if is_new := known.line != AFTER_ALL:
                 line = {
                     "ts": self._stamp(),
                     "run": run.id,
@@ -88,6 +89,7 @@ class SaidLog:
                 text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
                 self._add(file, run.id, known, f"{self._rest(run.id, known)}{text}\n")
         self._runs.pop(run.id, None)
+        return is_new
 
     def _rest(self, run_id: str, known: _Known) -> str:
         return self._lines(run_id, known.unread, known) if known.unread else ""

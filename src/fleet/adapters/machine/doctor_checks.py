@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 from fleet.domain.findings import BAD, OK, Finding, is_old
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 5.0
 PYTHON = "3.11"
 PROGRAMS = {  # how to ask its version, the oldest that works, and what needs it
-    "git": (("--version",), "2.38", "merging without a checkout"),
-    "tmux": (("-V",), "3.2", "agents in terminals"),
+    "git": (("--version",), "2.38", "merge work"),
+    "tmux": (("-V",), "3.2", "run agents in terminals"),
 }
 VERSION = re.compile(r"\d+\.\d+[\w.]*")
 PRIVATE = ("gateway.key", "key", "fleet.db", "fleet.db-wal", "fleet.db-shm", "trusted.json")
@@ -43,7 +44,7 @@ def _program(name: str, env: Mapping[str, str]) -> Finding:
     path = shutil.which(name, path=env.get("PATH", ""))
     fix = f"Install {name} {least} or newer."
     if path is None:
-        return Finding("programs", BAD, f"{name} is not on PATH: {need} needs it.", fix)
+        return Finding("programs", BAD, f"{name} is not on PATH; Fleet needs it to {need}.", fix)
     try:
         done = subprocess.run(
             [path, *words], capture_output=True, text=True, timeout=CHECK_SECONDS, check=False,
@@ -55,18 +56,36 @@ def _program(name: str, env: Mapping[str, str]) -> Finding:
     if version is None:
         return Finding("programs", BAD, f"{path} does not print its version.", fix)
     if is_old(version[0], least):
-        return Finding("programs", BAD, f"{name} {version[0]} is too old: {need} needs newer.", fix)
+        message = f"{name} {version[0]} is too old; Fleet needs {least} or newer to {need}."
+        return Finding("programs", BAD, message, fix)
     return Finding("programs", OK, f"{name} {version[0]}")
 
 
 def modes(home: Path) -> Iterator[Finding]:
     """Only the user may read a key, or what agents said."""
+    if trouble := write_trouble(home):
+        fix = "Give yourself access to it, or export FLEET_HOME=ANOTHER-DIRECTORY"
+        yield Finding("files", BAD, f"Fleet cannot write to its home: {trouble}.", fix)
+        return
     wrong = [path for path in (home, *(home / name for name in PRIVATE)) if _is_open(path)]
     for path in wrong:
         mode = "700" if path == home else "600"
         yield Finding("files", BAD, f"Other users may read {path}.", f"chmod {mode} {path}")
     if not wrong:
         yield Finding("files", OK, f"{home} is yours alone.")
+
+
+def write_trouble(home: Path) -> str:
+    """Why nothing can be written there, or made if it is not there yet; empty: it can.
+
+    Tried with a file that has no name: access rights alone do not tell.
+    """
+    folder = next(path for path in (home, *home.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return f"{folder}: {error.strerror}"
 
 
 def _is_open(path: Path) -> bool:

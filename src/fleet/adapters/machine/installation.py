@@ -8,6 +8,8 @@ import subprocess
 import sys
 from contextlib import suppress
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 from urllib.parse import urljoin
@@ -33,16 +35,19 @@ class Installation(NamedTuple):
     advice: str = ""
 
 
-def installation(prefix: str = sys.prefix) -> Installation:
-    origin = _direct_url()
+def installation(prefix: str = sys.prefix, origin: Mapping[str, Any] | None = None) -> Installation:
+    """`origin`: what the installer recorded of where it took fleet from."""
+    origin = _direct_url() if origin is None else origin
     if origin.get("dir_info", {}).get("editable"):
         folder = str(origin.get("url", "")).removeprefix("file://")
         return Installation("source", (), f"cd {folder} && git pull && make setup")
-    parts = prefix.replace("\\", "/")
-    if "/pipx/venvs/" in parts:
+    if Path(prefix, "pipx_metadata.json").exists() or "/pipx/venvs/" in prefix:
         return Installation("pipx", ("pipx", "upgrade", NAME))
-    if "/uv/tools/" in parts:
+    if Path(prefix, "uv-receipt.toml").exists() or "/uv/tools/" in prefix:
         return Installation("uv", ("uv", "tool", "upgrade", NAME))
+    if find_spec("pip") is None:  # as `uv venv` makes it
+        words = ("uv", "pip", "install", "--python", sys.executable, "--upgrade", NAME)
+        return Installation("uv pip", words)
     return Installation("pip", (sys.executable, "-m", "pip", "install", "--upgrade", NAME))
 
 
@@ -53,11 +58,11 @@ def _direct_url() -> dict[str, Any]:
     return {}
 
 
-def newest(env: Mapping[str, str]) -> str:
+def newest(how: Installation, env: Mapping[str, str]) -> str:
     """The newest release in the index; raise `Unavailable` when the index cannot be reached."""
     index = env.get("FLEET_INDEX") or env.get("PIP_INDEX_URL") or env.get("UV_INDEX_URL")
     if not index:
-        return _by_pip(env)
+        return _by_tool(how, env)
     url = urljoin(index if index.endswith("/") else index + "/", f"{NAME}/")
     request = Request(url, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310  # http(s)
     try:
@@ -80,31 +85,42 @@ def newest(env: Mapping[str, str]) -> str:
     return versions[-1]
 
 
-def _by_pip(env: Mapping[str, str]) -> str:
-    """Pip knows the indexes that the user configured."""
-    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "0"]
-    argv += ["--timeout", f"{INDEX_SECONDS:g}", "index", "versions", NAME]
+def _by_tool(how: Installation, env: Mapping[str, str]) -> str:
+    """The tool that installed fleet knows the indexes that the user configured."""
+    pip = ("--disable-pip-version-check", "--retries", "0", "--timeout", f"{INDEX_SECONDS:g}")
+    index = (*pip, "index", "versions", NAME)
+    argv: tuple[str, ...]
+    match how.method:
+        case "pipx":
+            argv, stdin = ("pipx", "runpip", NAME, *index), ""
+        case "uv" | "uv pip":
+            argv = ("uv", "pip", "compile", "--no-deps", "--no-header", "--quiet", "-")
+            stdin = f"{NAME}\n"
+        case _:
+            argv, stdin = (sys.executable, "-m", "pip", *index), ""
+    tool = Path(argv[0]).name if argv[0] != sys.executable else "pip"
     try:
         done = subprocess.run(
             argv,
             env=dict(env),
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=4 * INDEX_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unknown(f"pip could not be asked: {error}") from error
-    match = re.search(rf"{NAME} \(([^)]+)\)", done.stdout)
+        raise _unknown(f"{tool} could not be asked: {error}") from error
+    match = re.search(rf"^{NAME}(?: \(|==)([^)\s;]+)", done.stdout, re.MULTILINE)
     if done.returncode or match is None:
-        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise _unknown(f"pip could not find out: {reason[:200]}")
+        reason = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise _unknown(f"{tool} says: {reason.strip()[:200]}")
     return match[1]
 
 
 def _unknown(why: str) -> Unavailable:
     return Unavailable(
-        f"The newest version could not be found out: {why}.",
+        f"The newest version is not known: {why}.",
         fix="Try again later, or set FLEET_INDEX to another index.",
         code="index_unreachable",
     )

@@ -28,7 +28,7 @@ SHOW = (  # title and text are arguments of the script, never part of it
 
 
 class Desktop:
-    """`notify-send` on Linux, `osascript` on macOS, where nobody has tried it yet."""
+    """`notify-send` on Linux, `osascript` on macOS, where it is not tested yet."""
 
     name = "desktop"
 
@@ -87,7 +87,7 @@ class Webhook:
             return self._written
         address = self._env.get(name, "")
         if not address.startswith(("http://", "https://")):
-            raise Unavailable(f"{name} holds no http or https address.")
+            raise Unavailable(f"{name} does not contain an http or https address.")
         return address
 
 

@@ -69,7 +69,7 @@ class Meter:
     def ask(self, serving: Serving, prompt: str, output: int) -> Sample:
         """Raise `Unavailable` when the reply is not complete within the model's time limit."""
         path, body = _request(self.kind, serving, prompt, output)
-        with _Streaming(self.endpoint, self.headers, within=serving.timeout) as asking:
+        with Streaming(self.endpoint, self.headers, within=serving.timeout) as asking:
             reply = Reply(time.monotonic())
             for line in asking.lines(path, body):
                 reply.hear(line, time.monotonic())
@@ -89,7 +89,7 @@ class Meter:
                 time.sleep(EVERY)
 
 
-class _Streaming(Asking):
+class Streaming(Asking):
     def lines(self, path: str, body: Mapping[str, Any]) -> Iterator[bytes]:
         """A reply, line by line as it comes."""
         connection = self._connect()

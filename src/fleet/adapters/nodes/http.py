@@ -11,11 +11,12 @@ from socket import MSG_PEEK, SHUT_RDWR, gaierror
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from http.client import HTTPResponse
+    from http.client import HTTPMessage, HTTPResponse
 
 CONNECT = 2.0  # seconds
 MAX_ANSWER_BYTES = 16 << 20  # bytes of one answer: a list of all hosted models is about one million
@@ -34,8 +35,16 @@ class OtherAnswer(Unavailable):
         self.status = status
 
 
+class Answer(NamedTuple):
+    status: int
+    headers: HTTPMessage
+    data: bytes
+
+
 class Asking:
     """One deadline for all requests: it also cuts off a node that answers byte by byte."""
+
+    connect_seconds = CONNECT
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], *, within: float) -> None:
         self._parts = urlsplit(endpoint)
@@ -62,7 +71,7 @@ class Asking:
 
     def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer to a GET, or with a body to a POST."""
-        status, kind, data = self._exchange(path, body)
+        status, headers, data = self._ask(path, body)
         try:
             value = json.loads(data)
         except (ValueError, RecursionError):
@@ -72,7 +81,7 @@ class Asking:
         if status >= ELSEWHERE:
             raise OtherAnswer(f"it redirects to another address (status {status})", status)
         if value is None:
-            page = "html" in kind or data.lstrip()[:1] == b"<"
+            page = "html" in headers.get_content_type() or data.lstrip()[:1] == b"<"
             kind_of_answer = (
                 "a web page, not as a server of models does" if page else "what is not JSON"
             )
@@ -80,26 +89,35 @@ class Asking:
         return value
 
     def text(self, path: str) -> str:
-        status, _, data = self._exchange(path, None)
+        status, _, data = self._ask(path, None)
         if status >= ELSEWHERE:
             raise OtherAnswer(f"it answers with status {status}", status)
         return data.decode("utf-8", "replace")
 
-    def _exchange(self, path: str, body: Mapping[str, Any] | None) -> tuple[int, str, bytes]:
+    def _ask(self, path: str, body: Mapping[str, Any] | None) -> Answer:
+        method = "GET" if body is None else "POST"
+        return self.exchange(method, self._parts.path.rstrip("/") + path, body)
+
+    def exchange(
+        self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Any answer, whatever its status. `target`: as the request line has it."""
         begun = time.monotonic()
         connection = self._connect()
         stage = "no answer"
         try:
             data = None if body is None else json.dumps(body).encode()
-            headers = {**self._headers, "Accept": "application/json"}
-            headers |= {} if data is None else {"Content-Type": "application/json"}
-            target = self._parts.path.rstrip("/") + path
-            connection.request("GET" if data is None else "POST", target, data, headers)
+            full = {**self._headers, "Accept": "application/json"}
+            full |= {} if data is None else {"Content-Type": "application/json"}
+            connection.request(method, target, data, full | dict(headers or {}))
             if self._parts.scheme == "https" or connection.sock.recv(1, MSG_PEEK):
                 stage = "no whole answer"  # the first byte came: it is slow, not silent
             self.latency = self.latency or time.monotonic() - begun
             response = connection.getresponse()
-            return response.status, response.headers.get_content_type(), _read(response)
+            data = _read(response)
+            if self._cut:  # a reply without a length ends where we cut it
+                raise NoAnswer(f"{stage} within {self._within:g} s")
+            return Answer(response.status, response.headers, data)
         except (OSError, HTTPException, ValueError) as error:
             if self._cut or isinstance(error, TimeoutError):
                 raise NoAnswer(f"{stage} within {self._within:g} s") from None
@@ -108,12 +126,11 @@ class Asking:
             connection.close()
 
     def _connect(self) -> HTTPConnection:
-        seconds = min(CONNECT, self.left)
+        seconds = min(self.connect_seconds, self.left)
         if seconds <= 0:
             raise NoAnswer(f"no answer within {self._within:g} s")
-        connection_class = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         host = self._parts.hostname or ""
-        connection = connection_class(host, self._parts.port, timeout=seconds)
+        connection = self._connection_to(host, seconds)
         with self._lock:
             self._connection = connection
         try:
@@ -122,7 +139,7 @@ class Asking:
             connection.close()
             raise NoAnswer(f"no connection within {seconds:.1g} s") from None
         except gaierror:
-            raise NoAnswer(f"nobody knows the name {host}") from None
+            raise NoAnswer(f"there is no host named {host}") from None
         except (OSError, ValueError) as error:
             connection.close()
             late = (
@@ -131,6 +148,10 @@ class Asking:
             raise NoAnswer(late if self._cut else error_words(error)) from None
         connection.sock.settimeout(max(0.01, self.left))
         return connection
+
+    def _connection_to(self, host: str, seconds: float) -> HTTPConnection:
+        connection_class = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        return connection_class(host, self._parts.port, timeout=seconds)
 
     def _end(self) -> None:
         with self._lock:

@@ -27,7 +27,7 @@ def key_of(reference: str, env: Mapping[str, str], base: Path) -> str:
     try:
         key = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        raise Unavailable(f"the file of its key, {path}, cannot be read") from None
+        raise Unavailable(f"its key file {path} cannot be read") from None
     if not key or "\n" in key:
-        raise Unavailable(f"the file of its key, {path}, does not hold one line")
+        raise Unavailable(f"its key file {path} must contain exactly one line")
     return key

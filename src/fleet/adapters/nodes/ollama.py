@@ -58,14 +58,28 @@ class Ollama:
                 loaded = resident(Inventory(self._kind, resident=self._resident(asking)), upstream)
                 if loaded is not None:
                     return loaded
+                if self._is_elsewhere(asking, upstream):
+                    return Resident(upstream)
                 time.sleep(EVERY)
         raise NoAnswer(f"it does not say that the model is resident, after {within:g} s")
+
+    def _is_elsewhere(self, asking: Asking, upstream: str) -> bool:
+        """Whether Ollama passes its requests on to its cloud: such a model is never resident."""
+        rows = _models(asking.json("/api/tags"))
+        return any(row.get("remote_host") and _name(row) in _tags(upstream) for row in rows)
 
     def shape(self, upstream: str, *, within: float) -> Shape | None:
         """The facts from which its memory can be computed; None when the node gives none."""
         with self._asking(within) as asking:
             answer = mapping(asking.json("/api/show", {"model": upstream}))
             return shape_of(mapping(answer.get("model_info")))
+
+    def thinks(self, upstream: str, *, within: float) -> bool:
+        """Whether the model can think before it answers."""
+        with self._asking(within) as asking:
+            answer = mapping(asking.json("/api/show", {"model": upstream}))
+            capabilities = answer.get("capabilities")
+            return isinstance(capabilities, list) and "thinking" in capabilities
 
     def _asking(self, within: float) -> Asking:
         return Asking(self._endpoint, self._headers, within=within)
@@ -91,6 +105,11 @@ def _loaded(model: Mapping[str, Any]) -> Resident:
 
 def _name(model: Mapping[str, Any]) -> str:
     return string(model.get("name")) or string(model.get("model"))
+
+
+def _tags(upstream: str) -> tuple[str, str]:
+    """Ollama lists `m` as `m:latest`."""
+    return upstream, f"{upstream}:latest"
 
 
 def _models(answer: Any) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
 from fleet.base.loose_json import integer, mapping, mappings, string
 from fleet.domain.nodes.inventory import Held, Inventory, Resident, holds, resident
-from fleet.domain.nodes.kinds import MODELS, kind_of
+from fleet.domain.nodes.kinds import KINDS, MODELS, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,11 +94,17 @@ class OpenAIShaped:
         with suppress(OtherAnswer):
             if pages.metrics:
                 inventory = self._counted(inventory, asking.text(pages.metrics))
+        with suppress(OtherAnswer):
+            if pages.load:
+                inventory = _load(inventory, asking.json(pages.load))
         if self._kind.always_resident:
             loaded = [
                 Resident(h.name, h.size, context=context or h.context) for h in inventory.held
             ]
             inventory = inventory._replace(resident=tuple(loaded))
+        with suppress(OtherAnswer):
+            if pages.instances:
+                return _instances(inventory, mapping(asking.json(pages.instances)))
         with suppress(OtherAnswer):
             if pages.states:
                 inventory = _states(inventory, mapping(asking.json(pages.states)))
@@ -118,15 +124,50 @@ class OpenAIShaped:
 
 
 def _model_of(model: Mapping[str, Any]) -> Held:
-    more = mapping(model.get("meta"))
-    context = model.get("max_model_len") or model.get("context_length") or more.get("n_ctx_train")
-    return Held(string(model.get("id")), integer(more.get("size")), integer(context))
+    """A field counts wherever it is: a proxy, taken as `openai`, hands on the fields of others."""
+    fields = [kind.fields for kind in KINDS.values()]
+    context = next(filter(None, (_number(model, each.context) for each in fields)), 0)
+    size = next(filter(None, (_number(model, each.size) for each in fields)), 0)
+    return Held(string(model.get("id")), size, context)
+
+
+def _number(model: Mapping[str, Any], path: str) -> int:
+    *outer, last = path.split(".")
+    for name in outer:
+        model = mapping(model.get(name))
+    return integer(model.get(last))
 
 
 def _props(inventory: Inventory, props: Mapping[str, Any]) -> tuple[Inventory, int]:
     context = integer(mapping(props.get("default_generation_settings")).get("n_ctx"))
     slots = integer(props.get("total_slots")) or None
     return inventory._replace(slots=slots, version=string(props.get("build_info"))), context
+
+
+def _load(inventory: Inventory, answer: object) -> Inventory:
+    """SGLang counts the requests of each worker, and among them those that wait."""
+    workers = mappings(answer)
+    waiting = sum(integer(each.get("num_waiting_reqs")) for each in workers)
+    every = sum(integer(each.get("num_reqs")) for each in workers)
+    return inventory._replace(busy=max(0, every - waiting), waiting=waiting)
+
+
+def _instances(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
+    """A model may be loaded several times, each with its own context; the smallest counts."""
+    models = mappings(answer.get("models"))
+    if not models:
+        raise OtherAnswer("its answer has no list of models")
+    on_disk, loaded = [], []
+    for model in models:
+        name = string(model.get("key"))
+        on_disk.append(
+            Held(name, integer(model.get("size_bytes")), integer(model.get("max_context_length")))
+        )
+        configs = [mapping(each.get("config")) for each in mappings(model.get("loaded_instances"))]
+        if configs:
+            context = min(integer(config.get("context_length")) for config in configs)
+            loaded.append(Resident(name, context=context))
+    return inventory._replace(held=tuple(on_disk), resident=tuple(loaded))
 
 
 def _states(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:

@@ -1,69 +1,143 @@
-"""Whether nodes answer: a thread looks at each node for as long as the supervisor asks about it."""
+"""Whether nodes and the gateway answer: a thread looks at each while the supervisor asks about it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
+from fleet.adapters.nodes.wake import Waker
+from fleet.adapters.processes.background import ServiceRecord, is_alive, read_record
+from fleet.domain.fleet import UNTRUSTED, url_of
 from fleet.domain.nodes.kinds import kind_of
-from fleet.ports import Pulse
+from fleet.domain.nodes.trace import read
+from fleet.ports import GatewayPulse, Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from fleet.domain.fleet import Node
+    from fleet.domain.fleet import Gateway, Node
+    from fleet.domain.nodes.trace import Trace
 
 EVERY = 0.5  # seconds between looks: a task starts within a second of its node's return
 PULSE_SECONDS = 2.0
 FORGOTTEN = 10.0  # seconds without a question after which the thread stops looking
-UNSEEN = Pulse(None, "it has not answered yet")
+UNSEEN = "it has not answered yet"
+UNKNOWN = Pulse(None, UNSEEN)
+TAIL = 1 << 20  # bytes of the traces in which a run's last request is looked for
+SERVICES = ("gateway", "relay")
+Known = TypeVar("Known")
 
 
 class NodePulses:
-    """Calls `tell` when the state of a node has changed."""
+    """Calls `tell` when something that it looks at has changed. `home`: where the gateway's records are."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    def __init__(self, tell: Callable[[], None], home: Path) -> None:
+        self._tell, self._home = tell, home
         self._lock = threading.Lock()
-        self._known: dict[str, Pulse] = {}
+        self._known: dict[str, object] = {}
         self._asked_at: dict[str, float] = {}
+        self._looked_at: dict[str, int] = {}  # in microseconds: when the last look began
+        self._waker = Waker()
 
     def pulse(self, node: Node) -> Pulse:
+        if not node.trusted:
+            return Pulse(up=False, why=UNTRUSTED)
         if not node.endpoint:
             return Pulse(up=True)  # a hosted API: the gateway knows its address
-        with self._lock:
-            watched = node.endpoint in self._asked_at
-            self._asked_at[node.endpoint] = time.monotonic()
-            known = self._known.get(node.endpoint, UNSEEN)
-        if not watched:
-            threading.Thread(target=self._watch, args=(node,), daemon=True).start()
-        return known
+        if node.wake_on_lan:
+            return self._latest(node.endpoint, partial(self._look_and_wake, node), UNKNOWN)
+        return self._latest(node.endpoint, partial(look, node.endpoint, node.kind), UNKNOWN)
 
-    def _watch(self, node: Node) -> None:
+    def _look_and_wake(self, node: Node) -> Pulse:
+        pulse = look(node.endpoint, node.kind)
+        doing = self._waker.note(node, up=bool(pulse.up))
+        return pulse._replace(why=f"{pulse.why}; {doing}") if doing else pulse
+
+    def gateway(self, gateway: Gateway) -> GatewayPulse:
+        records = self._records(gateway)
+        key = f"gateway {url_of(gateway)}"  # a node may have the same address
+        started = max((record.started_at for record in records.values()), default=0)
+        unseen = {"gateway": Pulse(None, UNSEEN)}
+        latest = self._latest(key, partial(_look_at_gateway, gateway), unseen)
+        if started > self._looked_at.get(key, 0):
+            latest = unseen
+        if not started:  # by another program: what is behind it is not known
+            latest = {"gateway": latest["gateway"]}
+        dead = [n for n, record in records.items() if not is_alive(record.pid, record.born)]
+        latest = {**latest, **dict.fromkeys(dead, Pulse(up=False, why="it has died"))}
+        why = "; ".join(f"the {name}: {p.why}" for name, p in latest.items() if not p.up)
+        states = {pulse.up for pulse in latest.values()}
+        up = False if False in states else None if None in states else True
+        return GatewayPulse(up, why, started)
+
+    def _records(self, gateway: Gateway) -> dict[str, ServiceRecord]:
+        """Of those that were started here and not stopped since."""
+        folder = self._home / "gateway" / str(gateway.port)
+        records = {name: read_record(folder / f"{name}.json", ServiceRecord) for name in SERVICES}
+        return {name: record for name, record in records.items() if record}
+
+    def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
+        for line in _newest_lines(self._home / "logs" / "traces.jsonl"):
+            trace = read(line)
+            if trace is None:
+                continue
+            if trace.ended_at < since:
+                return None
+            run = trace.source.run
+            if run == run_id or (not run and trace.agent == agent):
+                return trace
+        return None
+
+    def _latest(self, key: str, ask: Callable[[], Known], unseen: Known) -> Known:
+        with self._lock:
+            watched = key in self._asked_at
+            self._asked_at[key] = time.monotonic()
+            known = self._known.get(key, unseen)
+        if not watched:
+            threading.Thread(target=self._watch, args=(key, ask), daemon=True).start()
+        return known  # type: ignore[return-value]  # a key is always asked for in the same way
+
+    def _watch(self, key: str, ask: Callable[[], object]) -> None:
         while True:
-            pulse = look(node.endpoint, node.kind)
+            at = time.time_ns() // 1000
+            answer = ask()
             with self._lock:
-                changed = self._known.get(node.endpoint) != pulse
-                self._known[node.endpoint] = pulse
-                if time.monotonic() - self._asked_at[node.endpoint] > FORGOTTEN:
-                    del self._asked_at[node.endpoint], self._known[node.endpoint]
+                self._looked_at[key] = at
+                changed = self._known.get(key) != answer
+                self._known[key] = answer
+                if time.monotonic() - self._asked_at[key] > FORGOTTEN:
+                    del self._asked_at[key], self._known[key]
                     return
             if changed:
                 self._tell()
             time.sleep(EVERY)
 
 
+def _look_at_gateway(gateway: Gateway) -> dict[str, Pulse]:
+    relay = f"http://127.0.0.1:{gateway.port + 1}"
+    return {
+        "gateway": look_at(url_of(gateway), "/health/liveliness"),
+        "relay": look_at(relay, "/relay/health"),
+    }
+
+
 def look(endpoint: str, kind: str) -> Pulse:
-    """One request. Silence proves nothing; a refused connection proves that the node is down."""
+    return look_at(endpoint, kind_of(kind).quick)
+
+
+def look_at(endpoint: str, path: str) -> Pulse:
+    """One request. Silence proves nothing; a refused connection proves that nothing is there."""
     import http.client  # noqa: PLC0415  # many commands have no node to look at
 
     parts = urlsplit(endpoint)
     make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=PULSE_SECONDS)
     try:
-        connection.request("GET", parts.path.rstrip("/") + kind_of(kind).quick)
+        connection.request("GET", parts.path.rstrip("/") + path)
         status = connection.getresponse().status
     except TimeoutError:
         return Pulse(None, f"no answer in {PULSE_SECONDS:g} s")
@@ -74,3 +148,15 @@ def look(endpoint: str, kind: str) -> Pulse:
     if status < http.client.INTERNAL_SERVER_ERROR:  # a node that wants a key is up, too
         return Pulse(up=True)
     return Pulse(None, f"it answers with status {status}")
+
+
+def _newest_lines(path: Path) -> list[bytes]:
+    """Those of the last so many bytes, the newest first, without halves at either end."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - TAIL))
+            lines = file.read(TAIL).split(b"\n")
+    except OSError:
+        return []
+    return lines[1 if size > TAIL else 0 : -1][::-1]

@@ -8,12 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from fleet.adapters.nodes.http import CONNECT, Asking, OtherAnswer
+from fleet.adapters.nodes.http import CONNECT, Asking, NoAnswer, OtherAnswer
 from fleet.adapters.nodes.key import key_of
 from fleet.adapters.nodes.ollama import Ollama
 from fleet.adapters.nodes.openai import OpenAIShaped
 from fleet.base.loose_json import mapping, mappings, string
 from fleet.domain.errors import Unavailable
+from fleet.domain.fleet import UNTRUSTED
 from fleet.domain.nodes.inventory import Inventory, Seen
 from fleet.domain.nodes.kinds import KINDS, MODELS, OPENAI, kind_at, kind_of
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node
     from fleet.ports import Backend
 
+LEAST = 0.05  # seconds for a last question after a slow answer
 GRACE = 0.2  # seconds more for a look to report its own error
 ELSEWHERE = "a hosted API, whose address the gateway knows"
 
@@ -52,7 +54,7 @@ class Prober:
         late = f"no answer within {within:g} s"
         results = side_by_side(acts, within=within + GRACE)
         rows = {n.name: results.get(n.name, Seen(n.name, up=False, why=late)) for n in local}
-        return [rows.get(n.name, Seen(n.name, None, ELSEWHERE)) for n in nodes]
+        return [rows.get(n.name) or _unseen(n) for n in nodes]
 
     def look(self, node: Node, *, within: float) -> Seen:
         try:
@@ -65,12 +67,18 @@ class Prober:
         try:
             return self.backend(node).look(within=within)
         except OtherAnswer:
+            if time.monotonic() >= until:  # what came is the half of an answer
+                raise NoAnswer(f"no whole answer within {within:g} s") from None
             kind = detect(node.endpoint, within=until - time.monotonic())
             if kind in {"", node.kind}:
                 raise
             if node.name not in self._unsaid:
                 raise OtherAnswer(f"it answers as {kind} does, not as {node.kind}") from None
-            return self.backend(node, kind).look(within=until - time.monotonic())
+            return self.backend(node, kind).look(within=max(LEAST, until - time.monotonic()))
+
+
+def _unseen(node: Node) -> Seen:
+    return Seen(node.name, None, ELSEWHERE) if node.trusted else Seen(node.name, False, UNTRUSTED)
 
 
 def _look(prober: Prober, node: Node, within: float) -> Callable[[], Seen]:

@@ -6,7 +6,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from fleet.adapters.nodes.pulse import look
+from fleet.adapters.nodes.wake import wake
 from fleet.domain.errors import Unavailable
+from fleet.domain.fleet import UNTRUSTED
 from fleet.domain.nodes.inventory import Resident, Warmth
 
 if TYPE_CHECKING:
@@ -65,8 +68,13 @@ class Warming:
             self._note(number, state="ok", resident=loaded, seconds=time.monotonic() - begun)
 
     def _load(self, serving: Serving) -> Resident:
+        if not serving.node.trusted:
+            raise Unavailable(UNTRUSTED)
         if not serving.node.endpoint:
             return Resident(serving.upstream)  # a hosted API: there is nothing to load
+        node = serving.node
+        if node.wake_on_lan:
+            wake(node, lambda: look(node.endpoint, node.kind).up is True)
         return self._backend(serving.node).load(
             serving.upstream, context=serving.context, within=serving.timeout
         )

@@ -86,6 +86,7 @@ class ServiceRecord(NamedTuple):
     started_at: int
     port: int
     version: str = ""
+    restarts: int = 0  # how often it was started again after it had died
 
 
 class Service(Background):
@@ -105,8 +106,12 @@ class Service(Background):
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
+    def record(self) -> ServiceRecord | None:
+        """Of the one that was started and not stopped since; it may have died."""
+        return read_record(self._file, ServiceRecord)
+
     def running(self) -> ServiceRecord | None:
-        record = read_record(self._file, ServiceRecord)
+        record = self.record()
         return record if record is not None and is_alive(record.pid, record.born) else None
 
     def start(
@@ -117,12 +122,13 @@ class Service(Background):
         port: int,
         version: str = "",
         cwd: str = "",
+        restarts: int = 0,
     ) -> subprocess.Popen[bytes]:
         """`cwd`: the directory it works on; else its own folder, which blocks no unmount."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         process = self.launch(argv, cwd=cwd or self._file.parent, env=env)
         now = time.time_ns() // 1000
-        record = ServiceRecord(process.pid, born(process.pid), now, port, version)
+        record = ServiceRecord(process.pid, born(process.pid), now, port, version, restarts)
         write_atomically(self._file, json.dumps(record._asdict()) + "\n")
         return process
 

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from fleet.base import machine
 from fleet.base.files import write_atomically, write_once
-from fleet.domain.errors import Unavailable
+from fleet.domain.errors import NotFound, Unavailable
 from fleet.domain.redaction import is_secret
 from fleet.keeper import FORMAT
 from fleet.ports import Chunk, Launch, Look, Presence
@@ -24,8 +25,12 @@ from fleet.ports import Chunk, Launch, Look, Presence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from fleet.adapters.processes.transcript_lines import KnownTranscripts
     from fleet.adapters.tmux.terminals import Terminals
+    from fleet.ports import SaidSearch
 
+REMOVED = "removed"  # the file that says why there is no transcript any more
+LONGEST_LINE = 1 << 23  # bytes; a longer line comes in pieces, for it may never end
 IN_PANE = 0.5  # seconds for a keeper to come up in its pane
 ROOT = str(Path(__file__).parents[3])  # where `fleet` is imported from
 BOOT = "import sys; sys.path.insert(0, {root!r}); from fleet import keeper; keeper.main()"
@@ -40,6 +45,8 @@ class Keepers:
     Keepers load their code from `root`; some of them run in `terminals`. `before`: words in front
     of a run's command, which isolate it.
     """
+
+    passages: SaidSearch  # given by the one who lets others search
 
     def __init__(
         self,
@@ -163,6 +170,9 @@ class Keepers:
         spawned = self._spawned.get(run_id)
         return spawned is not None and spawned.poll() is None
 
+    def is_used(self, run_id: str) -> bool:
+        return self.folder(run_id).exists()
+
     def look(self, run_id: str) -> Look:
         folder = self.folder(run_id)
         try:
@@ -186,7 +196,8 @@ class Keepers:
         ended = _json(folder / "exit.json")
         if ended is None:
             return None
-        return Look(Presence.EXITED, code=ended["code"], stderr=_tail(folder / "stderr", 4096))
+        stderr, expired = _tail(folder / "stderr", 4096), bool(ended.get("expired"))
+        return Look(Presence.EXITED, code=ended["code"], stderr=stderr, expired=expired)
 
     def _locked(self, folder: Path) -> bool:
         """Whether a keeper holds its lock, which the kernel releases when a process dies."""
@@ -301,19 +312,67 @@ class Keepers:
     def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
         try:
             with (self.folder(run_id) / "transcript").open("rb") as file:
-                file.seek(offset)
+                offset = _seek(file, offset)
                 data = file.read(limit)
-                if data and b"\n" not in data:
-                    data += file.readline()  # one line longer than the limit is still one line
+                if data and b"\n" not in data:  # one line longer than the limit is still one line
+                    data += file.readline(max(1, LONGEST_LINE - len(data)))
                 at_end = not file.peek(1)
         except FileNotFoundError:
-            return Chunk((), offset)
-        complete = data if final and at_end else data[: data.rfind(b"\n") + 1]
+            self._check_not_removed(run_id)
+            return Chunk((), max(0, offset))
+        piece = len(data) >= LONGEST_LINE and b"\n" not in data
+        complete = data if piece or (final and at_end) else data[: data.rfind(b"\n") + 1]
         lines = complete.decode("utf-8", "replace").split("\n")
         return Chunk(tuple(lines if lines[-1] else lines[:-1]), offset + len(complete))
 
+    @cached_property
+    def _transcripts(self) -> KnownTranscripts:
+        from fleet.adapters.processes.transcript_lines import KnownTranscripts  # noqa: PLC0415  # start-up time
+
+        return KnownTranscripts()
+
+    def remove_transcript(self, run_id: str, why: str, *, dry_run: bool = False) -> int:
+        """Remove what it printed and was told; the bytes. The folder stays: its number is taken."""
+        folder = self.folder(run_id)
+        files = [folder / name for name in ("stderr", "input", "transcript")]
+        size = sum(path.stat().st_size for path in files if path.exists())
+        if not dry_run:
+            write_atomically(folder / REMOVED, why)
+            for path in files:
+                path.unlink(missing_ok=True)
+        return size
+
+    def _check_not_removed(self, run_id: str) -> None:
+        """Raise `NotFound` with the reason if the transcript was here once."""
+        with suppress(FileNotFoundError):
+            why = (self.folder(run_id) / REMOVED).read_text("utf-8")
+            raise NotFound(
+                f"The transcript of {run_id} was removed: {why}.",
+                fix=f"`fleet show {run_id.partition('.')[0]}` tells how the run ended.",
+                code="transcript_removed",
+            )
+
+    def count(self, run_id: str, *, final: bool = False) -> int:
+        self._check_not_removed(run_id)
+        return self._transcripts.of(self.folder(run_id) / "transcript").count(final=final)
+
+    def lines(
+        self, run_id: str, first: int, count: int, *, last: bool = False
+    ) -> tuple[int, tuple[str, ...]]:
+        self._check_not_removed(run_id)
+        lines = self._transcripts.of(self.folder(run_id) / "transcript")
+        return lines.read(first, count, last=last)
+
     def stderr(self, run_id: str, *, tail: int = 4096) -> str:
         return _tail(self.folder(run_id) / "stderr", tail)
+
+
+def _seek(file: IO[bytes], offset: int) -> int:
+    """Go there, or to the first line that begins within the last `-offset` bytes."""
+    if offset >= 0:
+        return file.seek(offset)
+    at = file.seek(max(0, file.seek(0, os.SEEK_END) + offset - 1))
+    return at + len(file.readline()) if at else 0
 
 
 def recorded(env: Mapping[str, str]) -> dict[str, str]:

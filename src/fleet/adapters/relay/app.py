@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from aiohttp import web
 
-from fleet.adapters.relay.connections import Connections, Watch
+from fleet.adapters.relay import clock
+from fleet.adapters.relay.connections import Connections
 from fleet.adapters.relay.forward import Forward, begun_trace
 from fleet.adapters.relay.line import Line
-from fleet.adapters.relay.nodes import World
 from fleet.adapters.relay.reply import ClientGone, Reply
-from fleet.adapters.relay.request import read_request
+from fleet.adapters.relay.request import LARGE, decode, read_request
 from fleet.adapters.relay.small_requests import SmallRequests
 from fleet.adapters.relay.trace_log import TraceLog
+from fleet.adapters.relay.watch import Watch
 from fleet.adapters.relay.wires import SMALL_REQUESTS, WIRES, Wire
+from fleet.adapters.relay.world import World
 from fleet.domain.nodes.kinds import OPENAI
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fleet.adapters.relay.plan import Plan
     from fleet.adapters.relay.request import ModelRequest
 
 LARGEST = 256 << 20  # bytes of a request, which may contain pictures
 LOCAL = {"127.0.0.1", "localhost", "::1"}
 PLAIN = Wire("plain", OPENAI)
+T = TypeVar("T")
 
 
 class Relay:
@@ -40,6 +45,7 @@ class Relay:
         self._since = time.time()
         self._served = 0
         self._closing = False
+        self._large = asyncio.Semaphore(1)  # one large body at a time: each takes much memory
         self.traces = TraceLog(None)
         self.connections: Connections
         self._watch: asyncio.Task[None]
@@ -59,6 +65,7 @@ class Relay:
         self.plan = plan
         self.connections.settings = plan.settings
         self.line.priorities = plan.settings.priorities
+        self.line.limits = plan.settings.limits
         path = Path(plan.settings.traces) if plan.settings.traces else None
         if path != self.traces.path:
             self.traces.flush()
@@ -109,28 +116,38 @@ class Relay:
             return _error(404, f"There is no model '{model}'. Models: {known}.", wire)
         if self._closing:
             return _error(503, "The relay is stopping.", wire, {"retry-after": "2"})
-        body = await _body(request)
-        if body is None:
-            return _error(400, "The request is not a JSON object.", wire)
+        raw = await request.read()
+        size = len(raw)
+        async with self._large if size > LARGE else nullcontext():
+            body = await self._beside(size, _object, raw)
+            del raw
+            if body is None:
+                return _error(400, "The request is not a JSON object.", wire)
+            model_request = await self._beside(
+                size, read_request, model, path, wire, body, request.headers, agent, size
+            )
         task = asyncio.current_task()
         assert task is not None
         self.active.add(task)
         try:
             if path in SMALL_REQUESTS:
                 return await SmallRequests(self.world, self.connections).answer(
-                    model, path, wire, body, request
+                    model_request, request
                 )
-            model_request = read_request(model, path, wire, body, request.headers, agent)
             return await self._forward(request, model_request)
         finally:
             self.active.discard(task)
 
+    async def _beside(self, size: int, act: Callable[..., T], *values: Any) -> T:
+        """A large body must not keep the others waiting."""
+        return await asyncio.to_thread(act, *values) if size > LARGE else act(*values)
+
     async def _forward(
         self, request: web.Request, model_request: ModelRequest
     ) -> web.StreamResponse:
-        began = time.monotonic()
+        began = clock.now()
         reply = Reply(request, model_request, self.plan.settings.heartbeat)
-        trace = begun_trace(model_request)
+        trace = begun_trace(model_request, self.plan.settings.base)
         self._served += 1
         try:
             forward = Forward(
@@ -142,8 +159,9 @@ class Relay:
             raise asyncio.CancelledError from None
         finally:
             await reply.quiet()
-            trace.times = trace.times._replace(total=time.monotonic() - began)
+            trace.times = trace.times._replace(total=clock.now() - began)
             self.traces.add(trace)
+            reply.hang_up()
 
 
 def _address(raw: str) -> tuple[str, str, str]:
@@ -155,10 +173,9 @@ def _address(raw: str) -> tuple[str, str, str]:
     return unquote(agent), unquote(parts[1]), "/" + "/".join(parts[2:])
 
 
-async def _body(request: web.Request) -> dict[str, Any] | None:
-    raw = await request.read()
+def _object(raw: bytes) -> dict[str, Any] | None:
     try:
-        body = json.loads(raw) if raw else {}
+        body = decode(raw) if raw else {}
     except (ValueError, RecursionError):  # the second: thousands of nested brackets
         return None
     return body if isinstance(body, dict) else None

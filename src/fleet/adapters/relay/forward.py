@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fleet.adapters.relay import clock
 from fleet.adapters.relay.line import NoNode
 from fleet.adapters.relay.talk import Ended, FailedAnswer, Talk
 from fleet.adapters.relay.wires import cost, tokens
 from fleet.domain.nodes.breaker import Result
-from fleet.domain.nodes.trace import Trace
+from fleet.domain.nodes.trace import Source, Trace
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from fleet.adapters.relay.connections import Connections
     from fleet.adapters.relay.line import Grant, Line
-    from fleet.adapters.relay.nodes import World
     from fleet.adapters.relay.reply import Reply
     from fleet.adapters.relay.request import ModelRequest
+    from fleet.adapters.relay.world import World
+
+
+HEDGE_AGAIN = 1.0  # seconds between looks for a free slot elsewhere
+FAILED = {Result.FAILED, Result.SILENT}
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One node that was asked."""
+
+    grant: Grant
+    talk: Talk
+    task: asyncio.Task[Ended]
+
+    @property
+    def node(self) -> str:
+        return self.grant.serving.node.name
 
 
 @dataclass(slots=True)
@@ -35,52 +55,128 @@ class Forward:
     began: float
     _failed: FailedAnswer | None = None  # the last error of a node
     _route: str = ""
+    _runs: list[_Run] = field(default_factory=list)
 
     async def answer(self) -> web.StreamResponse:
         tried: set[str] = set()
-        while True:
-            waiting = time.monotonic()
-            try:
-                grant = await self.line.enter(self.request, tried)
-            except NoNode as error:
-                return await self._refused(error)
-            finally:
-                times = self.trace.times
-                waited = times.wait + time.monotonic() - waiting
-                self.trace.times = times._replace(wait=waited)
-            self._chosen(grant)
-            ended = await self._attempt(grant)
-            if ended.response is not None:
-                return ended.response
-            self.trace.retries += 1
-            self.trace.why.setdefault("failed", []).append(
-                f"{grant.serving.node.name}: {ended.why}"
-            )
-            self._failed = ended.answer or self._failed
-            if ended.result is not Result.BUSY or self._patience_over(grant):
-                tried.add(grant.serving.node.name)
-
-    def _patience_over(self, grant: Grant) -> bool:
-        return time.monotonic() - self.began > grant.serving.timeout
-
-    async def _attempt(self, grant: Grant) -> Ended:
-        talk = Talk(self.connections, self.request, grant, self.reply, self._headers(grant))
         try:
-            ended = await talk.run()
-            self._learn(talk, grant, ended)
+            while True:
+                try:
+                    grant = await self._enter(tried)
+                except NoNode as error:
+                    return await self._refused(error)
+                ended = await self._race(grant, tried)
+                if ended.response is not None:
+                    return ended.response
         finally:
-            self.line.leave(grant.work)  # first: a slot that is not freed is lost for ever
-            self._count(talk)
+            for run in list(self._runs):
+                await self._drop(run, client_left=True)
+
+    async def _enter(self, tried: set[str]) -> Grant:
+        waiting = clock.now()
+        try:
+            return await self.line.enter(self.request, tried)
+        finally:
+            times = self.trace.times
+            self.trace.times = times._replace(wait=times.wait + clock.now() - waiting)
+
+    async def _race(self, grant: Grant, tried: set[str]) -> Ended:
+        """Ask one node, and another when it says nothing; the first that answers is the one."""
+        self._begin(grant)
+        while True:
+            run = await self._first(tried)
+            if run.talk.ready.done():
+                return await self._won(run)
+            ended = await self._over(run)
+            self._note_failure(run, ended)
+            if ended.result is not Result.BUSY or self._patience_over(grant):
+                tried.add(run.node)
+            if not self._runs:
+                return ended
+
+    def _begin(self, grant: Grant) -> None:
+        self._chosen(grant)
+        talk = Talk(self.connections, self.request, grant, self.reply, self._headers(grant))
+        self._runs.append(_Run(grant, talk, asyncio.create_task(talk.run())))
+
+    async def _first(self, tried: set[str]) -> _Run:
+        """The first that has an answer, or has failed."""
+        limit = self._runs[0].grant.work.limit
+        while True:
+            signs = {sign for run in self._runs for sign in (run.task, run.talk.ready)}
+            alone = len(self._runs) == 1
+            await asyncio.wait(
+                signs, timeout=limit if alone else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for run in self._runs:
+                if run.talk.ready.done() or run.task.done():
+                    return run
+            limit = HEDGE_AGAIN
+            busy = tried | {run.node for run in self._runs}
+            if (other := self.line.spare(self.request, busy)) is not None:
+                self._begin(other)
+
+    async def _won(self, run: _Run) -> Ended:
+        """The others are told to stop; those that should have answered by now are remembered."""
+        for other in [each for each in self._runs if each is not run]:
+            await self._drop(other, client_left=False)
+        self._chosen(run.grant)
+        run.talk.go()
+        return await self._over(run)
+
+    async def _drop(self, run: _Run, *, client_left: bool) -> None:
+        self._runs.remove(run)
+        late = run.talk.overdue
+        silent = clock.now() - run.talk.began
+        run.task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await run.task
+        why = f"it said nothing for {silent:.0f} s"
+        serving = run.grant.work.serving
+        if late:
+            serving.note(Result.FAILED if client_left else Result.SILENT, why)
+        if late and not client_left:
+            self._failure(run, why)
+        if not run.talk.ready.done():
+            serving.forget(self.request.owner)
+        self.line.leave(run.grant.work)
+        self._count(run.talk)
+
+    async def _over(self, run: _Run) -> Ended:
+        """Wait for its end, free its slot, and learn from it."""
+        try:
+            ended = await run.task
+            self._learn(run, ended)
+        finally:
+            if run in self._runs:
+                self._runs.remove(run)
+                self.line.leave(run.grant.work)  # a slot that is not freed is lost for ever
+            self._count(run.talk)
         return ended
 
-    def _learn(self, talk: Talk, grant: Grant, ended: Ended) -> None:
+    def _note_failure(self, run: _Run, ended: Ended) -> None:
+        self._failure(run, ended.why)
+        self._failed = ended.answer or self._failed
+        run.grant.work.serving.forget(self.request.owner)
+
+    def _failure(self, run: _Run, why: str) -> None:
+        self.trace.retries += 1
+        self.trace.why.setdefault("failed", []).append(f"{run.node}: {why}")
+
+    def _patience_over(self, grant: Grant) -> bool:
+        return clock.now() - self.began > grant.serving.timeout
+
+    def _learn(self, run: _Run, ended: Ended) -> None:
         """Only the first node is blamed for a failure: the request itself may be the cause."""
-        blamed = ended.result is not Result.FAILED or not self.trace.retries
+        serving, grant = run.grant.work.serving, run.grant
+        blamed = ended.result not in FAILED or not self.trace.retries
         if ended.result is not None and blamed:
-            grant.work.serving.node.note(ended.result, ended.why, ended.rest)
+            serving.note(ended.result, ended.why, ended.rest)
+        if ended.result is Result.BUSY:
+            self.world.rest_same_key(grant.serving.node)
         if ended.result is Result.GOOD:
-            grant.work.serving.learn(self.request, talk.reader, talk.clock, grant.work)
-            self.world.answered(self.request, grant.serving.node.name, talk.reader)
+            serving.learn(self.request, run.talk.reader, run.talk.clock, grant.work)
+            self.world.answered(self.request, run.node, run.talk.reader)
         self._outcome(ended)
 
     def _outcome(self, ended: Ended) -> None:
@@ -100,6 +196,7 @@ class Forward:
             {
                 "node": e.node, "wait": round(e.wait, 3), "load": round(e.load, 3),
                 "prefill": round(e.prefill, 3), "decode": round(e.decode, 3), "cached": e.cached,
+                "evict": round(e.evict, 3), "weight": e.weight,
             }
             for e in grant.route.estimates
         ]  # fmt: skip
@@ -108,6 +205,8 @@ class Forward:
         return {"x-fleet-node": grant.serving.node.name, "x-fleet-route": _plain(self._route)}
 
     def _count(self, talk: Talk) -> None:
+        if not talk.first and self.trace.tokens.prompt:
+            return  # it said nothing; what another said is counted already
         count = tokens(talk.reader.counts)
         self.trace.tokens = count._replace(prompt=count.prompt or self.request.prompt_tokens)
         self.trace.cost = cost(talk.reader.counts)
@@ -123,17 +222,26 @@ class Forward:
             self.trace.outcome, self.trace.status = "failed", answer.status
             headers = {"x-fleet-node": self.trace.node, "x-fleet-route": _plain(self._route)}
             return await self.reply.whole(answer.status, answer.body, answer.content_type, headers)
+        if error.why.too_long:
+            return await self._too_long(error)
         self.trace.outcome, self.trace.status = "refused", 503
         failed = self.trace.why.get("failed", ())[-3:]
         more = [each for each in failed if each.partition(": ")[2] not in str(error)]
         why = "; ".join([str(error), *more])
         message = f"No node can answer for '{self.request.model}': {why}."
-        return await self.reply.refuse(503, message, {}, max(error.after, 1.0))
+        return await self.reply.refuse(503, message, {}, max(error.why.after, 1.0))
+
+    async def _too_long(self, error: NoNode) -> web.StreamResponse:
+        """In words by which Claude Code knows to compact, and with the numbers."""
+        self.trace.outcome, self.trace.status = "refused", 400
+        message = f"prompt is too long for '{self.request.model}': {error}."
+        return await self.reply.refuse(400, message, {})
 
 
-def begun_trace(request: ModelRequest) -> Trace:
+def begun_trace(request: ModelRequest, project: str) -> Trace:
     at = time.time_ns() // 1000
-    return Trace(at, request.agent, request.session, request.model, request.wire.name)
+    names = (request.agent, request.session, request.model, request.wire.name)
+    return Trace(at, *names, source=Source(request.run, project))
 
 
 def _plain(text: str) -> str:

@@ -1,44 +1,79 @@
-"""What the relay knows of each node and serving, from the requests that passed through it."""
+"""What the relay knows of each node and of each model on it, from the requests that passed through."""
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.relay.plan import speed_key
-from fleet.adapters.relay.wires import Clock, timing, tokens
+from fleet.adapters.relay import clock
+from fleet.adapters.relay.wires import Clock, timing
+from fleet.domain.data import NamedTuple
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes import prompt_cache as prefix
 from fleet.domain.nodes import speed as paces
 from fleet.domain.nodes.breaker import Breaker, Result, State
-from fleet.domain.nodes.line import Choice, Place, Room, remaining, with_first
+from fleet.domain.nodes.inventory import plain_name
+from fleet.domain.nodes.kinds import kind_of
+from fleet.domain.nodes.line import UNLIMITED, Room, remaining
+from fleet.domain.nodes.patience import first_byte_limit
 from fleet.domain.nodes.route import NodeOutlook
 from fleet.domain.nodes.speed import Pace
 from fleet.domain.nodes.trace import Tokens
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fleet.adapters.relay.request import ModelRequest
     from fleet.adapters.relay.wires import ReplyReader
-    from fleet.domain.fleet import Fleet, Model, Node, Serving
-    from fleet.domain.nodes.prompt_cache import Step
+    from fleet.domain.fleet import Node
+    from fleet.domain.nodes.prompt_cache import Kept
+    from fleet.domain.nodes.route import Estimate
 
-SESSIONS = 4096  # whose last node is remembered
+OF_THE_MODEL = {Result.FAILED, Result.SILENT}  # the others are results of the whole node
+
+
+class Around(NamedTuple):
+    """What an estimate for one serving needs to know of the others."""
+
+    peers: list[Pace]  # of all servings that may answer the request
+    waiting: int  # requests for this model that wait: they share the time that loading takes
+    spare: bool  # one of the servings has a slot that caches no other conversation
+    now: float
 
 
 class Work:
     """A request that a node is working on."""
 
-    def __init__(self, serving: ServingState, expected: float, cached: int) -> None:
+    def __init__(self, serving: ServingState, estimate: Estimate, agent: str) -> None:
         self.serving = serving
-        self.cached = cached
-        self.expected = expected
-        self.began = time.monotonic()
+        self.agent = agent
+        self.cached = estimate.cached
+        self.expected = estimate.total - estimate.wait
+        self.limit = first_byte_limit(
+            serving.full_load() + estimate.prefill, measured=serving.answered > 0
+        )
+        self.began = clock.now()
         self.heard = self.began  # when the last byte came from the node
         self.timeout: asyncio.Timeout | None = None  # aborts the request
+        self._crowd = serving.node.crowd
+
+    def begin(self) -> None:
+        self.serving.node.count()
+        self.serving.work.add(self)
+        self.serving.node.work.add(self)
+        self.serving.node.expect(self.serving.name)
+        self._crowd = self.serving.node.crowd
+
+    def end(self) -> None:
+        self.serving.node.count()
+        self.serving.work.discard(self)
+        self.serving.node.work.discard(self)
+
+    def beside(self) -> float:
+        """How many others were at work on the node meanwhile, on average."""
+        self.serving.node.count()
+        elapsed = clock.now() - self.began
+        return max(0.0, (self.serving.node.crowd - self._crowd) / elapsed - 1) if elapsed else 0.0
 
     def abort(self, now: float) -> None:
         if self.timeout is not None:
@@ -49,26 +84,46 @@ class NodeState:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.breaker = Breaker()
-        self.resident: dict[str, int] | None = None  # unknown, or not Ollama
+        self.resident: dict[str, int] | None = None  # by plain name; None: unknown, or not Ollama
+        self.rivals: set[frozenset[str]] = set()  # pairs of models that were never loaded together
         self.work: set[Work] = set()
         self.misses = 0
         self.looked = 0.0
         self.looking = False
+        self.restock = False  # a model was loaded, perhaps in place of another
+        self.crowd = 0.0  # requests at work, summed over the seconds
+        self._counted = clock.now()
+
+    def count(self) -> None:
+        now = clock.now()
+        self.crowd += len(self.work) * (now - self._counted)
+        self._counted = now
 
     def note(self, result: Result, why: str = "", rest: float = 0.0) -> None:
-        now = time.monotonic()
+        now = clock.now()
         self.breaker = breakers.after(self.breaker, result, now=now, why=why, rest=rest)
+
+    def saw_resident(self, models: dict[str, int]) -> None:
+        """What was there before and is not now had to go for what has come since."""
+        known = self.resident or {}
+        for gone in known.keys() - models.keys():
+            self.rivals |= {frozenset({gone, there}) for there in models}
+        self.resident = models
+
+    def expect(self, name: str, context: int = 0) -> None:
+        """A model that is loaded, or is being loaded; its rivals have to go. A look corrects it."""
+        if self.resident is None or name in self.resident:
+            return
+        gone = {other for pair in self.rivals if name in pair for other in pair}
+        self.resident = {n: c for n, c in self.resident.items() if n not in gone} | {name: context}
+        self.restock = True
 
     @property
     def up(self) -> bool:
         return self.breaker.state is not State.OPEN
 
-    def room(self, now: float) -> Room | None:
-        limit = self.node.max_parallel
-        gentle = self.breaker.state is State.GENTLE
-        if not limit and not gentle and now >= self.breaker.busy_until:
-            return None
-        slots = breakers.allowed(self.breaker, limit or 1 << 20, now)
+    def room(self, now: float) -> Room:
+        slots = breakers.allowed(self.breaker, self.node.max_parallel or UNLIMITED, now)
         return Room(slots, [remaining(w.expected, now - w.began) for w in self.work])
 
 
@@ -78,195 +133,137 @@ class ServingState:
     def __init__(self, node: NodeState, upstream: str) -> None:
         self.node = node
         self.upstream = upstream
+        self.breaker = breakers.of_model()
         self.pace = Pace()
-        self.read: list[Sequence[Step]] = []
+        self.kept: list[Kept] = []
         self.work: set[Work] = set()
         self.slots = 1
         self.answered = 0
+        self.was_resident = False
+        self.loading = 0.0  # since when we load it; 0: we do not
 
-    def learn(self, request: ModelRequest, reader: ReplyReader, clock: Clock, work: Work) -> None:
+    @property
+    def name(self) -> str:
+        return plain_name(self.upstream)
+
+    @property
+    def up(self) -> bool:
+        return self.node.up and self.breaker.state is not State.OPEN
+
+    @property
+    def resident(self) -> bool:
+        """Also when the node does not tell."""
+        return self.node.resident is None or self.name in self.node.resident
+
+    def note(self, result: Result, why: str = "", rest: float = 0.0) -> None:
+        """An error is the model's, what concerns the connection is the node's."""
+        now = clock.now()
+        if result in OF_THE_MODEL or result is Result.GOOD:
+            self.breaker = breakers.after(self.breaker, result, now=now, why=why)
+        if result not in OF_THE_MODEL:
+            self.node.note(result, why, rest)
+
+    def learn(self, request: ModelRequest, reader: ReplyReader, took: Clock, work: Work) -> None:
         guess = Tokens(request.prompt_tokens, cached=work.cached)
-        self.pace = paces.after(self.pace, timing(reader, clock, guess))
+        measured = replace(timing(reader, took, guess), beside=work.beside())
+        self.pace = paces.after(self.pace, measured)
         self.answered += 1
-        if self.node.resident is not None:
-            self.node.resident.setdefault(self.upstream, 0)
+        self.loaded(0)
+        self.node.restock |= measured.loading >= paces.SHORTEST_LOAD
+
+    def loaded(self, context: int) -> None:
+        self.was_resident = True
+        self.node.expect(self.name, context)
+
+    def saw(self, *, loaded: bool) -> None:
+        """What the node says is in its memory."""
+        self.was_resident |= loaded
+        if not loaded:
+            self.forget()
+
+    def remember(self, request: ModelRequest) -> None:
+        """From now on its slot holds this prompt."""
         if request.prompt:
-            self.read = prefix.remember(self.read, request.prompt, self.slots)
+            self.kept = prefix.remember(
+                self.kept, request.owner, request.prompt, self.slots, clock.now()
+            )
+
+    def forget(self, owner: str = "") -> None:
+        self.kept = [each for each in self.kept if owner and each.owner != owner]
 
     def room(self, slots: int, now: float) -> Room:
+        slots = breakers.allowed(self.breaker, slots, now)
         return Room(slots, [remaining(w.expected, now - w.began) for w in self.work])
 
-    def outlook(self, request: ModelRequest, peers: Iterable[Pace], now: float) -> NodeOutlook:
+    def full_load(self) -> float:
+        """Seconds that loading takes a request that comes now."""
+        if self.resident:
+            return 0.0
+        load = self.pace.load or paces.LOAD
+        return max(0.0, load - (clock.now() - self.loading)) if self.loading else load
+
+    def has_room_for(self, request: ModelRequest) -> bool:
+        return prefix.has_room(self.kept, request.owner, request.prompt, self.slots)
+
+    def outlook(self, request: ModelRequest, around: Around) -> NodeOutlook:
         node = self.node
-        pace = paces.guessed(self.pace, peers)
-        loaded = node.resident is None or self.upstream in node.resident
+        drag = kind_of(node.node.kind).drag
+        pace = paces.guessed(self.pace, around.peers, drag=drag, new=not self.answered)
+        load = self.full_load()
         return NodeOutlook(
             node.node.name,
-            up=node.up,
-            why_down=node.breaker.why,
-            wait=max(0.0, node.breaker.busy_until - now),
-            load=0.0 if loaded else pace.load,
+            up=self.up,
+            why_down=node.breaker.why or self.breaker.why,
+            wait=max(0.0, node.breaker.busy_until - around.now),
+            load=load if self.loading else load / max(1, around.waiting),
             prefill=pace.prefill,
             decode=pace.decode,
-            cached=prefix.cached(self.read, request.prompt),
+            cached=prefix.cached(self.kept, request.prompt),
+            evicted=prefix.evicted(
+                self.kept,
+                request.owner,
+                request.prompt,
+                self.slots,
+                around.now,
+                spare=around.spare,
+            ),
+            drag=pace.drag if pace.drag is not None else drag,
+            weight=node.node.weight,
         )
 
 
-class World:
-    """The fleet as the relay sees it now. A new plan keeps the state of nodes that stay."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, NodeState] = {}
-        self.models: dict[str, Model] = {}
-        self._servings: dict[tuple[str, str], ServingState] = {}
-        self._speeds: Mapping[str, Mapping[str, float]] = {}
-        self._outputs: dict[tuple[str, str], float] = {}
-        self._last: OrderedDict[tuple[str, str, str], str] = OrderedDict()
-
-    def adopt(self, fleet: Fleet, speeds: Mapping[str, Mapping[str, float]]) -> None:
-        self._speeds = speeds
-        self.nodes = {name: self._state_of(node) for name, node in fleet.nodes.items()}
-        self.models = {}
-        for model in fleet.models.values():
-            for name in model.names:
-                self.models.setdefault(name, model)
-        self.models |= dict(fleet.models)
-        stays = {id(state) for state in self.nodes.values()}
-        self._servings = {k: s for k, s in self._servings.items() if id(s.node) in stays}
-
-    def _state_of(self, node: Node) -> NodeState:
-        """The state of a node belongs to its address and kind, and outlives any other change."""
-        state = self.nodes.get(node.name)
-        if state is None or (state.node.endpoint, state.node.kind) != (node.endpoint, node.kind):
-            return NodeState(node)
-        state.node = node
-        return state
-
-    def state(self, serving: Serving) -> ServingState:
-        key = (serving.node.name, serving.upstream)
-        if key not in self._servings:
-            state = ServingState(self.nodes[serving.node.name], serving.upstream)
-            known = self._speeds.get(speed_key(serving.node.endpoint, serving.upstream), {})
-            state.pace = Pace(**known)
-            self._servings[key] = state
-        self._servings[key].slots = serving.slots
-        return self._servings[key]
-
-    def candidates(self, request: ModelRequest, tried: set[str]) -> Iterator[Serving]:
-        for model in self.chain(request.model):
-            servings = [
-                s
-                for s in model.servings
-                if s.node.name not in tried
-                and request.wire.speaks(s.node.kind)
-                and self.nodes[s.node.name].up
-            ]
-            if servings:
-                yield from servings
-                return
-
-    def chain(self, name: str) -> Iterator[Model]:
-        """The model, then its fallbacks."""
-        seen: set[str] = set()
-        waiting = [self.models[name]] if name in self.models else []
-        while waiting:
-            model = waiting.pop(0)
-            if model.name not in seen:
-                seen.add(model.name)
-                yield model
-                waiting += model.fallbacks
-
-    def why_not(self, request: ModelRequest) -> tuple[str, float]:
-        """The reason in words, and after how many seconds it is worth trying again."""
-        reasons, soonest, now = [], breakers.LAST_PROBE, time.monotonic()
-        for model in self.chain(request.model):
-            for serving in model.servings:
-                breaker = self.nodes[serving.node.name].breaker
-                if not request.wire.speaks(serving.node.kind):
-                    reasons.append(f"{serving.node.name} does not speak {request.wire.family}")
-                elif breaker.state is State.OPEN:
-                    soonest = min(soonest, max(0.0, breaker.next_probe - now))
-                    reasons.append(f"{serving.node.name} is down ({breaker.why})")
-                else:
-                    reasons.append(f"{serving.node.name} could not answer it")
-        return "; ".join(dict.fromkeys(reasons)) or "no node serves it", soonest
-
-    def options(
-        self, request: ModelRequest, servings: list[Serving], rooms: Rooms
-    ) -> tuple[Choice, ...]:
-        states = [self.state(serving) for serving in servings]
-        peers = [state.pace for state in states]
-        choices = [
-            Choice(state.outlook(request, peers, rooms.now), rooms.place(state, serving.slots))
-            for state, serving in zip(states, servings, strict=True)
-        ]
-        return with_first(
-            choices, self._last.get((request.model, request.session, request.agent), "")
-        )
-
-    def expected_output(self, request: ModelRequest) -> int:
-        usual = self._outputs.get((request.model, request.agent), paces.OUTPUT)
-        return int(min(usual, request.most) if request.most > 0 else usual)
-
-    def answered(self, request: ModelRequest, node: str, reader: ReplyReader) -> None:
-        key = (request.model, request.session, request.agent)
-        self._last[key] = node
-        self._last.move_to_end(key)
-        if len(self._last) > SESSIONS:
-            self._last.popitem(last=False)
-        written = tokens(reader.counts).output or reader.pieces
-        if written and request.stream:
-            role = (request.model, request.agent)
-            self._outputs[role] = paces.mean(self._outputs.get(role, 0.0), written)
-
-    def status(self) -> dict[str, Any]:
-        now = time.monotonic()
-        return {
-            name: _node_status(state, self._servings, now) for name, state in self.nodes.items()
-        }
-
-
-class Rooms:
-    """The rooms at one moment, shared by all requests that wait."""
-
-    def __init__(self) -> None:
-        self.now = time.monotonic()
-        self._servings: dict[int, Place] = {}
-        self._nodes: dict[int, Room | None] = {}
-
-    def place(self, state: ServingState, slots: int) -> Place:
-        if id(state) not in self._servings:
-            node = state.node
-            if id(node) not in self._nodes:
-                self._nodes[id(node)] = node.room(self.now)
-            queue = Place(state.room(slots, self.now), self._nodes[id(node)])
-            self._servings[id(state)] = queue
-        return self._servings[id(state)]
-
-
-def _node_status(
-    state: NodeState, servings: dict[tuple[str, str], ServingState], now: float
-) -> dict[str, Any]:
-    breaker = state.breaker
+def node_status(state: NodeState, servings: list[ServingState], now: float) -> dict[str, Any]:
+    """A node all of whose models are shut off is shown as shut off itself."""
+    shut = [each for each in servings if each.breaker.state is State.OPEN]
+    breaker = shut[0].breaker if shut and len(shut) == len(servings) else state.breaker
+    breaker = breaker if state.up else state.breaker
+    opened = breaker.state is State.OPEN
     return {
         "kind": state.node.kind,
         "endpoint": state.node.endpoint,
         "breaker": str(breaker.state),
         "why": breaker.why if breaker.state is not State.CLOSED else "",
-        "next_probe": max(0.0, round(breaker.next_probe - now, 2)) if not state.up else None,
+        "next_probe": max(0.0, round(breaker.next_probe - now, 2)) if opened else None,
         "busy": len(state.work),
-        "resting": max(0.0, round(breaker.busy_until - now, 2)),
+        "looked": state.looked > 0,
+        "resting": max(0.0, round(state.breaker.busy_until - now, 2)),
         "resident": state.resident,
-        "servings": {
-            upstream: {
-                "slots": each.slots,
-                "busy": len(each.work),
-                "answered": each.answered,
-                "prefill": round(each.pace.prefill, 1),
-                "decode": round(each.pace.decode, 1),
-                "load": round(each.pace.load, 2),
-            }
-            for (name, upstream), each in servings.items()
-            if name == state.node.name
-        },
+        "servings": {each.upstream: _serving_status(each, now) for each in servings},
+    }
+
+
+def _serving_status(state: ServingState, now: float) -> dict[str, Any]:
+    opened = state.breaker.state is State.OPEN
+    return {
+        "slots": state.slots,
+        "busy": len(state.work),
+        "answered": state.answered,
+        "prefill": round(state.pace.prefill, 1),
+        "decode": round(state.pace.decode, 1),
+        "load": round(state.pace.load, 2),
+        "drag": None if state.pace.drag is None else round(state.pace.drag, 2),
+        "breaker": str(state.breaker.state),
+        "why": state.breaker.why if state.breaker.state is not State.CLOSED else "",
+        "next_probe": max(0.0, round(state.breaker.next_probe - now, 2)) if opened else None,
+        "loading": state.loading > 0,
     }

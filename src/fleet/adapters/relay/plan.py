@@ -31,6 +31,7 @@ class Settings:
     grace: float = 30.0
     look: float = 5.0  # between looks at a node that is at work
     priorities: Mapping[str, int] = field(default_factory=dict)  # by agent; lower goes first
+    limits: Mapping[str, int] = field(default_factory=dict)  # by agent: requests at work at once
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # see `speed_key`
 
 

@@ -32,6 +32,7 @@ class Reply:
         self._stream: web.StreamResponse | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._beating: asyncio.Task[None] | None = None
+        self._broken = False
         self.status = 0
         if heartbeat > 0 and model_request.stream:
             loop = asyncio.get_running_loop()
@@ -95,12 +96,16 @@ class Reply:
         return await self.whole(status, body, "application/json", headers)
 
     async def broken(self, message: str) -> web.StreamResponse:
-        """Send the error, and no end marker, so that every client notices."""
+        """Send the error, and no end marker, so that every client notices; then `hang_up`."""
         stream = await self.begin({})
         await self.write(self._model_request.wire.broken(message, self._model_request.model))
-        if self._request.transport is not None:
-            self._request.transport.close()
+        self._broken = True
         return stream
+
+    def hang_up(self) -> None:
+        """After a reply that broke off. At the very end: it also ends whoever still answers."""
+        if self._broken and self._request.transport is not None:
+            self._request.transport.close()
 
     async def _late(self, status: int, body: bytes) -> web.StreamResponse:
         text = body.decode("utf-8", "replace")

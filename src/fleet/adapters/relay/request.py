@@ -7,8 +7,10 @@ import json
 import marshal
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from fleet.domain.data import dataclass
-from fleet.domain.nodes.prompt_cache import Step, steps
+from fleet.domain.nodes.prompt_cache import CHARACTERS, Step, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Serving
 
 SESSIONS = ("x-fleet-session", "x-claude-code-session-id", "x-litellm-session-id")
+RUN_HEADER = "x-fleet-run"
 SENT_ON = ("anthropic-version", "anthropic-beta", "accept")
+HEAD = ("tools", "system", "instructions")  # what a model reads before the messages
+PICTURES = {"images", "image_url", "source", "file_data", "input_audio"}
+LARGE = 1 << 20  # bytes of a body that is read and written beside the loop
 LONGEST = 120  # characters of the name of an agent or session
 
 
@@ -32,13 +38,34 @@ class ModelRequest:
     headers: dict[str, str]
     agent: str
     session: str
+    run: str
     stream: bool
     prompt: tuple[Step, ...]
     most: int  # tokens that the reply may have; 0: no limit given
+    size: int = 0  # bytes of the body, as it came
 
     @property
     def prompt_tokens(self) -> int:
         return self.prompt[-1].tokens if self.prompt else 0
+
+    @property
+    def text_tokens(self) -> int:
+        """Without pictures, whose data is no text that a model reads."""
+        return _text_size(_prompt(self.body)) // CHARACTERS
+
+    @property
+    def owner(self) -> str:
+        """The conversation: a session may be shared by several agents."""
+        return f"{self.session} {self.agent}"
+
+    @property
+    def party(self) -> str:
+        """Who takes turns with whom: agents, and without an agent conversations."""
+        return self.agent or self.session
+
+    def fits(self, context: int) -> bool:
+        """Whether a context of so many tokens holds the prompt, as far as an estimate can say."""
+        return self.prompt_tokens <= context or self.text_tokens <= context
 
 
 def read_request(
@@ -48,19 +75,38 @@ def read_request(
     body: dict[str, Any],
     headers: Mapping[str, str],
     agent: str = "",
+    size: int = 0,
 ) -> ModelRequest:
     """`agent` comes from the address; without it, from a header."""
-    parts = _parts(body)
+    prompt = _prompt(body)
+    parts = _parts(prompt)
     agent = agent or headers.get("x-fleet-agent") or headers.get("x-claude-code-agent-id") or ""
     return ModelRequest(
         model, path, wire, body,
         {name: headers[name] for name in SENT_ON if name in headers},
         _readable(agent),
-        _readable(_session(body, headers, parts)),
+        _readable(_session(body, headers, parts[: _opening(body, prompt)])),
+        _readable(headers.get(RUN_HEADER, "")),
         wire.asks_stream(body),
         steps(parts),
         _most(body),
+        size,
     )  # fmt: skip
+
+
+def decode(raw: bytes) -> Any:
+    """Any JSON that clients send, also what the fast reader refuses. Raise `ValueError`."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return json.loads(raw)  # NaN, integers of any length, halves of characters
+
+
+def _encode(body: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, OverflowError, RecursionError):
+        return _bytes(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
 def body_for(serving: Serving, request: ModelRequest) -> bytes:
@@ -70,20 +116,33 @@ def body_for(serving: Serving, request: ModelRequest) -> bytes:
     if request.path in {"/api/chat", "/api/generate", "/api/embed"} and isinstance(options, dict):
         body["options"] = {**options, "num_ctx": serving.context}
         body.setdefault("keep_alive", -1)
-    return _bytes(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+    return _encode(body)
 
 
 def address(serving: Serving, path: str) -> str:
     return serving.node.endpoint.rstrip("/").removesuffix("/v1") + path
 
 
-def _parts(body: dict[str, Any]) -> list[bytes]:
+def _prompt(body: dict[str, Any]) -> list[Any]:
     """The parts of the prompt, in the order in which a model reads them."""
-    parts = [body[key] for key in ("tools", "system", "instructions") if body.get(key)]
+    parts = [body[key] for key in HEAD if body.get(key)]
     for key in ("messages", "input", "prompt"):
         value = body.get(key) or []
         parts += value if isinstance(value, list) else [value]
-    return [_bytes(part) if isinstance(part, str) else marshal.dumps(part, 2) for part in parts]
+    return parts
+
+
+def _parts(prompt: list[Any]) -> list[bytes]:
+    return [_bytes(part) if isinstance(part, str) else marshal.dumps(part, 2) for part in prompt]
+
+
+def _text_size(value: Any) -> int:
+    """Characters in all of its texts."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(_text_size(item) for key, item in value.items() if key not in PICTURES)
+    return sum(map(_text_size, value)) if isinstance(value, list) else 0
 
 
 def _bytes(text: str) -> bytes:
@@ -100,15 +159,24 @@ def _readable(name: str) -> str:
         return _bytes(name).decode()
 
 
-def _session(body: dict[str, Any], headers: Mapping[str, str], parts: list[bytes]) -> str:
+def _opening(body: dict[str, Any], prompt: list[Any]) -> int:
+    """How many parts there are up to the first words of a user: all turns begin with these."""
+    head = sum(bool(body.get(key)) for key in HEAD)
+    for number, part in enumerate(prompt[head:], head + 1):
+        if isinstance(part, str) or (isinstance(part, dict) and part.get("role") == "user"):
+            return number
+    return len(prompt)
+
+
+def _session(body: dict[str, Any], headers: Mapping[str, str], opening: list[bytes]) -> str:
     for name in SESSIONS:
         if headers.get(name):
             return headers[name]
     key = body.get("prompt_cache_key")
     if isinstance(key, str) and key:
         return key
-    first = hashlib.blake2b(b"\0".join(parts[:3]), digest_size=6).hexdigest()
-    return f"~{first}" if parts else ""
+    first = hashlib.blake2b(b"\0".join(opening), digest_size=6).hexdigest()
+    return f"~{first}" if opening else ""
 
 
 def _most(body: dict[str, Any]) -> int:

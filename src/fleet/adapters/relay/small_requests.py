@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp import web
 
-from fleet.adapters.relay.request import address, read_request
-from fleet.adapters.relay.wires import COUNT, Wire
+from fleet.adapters.relay.request import address
+from fleet.adapters.relay.wires import COUNT
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from fleet.adapters.relay.connections import Connections
-    from fleet.adapters.relay.nodes import World
+    from fleet.adapters.relay.request import ModelRequest
+    from fleet.adapters.relay.world import World
 
 REQUEST_SECONDS = 10.0
 
@@ -23,10 +24,9 @@ class SmallRequests:
     def __init__(self, world: World, connections: Connections) -> None:
         self._world, self._connections = world, connections
 
-    async def answer(
-        self, model: str, path: str, wire: Wire, body: dict[str, Any], request: web.Request
-    ) -> web.Response:
-        model_request = read_request(model, path, wire, body, request.headers)
+    async def answer(self, model_request: ModelRequest, request: web.Request) -> web.Response:
+        model, path, wire = model_request.model, model_request.path, model_request.wire
+        body = model_request.body
         if path == "/v1/models":
             return web.json_response({"object": "list", "data": [{"id": model, "object": "model"}]})
         for serving in self._world.candidates(model_request, set()):
@@ -36,7 +36,7 @@ class SmallRequests:
             if "name" in body:
                 sent["name"] = serving.upstream
             limit = aiohttp.ClientTimeout(
-                total=REQUEST_SECONDS, sock_connect=self._connections.settings.connect
+                total=REQUEST_SECONDS, connect=self._connections.settings.connect
             )
             try:
                 async with self._connections.kept.request(
@@ -58,5 +58,5 @@ class SmallRequests:
                 continue
         if path == COUNT:
             return web.json_response({"input_tokens": max(1, model_request.prompt_tokens)})
-        why, _ = self._world.why_not(model_request)
+        why = self._world.why_not(model_request).words
         return web.json_response(wire.error(f"No node can answer: {why}.", 503), status=503)

@@ -1,16 +1,21 @@
-"""One try of one request at one node."""
+"""One try of one request at one node.
+
+It keeps what the node says to itself until that is an answer; then it is `ready`, and goes on when
+it is told to: of two nodes that were asked the same, only one may speak to the client.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import aiohttp
 
+from fleet.adapters.relay import clock
 from fleet.adapters.relay.connections import elsewhere, why_of
-from fleet.adapters.relay.request import address, body_for
+from fleet.adapters.relay.request import LARGE, address, body_for
 from fleet.adapters.relay.wires import Clock, ReplyReader
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
@@ -25,10 +30,15 @@ if TYPE_CHECKING:
     from fleet.adapters.relay.line import Grant
     from fleet.adapters.relay.reply import Reply
     from fleet.adapters.relay.request import ModelRequest
+    from fleet.domain.fleet import Serving
 
 BUSY_WORDS = ("busy", "pending requests", "overloaded", "queue", "loading model", "capacity")
 UNFIT = {401, 403, 404}  # this node cannot answer, another may
+NO_CREDIT = 402
+NO_CREDIT_REST = 60.0  # seconds; nobody pays a bill sooner
+MOST_UNSAID = 1 << 20  # bytes of a stream that are kept before they are an answer
 MOST_WHOLE = 256 << 20
+CLOSED = "it closed the connection without a reply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +78,22 @@ class Talk:
         self._reply, self._headers = reply, headers
         self._name = grant.serving.node.name
         self.reader = ReplyReader(request.wire)
-        self.began = time.monotonic()
+        self.began = clock.now()
         self.first = 0.0  # when its first byte came
         self.last = 0.0
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self._go: asyncio.Future[None] = loop.create_future()
+
+    def go(self) -> None:
+        """Now it may speak to the client."""
+        if not self._go.done():
+            self._go.set_result(None)
+
+    async def _permission(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+        await self._go
 
     @property
     def clock(self) -> Clock:
@@ -99,7 +122,7 @@ class Talk:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             return Ended(None, Result.UNREACHABLE, why_of(error))
         except TimeoutError:
-            silent = f"it said nothing for {time.monotonic() - self._grant.work.heard:.0f} s"
+            silent = f"it said nothing for {clock.now() - self._grant.work.heard:.0f} s"
             return Ended(None, Result.FAILED, silent)
         except (aiohttp.ClientError, ConnectionError) as error:
             raise _Lost(why_of(error)) from error
@@ -108,15 +131,22 @@ class Talk:
     async def _post(self, *, fresh: bool) -> AsyncIterator[aiohttp.ClientResponse]:
         serving, work = self._grant.serving, self._grant.work
         session = self._connections.fresh if fresh else self._connections.kept
-        self.began = time.monotonic()
+        self.began, self.reader = clock.now(), ReplyReader(self._request.wire)
+        body = await self._body(serving)
         async with asyncio.timeout(None) as work.timeout, session.post(
             address(serving, self._request.path),
-            data=body_for(serving, self._request),
+            data=body,
             headers=self._request.headers | self._connections.headers(serving.node),
             timeout=self._connections.patience(serving.timeout),
             allow_redirects=False,  # a prompt and a key are for this node and for no other
         ) as answer:  # fmt: skip
             yield answer
+
+    async def _body(self, serving: Serving) -> bytes | BytesIO:
+        """A large one is written beside the loop, and sent in pieces."""
+        if self._request.size <= LARGE:
+            return body_for(serving, self._request)
+        return BytesIO(await asyncio.to_thread(body_for, serving, self._request))
 
     async def _read(self, answer: aiohttp.ClientResponse) -> Ended:
         if answer.status != 200:
@@ -131,6 +161,7 @@ class Talk:
         self.reader.read_whole(body)
         if self.reader.failed:
             return Ended(None, Result.FAILED, self.reader.failed)
+        await self._permission()
         response = await self._reply.whole(200, body, _type(answer), self._headers)
         return Ended(response, Result.GOOD)
 
@@ -145,24 +176,26 @@ class Talk:
         if answer.status in {429, 529} or (answer.status == 503 and (rest or _is_busy(text))):
             seconds = float(rest) if rest.replace(".", "", 1).isdigit() else 0.0
             return Ended(None, Result.BUSY, why, failed, seconds)
+        if answer.status == NO_CREDIT:
+            return Ended(None, Result.BUSY, why, failed, NO_CREDIT_REST)
         if answer.status >= 500:
             return Ended(None, Result.FAILED, why, failed)
         if answer.status in UNFIT:
             return Ended(None, None, why, failed)
+        await self._permission()
         response = await self._reply.whole(answer.status, body, failed.content_type, self._headers)
         return Ended(response, Result.GOOD, why)  # the node is well, the request is not
 
     async def _stream(self, answer: aiohttp.ClientResponse) -> Ended:
-        """After the first byte no other node is tried."""
-        chunk = await answer.content.readany()
-        self._note_time()
-        self.reader.feed(chunk)
-        if not chunk:
-            raise _Lost("it closed the connection without a reply")
+        """After the first piece of the answer no other node is tried."""
+        unsaid = await self._opening(answer)
         if self.reader.failed:
             return Ended(None, Result.FAILED, self.reader.failed)
+        if not self.reader.begun and len(unsaid) < MOST_UNSAID:
+            raise _Lost("it ended without a reply" if unsaid else CLOSED)
+        await self._permission()
         await self._reply.begin(self._headers)
-        why = "it ended its reply before the end"
+        chunk, why = unsaid, "it ended its reply before the end"
         try:
             while chunk:
                 await self._reply.write(chunk)
@@ -174,6 +207,19 @@ class Talk:
         self.reader.finish()
         return await self._finish(why)
 
+    async def _opening(self, answer: aiohttp.ClientResponse) -> bytes:
+        """What it says until that is an answer, an error, or all that it says."""
+        unsaid = b""
+        while not self.reader.begun and not self.reader.failed and len(unsaid) < MOST_UNSAID:
+            chunk = await answer.content.readany()
+            self._note_time()
+            if not chunk:
+                self.reader.finish()
+                break
+            self.reader.feed(chunk)
+            unsaid += chunk
+        return unsaid
+
     async def _finish(self, why: str) -> Ended:
         if self.reader.done:
             return Ended(await self._reply.end(), Result.GOOD)
@@ -183,8 +229,13 @@ class Talk:
         return Ended(await self._reply.broken(message), Result.FAILED, why)
 
     def _note_time(self) -> None:
-        self.last = self._grant.work.heard = time.monotonic()
+        self.last = self._grant.work.heard = clock.now()
         self.first = self.first or self.last
+
+    @property
+    def overdue(self) -> bool:
+        """Whether it should have said something by now."""
+        return not self.ready.done() and clock.now() - self.began > self._grant.work.limit
 
 
 def _type(answer: aiohttp.ClientResponse) -> str:

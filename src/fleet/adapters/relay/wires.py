@@ -25,6 +25,7 @@ class Wire(NamedTuple):
     family: str
     streams: bool = False  # also when the request does not say so
     ends: tuple[bytes, ...] = ()  # bytes that only a line with an end marker contains
+    answer: str = ""  # the field that every whole reply has
 
     @property
     def lines(self) -> bool:
@@ -74,18 +75,19 @@ class Wire(NamedTuple):
 _DONE = (b"[DONE]",)
 _TRUE = (b'"done":true', b'"done": true')
 WIRES = {
-    "/api/chat": Wire("chat", OLLAMA, streams=True, ends=_TRUE),
-    "/api/generate": Wire("generate", OLLAMA, streams=True, ends=_TRUE),
-    "/api/embed": Wire("embed", OLLAMA),
-    "/v1/chat/completions": Wire("chat.completions", OPENAI, ends=_DONE),
-    "/v1/completions": Wire("completions", OPENAI, ends=_DONE),
+    "/api/chat": Wire("chat", OLLAMA, streams=True, ends=_TRUE, answer="message"),
+    "/api/generate": Wire("generate", OLLAMA, streams=True, ends=_TRUE, answer="response"),
+    "/api/embed": Wire("embed", OLLAMA, answer="embeddings"),
+    "/v1/chat/completions": Wire("chat.completions", OPENAI, ends=_DONE, answer="choices"),
+    "/v1/completions": Wire("completions", OPENAI, ends=_DONE, answer="choices"),
     "/v1/responses": Wire(
         "responses",
         OPENAI,
         ends=(b'"response.completed"', b'"response.incomplete"', b'"response.failed"'),
+        answer="output",
     ),
-    "/v1/embeddings": Wire("embeddings", OPENAI),
-    "/v1/messages": Wire("messages", ANTHROPIC, ends=(b'"message_stop"',)),
+    "/v1/embeddings": Wire("embeddings", OPENAI, answer="data"),
+    "/v1/messages": Wire("messages", ANTHROPIC, ends=(b'"message_stop"',), answer="content"),
 }
 COUNT = "/v1/messages/count_tokens"
 SMALL_REQUESTS = {  # they need no slot
@@ -97,12 +99,21 @@ SMALL_REQUESTS = {  # they need no slot
     COUNT: Wire("count_tokens", ANTHROPIC),
 }
 ENDS = {"response.completed", "response.incomplete", "message_stop"}
+OPENINGS = {"message_start", "response.created", "response.in_progress", "response.queued", "ping"}
+OLLAMA_WORDS = ("content", "thinking", "tool_calls", "images")
 WORTH_READING = (b'"error"', b'"usage"', b'"timings"')
 
 
 @dataclass(slots=True)
 class ReplyReader:
+    """`begun`: the node has said something of the answer itself, or that it ends.
+
+    Before that a comment, an opening or an empty object is no answer: another node may still be
+    asked.
+    """
+
     wire: Wire
+    begun: bool = False
     done: bool = False
     failed: str = ""  # the error that the node sent within the reply
     counts: dict[str, Any] = field(default_factory=dict)
@@ -130,16 +141,23 @@ class ReplyReader:
         except (ValueError, RecursionError):
             self.failed = "it answered with what is not JSON"
             return
-        if isinstance(reply, dict):
-            self._count(reply)
-            self.done = True
+        if not isinstance(reply, dict):
+            self.failed = "it answered without a reply"
+            return
+        self._count(reply)
+        self._judge(reply)
+        if not self.failed and reply.get(self.wire.answer) in (None, [], {}):
+            stopped = reply.get("stop_reason") or reply.get("status") == "incomplete"
+            self.failed = "" if stopped else "it answered without a reply"
+        self.done = self.begun = not self.failed
 
     def _line(self, line: bytes) -> None:
-        if not any(mark in line for mark in (*self.wire.ends, *WORTH_READING)):
+        marks = (*self.wire.ends, *WORTH_READING)
+        if self.begun and not any(mark in line for mark in marks):
             return
         text = line.removeprefix(b"data:").strip()
         if text == b"[DONE]":
-            self.done = True
+            self.done = self.begun
             return
         try:
             event = json.loads(text)
@@ -148,6 +166,7 @@ class ReplyReader:
         if isinstance(event, dict):
             self._count(event)
             self._judge(event)
+            self.begun = self.begun or (not self.failed and is_answer(self.wire, event))
 
     def _judge(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
@@ -169,6 +188,26 @@ class ReplyReader:
                     self.counts.setdefault(key, {}).update(part[key])
         if "eval_count" in event or "prompt_eval_count" in event:
             self.counts["ollama"] = event
+
+
+def is_answer(wire: Wire, event: dict[str, Any]) -> bool:
+    """Whether this part of a stream belongs to the answer, and is more than its opening."""
+    if wire.family == OLLAMA:
+        message = mapping(event.get("message"))
+        words = event.get("response") or any(message.get(key) for key in OLLAMA_WORDS)
+        return bool(words) or event.get("done") is True
+    if wire.family == ANTHROPIC or wire.name == "responses":
+        kind = str(event.get("type"))
+        return kind not in OPENINGS and kind.startswith(("content_block", "message_", "response."))
+    choices = event.get("choices")
+    return isinstance(choices, list) and any(_has_words(mapping(choice)) for choice in choices)
+
+
+def _has_words(choice: dict[str, Any]) -> bool:
+    """Some servers send the role alone as soon as they have the request."""
+    delta = mapping(choice.get("delta"))
+    words = (value for key, value in delta.items() if key != "role")
+    return bool(choice.get("text") or choice.get("finish_reason") or any(words))
 
 
 def tokens(counts: dict[str, Any]) -> Tokens:

@@ -4,7 +4,8 @@ A program has rules, of which the first that matches wins; a coder's are `screen
 A rule looks at `region` lines, counted from the last that is not empty, and matches when all of its
 patterns are found there; with `at`, only when the cursor is right behind that on its line, so that a
 prompt box is empty, whatever hint it shows. `pasted` is what a program shows in the place of a long
-paste. `editor`: the key that has an editor write the prompt, and what a paste of it would lose; it is
+paste. `permit`: how a person's leave is given or refused, where the screen asks for one and nothing
+else. `editor`: the key that has an editor write the prompt, and what a paste of it would lose; it is
 used where the program's editor is ours. A screen that no rule knows asserts nothing.
 Recorded screens: tests/transcripts/screens.
 """
@@ -24,15 +25,25 @@ class Seen(NamedTuple):
     at: str = ""
 
 
+class Permit(NamedTuple):
+    """`dialog` is found where it asks for leave; its group is what it asks about."""
+
+    dialog: str
+    yes: str  # keys
+    no: str
+
+
 class Program(NamedTuple):
     rules: tuple[Seen, ...]
     pasted: str = ""
     editor: tuple[str, str] | None = None
+    permit: Permit | None = None
 
 
 # Our own stand-in, which is no coder but is started as one.
 FULL_SCREEN = Program(
     pasted=r"\[Pasted text, \d+ characters\]$",
+    permit=Permit(r"^│ Permission +│\n((?:│ .*\n)+?)│ ❯ 1\. Yes +│$", "Enter", "Escape"),
     rules=(
         Seen("panel", "panel", 1, ("^   Esc to cancel$",)),
         Seen("dialog", "wants", 6, ("^│ Do you want to run .*│$", r"^│ ❯ 1\. Yes +│$")),

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from fleet.adapters.tmux.screen_rules import Program, Seen
 
+DRAWN = re.compile("[\u2500-\u257f]+")  # lines of boxes
+TIP = re.compile("Tip: ")
+QUESTION_CHARACTERS = 500
 STAND_IN = "fleet.testing.full_screen"
 
 
@@ -35,12 +38,21 @@ class Editor(NamedTuple):
     loses: re.Pattern[str]
 
 
+class Leave(NamedTuple):
+    """A dialog that asks for a person's leave, and the keys that give or refuse it."""
+
+    dialog: re.Pattern[str]
+    yes: str
+    no: str
+
+
 class Sheet(NamedTuple):
     """One program's rules; the first that matches wins."""
 
     rules: tuple[Rule, ...]
     pasted: re.Pattern[str] | None = None  # what the program shows instead of a long paste
     editor: Editor | None = None
+    permit: Leave | None = None
 
 
 def read_screen(
@@ -93,7 +105,21 @@ def sheet_of(program: str) -> Sheet | None:
         tuple(_rule(program, seen) for seen in rules.rules),
         re.compile(rules.pasted) if rules.pasted else None,
         Editor(rules.editor[0], re.compile(rules.editor[1])) if rules.editor else None,
+        Leave(re.compile(rules.permit.dialog, re.MULTILINE), rules.permit.yes, rules.permit.no)
+        if rules.permit
+        else None,
     )
+
+
+def asked_on(program: str, text: str) -> str:
+    """What this screen asks a person's leave for; empty when it asks for none."""
+    sheet = sheet_of(program)
+    dialogs = list(sheet.permit.dialog.finditer(text)) if sheet and sheet.permit else []
+    if not dialogs:
+        return ""
+    lines = (DRAWN.sub(" ", line).strip() for line in dialogs[-1][1].split("\n"))
+    text = " ".join(line for line in lines if line and not TIP.match(line))
+    return " ".join(text.split())[:QUESTION_CHARACTERS]
 
 
 def _rule(program: str, seen: Seen) -> Rule:

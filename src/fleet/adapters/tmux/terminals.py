@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.tmux.prompt_box import holds
-from fleet.adapters.tmux.screens import program_of, read_screen, sheet_of
+from fleet.adapters.tmux.screens import asked_on, program_of, read_screen, sheet_of
 from fleet.adapters.tmux.tmux import KEYS, Tmux
 from fleet.base.files import write_atomically
 from fleet.domain.data import NamedTuple
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
     from fleet.adapters.tmux.tmux import Pane
 
-LIMIT = 1_000_000  # bytes of one prompt
+MAX_PROMPT_BYTES = 1_000_000
 END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
+ASKING_SECONDS = (
+    3.0  # until a dialog shows whose program said that it asks; longer on a busy machine
+)
 DRAWING_SECONDS = 0.5  # seconds until pasted text shows; some programs wait before they draw
 JUST = 0.05  # seconds
 LOOK_SECONDS = 0.01
@@ -36,6 +39,7 @@ ERASING = 2.0  # seconds to empty a prompt box, line by line
 ERASE_EVERY = 0.1  # seconds; text that was just sent may still show for a moment
 EDITING = 5.0  # seconds for the program's editor, which is a few lines of `sh`
 EDITOR = "FLEET_EDITOR"  # the user's own editor, in a program whose $EDITOR is fleet's
+PERMIT_TRIES, PERMIT_SECONDS = 5, 1.0  # for a dialog to take a key
 TURN = 30.0  # seconds to wait while another process types
 
 
@@ -106,18 +110,27 @@ class Terminals:
             if terminal.pane in captures and captures[terminal.pane][0].pid == terminal.pid
         }
 
+    def coloured(self, run_id: str, *, history: int = 0) -> str:
+        """The text of its screen with the escape sequences of colours."""
+        terminal = self._terminal(run_id)
+        pane = terminal.pane
+        capture = self.tmux.capture(pane, history=history, colours=True) if pane else None
+        if capture is None or capture[0].pid != terminal.pid:
+            raise _no_terminal(run_id)
+        return capture[1]
+
     def _screen(
         self, run_id: str, terminal: Terminal, pane: Pane, text: str, *, history: int = 0
     ) -> Screen:
         # The keeper's record first: tmux 3.3 may not notice an end while it still pipes to a file.
         ended = _json(self._runs / run_id / "exit.json")
         alive = not (ended or pane.dead)
-        state = (ScreenState.UNKNOWN, "")
+        state, asks = (ScreenState.UNKNOWN, ""), ""
         if alive and not history:
             state = read_screen(terminal.program, text, pane.cursor)
-        return Screen(
-            text, pane.cursor, alive, ended.get("code", pane.status), *state, pane.attached
-        )
+            asks = asked_on(terminal.program, text) if state[0] is ScreenState.WANTS else ""
+        code = ended.get("code", pane.status)
+        return Screen(text, pane.cursor, alive, code, *state, pane.attached, asks)
 
     def is_ready(self, run_id: str) -> bool:
         self._ready.pop(run_id, None)
@@ -201,6 +214,34 @@ class Terminals:
             raise _ended(run_id)
         self._press(run_id, self._terminal(run_id).pane, key)
 
+    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+        """Press again while nothing has changed: a dialog takes no keys while it is being drawn."""
+        terminal = self._terminal(run_id)
+        with self._alone(run_id):
+            # A program says that it asks a moment before its dialog is on the screen.
+            _until(lambda: bool(self.screen(run_id).asks), ASKING_SECONDS)
+            before = self.screen(run_id)
+            if not before.asks:
+                raise _no_dialog(run_id, before)
+            if expected and not _is_same(expected, before.asks):
+                raise Refused(
+                    f"{run_id} now asks for something else: {before.asks}",
+                    fix=f"`fleet explain {run_id}` shows what it asks for.",
+                    code="asks_other",
+                )
+            leave = sheet_of(terminal.program)
+            assert leave is not None
+            assert leave.permit is not None
+            key = leave.permit.yes if yes else leave.permit.no
+            for _ in range(PERMIT_TRIES):
+                self._press(run_id, terminal.pane, key)
+                if _until(lambda: self.screen(run_id).asks != before.asks, PERMIT_SECONDS):
+                    return before.asks
+        raise Unavailable(
+            f"The dialog of {run_id} is still there.",
+            fix=f"Answer it yourself: fleet attach {run_id}",
+        )
+
     def attach_argv(self, run_id: str, env: Mapping[str, str]) -> list[str]:
         """The command to attach to this run's terminal. Raise `Unavailable` when it has none."""
         self.screen(run_id)
@@ -274,7 +315,7 @@ def _fit_to_type(run_id: str, screen: Screen) -> Screen:
     if screen.state is ScreenState.WANTS:
         raise Refused(
             f"{run_id} is showing a permission dialog, and typed text would answer it.",
-            fix=f"Answer it: fleet attach {run_id}",
+            fix=f"Answer it: fleet approve {run_id}, fleet deny {run_id}, or fleet attach {run_id}",
             code="wants_permission",
         )
     if screen.state in {ScreenState.PANEL, ScreenState.FIRST_START}:
@@ -294,9 +335,9 @@ def _typed(text: str) -> bytes:
     if b"\0" in data or END_OF_PASTE in data:
         problem = "a NUL" if b"\0" in data else "the sequence that ends a paste"
         raise BadInput(f"The text holds {problem}, which cannot be typed into a terminal.")
-    if len(data) > LIMIT:
+    if len(data) > MAX_PROMPT_BYTES:
         raise BadInput(
-            f"The text has {len(data):,} bytes; at most {LIMIT:,} can be sent.",
+            f"The text has {len(data):,} bytes; at most {MAX_PROMPT_BYTES:,} can be sent.",
             fix="Put it into a file of the workspace, and name the file.",
         )
     return data
@@ -314,6 +355,23 @@ def _until(is_so: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(LOOK_SECONDS)
     return True
+
+
+def _is_same(expected: str, asks: str) -> bool:
+    """Also in the words of a hook, `Bash: COMMAND`, where the dialog has that command."""
+    about = expected.partition(": ")[2] or expected
+    return "".join(about.split()) in "".join(asks.split())
+
+
+def _no_dialog(run_id: str, screen: Screen) -> Refused:
+    asks = "asks something else on its screen" if screen.state is ScreenState.WANTS else ""
+    what = asks or "asks for no permission now"
+    fix = (
+        f"Answer it there: fleet attach {run_id}"
+        if asks
+        else f"See what it does: fleet explain {run_id}"
+    )
+    return Refused(f"{run_id} {what}.", fix=fix, code="no_dialog")
 
 
 def _no_terminal(run_id: str) -> Unavailable:

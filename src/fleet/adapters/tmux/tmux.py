@@ -38,7 +38,7 @@ do o=$n; [ "$n" -lt {most} ] || {{ mv -f "$f" "$f.1"; o=-1; }}; done"""
 INSTALL = "Install tmux 3.2 or newer."
 AGAIN = ("server exited", "no server running", "lost server", "error connecting")
 DRAWN = "0.005"  # seconds in which most programs show what was pasted
-KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g")
+KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g", "1", "y")
 PANE = (
     "#{pane_id} #{session_id} #{pane_pid} #{pane_dead} x#{pane_dead_status} x#{pane_dead_signal} "
     "#{cursor_x} #{cursor_y} #{session_attached} x#{@fleet_run} #{session_name}"
@@ -127,9 +127,12 @@ class Tmux:
         except _NoSuchError:
             return None
 
-    def capture(self, pane: str, *, history: int = 0) -> tuple[Pane, str] | None:
+    def capture(
+        self, pane: str, *, history: int = 0, colours: bool = False
+    ) -> tuple[Pane, str] | None:
         """A pane and its text; with so many lines from before, wrapped lines are joined."""
         back = ["-J", "-S", str(-history)] if history else []
+        back += ["-e"] if colours else []
         words = ["display-message", "-p", "-t", pane, f"#{{version}} {PANE}", ";"]
         try:
             output = self._ask([*words, "capture-pane", "-p", "-t", pane, *back])

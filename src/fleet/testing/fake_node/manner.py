@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGER_FORM = 0.9  # of the older prompt: the rest may be a reply that was written down otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +20,26 @@ class FakeModel:
     context: int = 32_768
     parameters: int = 7_600_000_000
     capabilities: tuple[str, ...] = ("completion", "tools")
+    cloud: bool = False  # Ollama passes requests on; the model is never in `/api/ps`
 
 
 @dataclass(slots=True)
 class Manner:
     """Speeds in tokens per second, times in seconds; nothing set: a healthy node of no delay.
 
-    A fault is of the requests whose path begins with `only`, and of the next `times` of them.
+    Speeds are those of a request that is alone at work. A fault is of the requests whose path begins
+    with `only`, and of the next `times` of them.
     """
 
     slots: int = 1
+    drag: float = 1.0  # 1: all at work share one chip; 0: nobody slows another down
+    fits: int = 0  # models in memory at once, the least used goes; 0: all of them
     prefill: float = 0.0
     decode: float = 0.0
     load: float = 0.0
     output: int = 8  # tokens of a reply, unless fewer are asked for
     calls: bool = False  # call the first tool that is offered, once
+    reply: Callable[[dict[str, Any]], Any] | None = None  # by a request's body: a text, or a call
     version: str = "0.14.2"
     lag: float = 0.0  # before each answer, of whatever kind
     idle: float = 0.0  # a kept connection is closed after so long, without a word
@@ -45,8 +55,12 @@ class Manner:
     message: str = "the stand-in was told to fail"
     html: bool = False
     location: str = ""  # sends whoever asks to this address, with status 307
+    after: str = ""  # the header Retry-After beside a `status`
     body: str = ""  # answers with this, and says that it is JSON
+    events: str = ""  # answers with this, and says that it is a stream of events
     garbage: bool = False  # what says that it is JSON and is not
+    broken: dict[str, str] = field(default_factory=dict)  # by model: 500, with this message
+    silent: tuple[str, ...] = ()  # models whose runner takes the request and never answers
     only: str = ""
     times: int | None = None
 
@@ -62,8 +76,12 @@ FAULTS = (
     "status",
     "html",
     "location",
+    "after",
     "body",
+    "events",
     "garbage",
+    "broken",
+    "silent",
 )
 NAMES = tuple(each.name for each in fields(Manner))
 
@@ -97,23 +115,39 @@ class Seen:
 class Held:
     """What of a model is in memory: its context size, and the prompts it has read."""
 
-    resident: dict[str, int] = field(default_factory=dict)
+    resident: dict[str, int] = field(default_factory=dict)  # the least used first
     read: dict[str, list[str]] = field(default_factory=dict)
 
     def cached(self, model: str, prompt: str, slots: int) -> int:
-        """Characters of the prompt that were read before; it is kept for the next."""
+        """Characters of the prompt that were read before; it is kept for the next.
+
+        A slot keeps one prompt: a longer form replaces its shorter one, any other the oldest.
+        """
         kept = self.read.setdefault(model, [])
         best = max(kept, key=lambda old: _common(old, prompt), default="")
         same = _common(best, prompt)
-        if same and same > len(best) // 2:
+        if best and same > len(best) * LONGER_FORM:
             kept.remove(best)
         kept.append(prompt)
         del kept[:-slots]
         return same
 
+    def load(self, model: str, context: int, fits: int) -> None:
+        while fits and len(self.resident) >= fits:
+            self.unload(next(iter(self.resident)))
+        self.resident[model] = context
+
+    def use(self, model: str) -> None:
+        self.resident[model] = self.resident.pop(model)
+
     def unload(self, model: str) -> None:
         self.resident.pop(model, None)
         self.read.pop(model, None)
+
+    def forget(self) -> None:
+        """As a server that was restarted: cold."""
+        self.resident.clear()
+        self.read.clear()
 
 
 def _common(one: str, other: str) -> int:

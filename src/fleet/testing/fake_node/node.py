@@ -10,7 +10,8 @@
     python -m fleet.testing.fake_node.node --port 11500 --model qwen2.5-coder:7b --decode 50
     curl -d '{"hang": true}' http://127.0.0.1:11500/fault; curl http://127.0.0.1:11500/seen
 
-It has no model: a reply is a count of words. What the faults are is in `fake_node_manner`.
+It has no model: a reply is a count of words, or what `reply` makes of the request. What the faults are
+is in `fake_node.manner`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -59,11 +60,11 @@ class FakeNode:
         self.held = Held()
         self.seen: list[Seen] = []
         self._worker = Worker(self)
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._server: asyncio.Server | None = None
         self._hole: list[socket.socket] = []
         self._open: set[Connection] = set()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
@@ -107,15 +108,32 @@ class FakeNode:
         self.held.resident[model] = context
 
     def start(self) -> Self:
-        if not self._thread.is_alive():
+        if self._thread is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
             self._thread.start()
         self._call(self._settle())
         return self
 
     def stop(self) -> None:
+        assert self._loop is not None
+        assert self._thread is not None
         self._call(self._down())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
+        self._loop.close()
+
+    async def __aenter__(self) -> Self:
+        """In the loop that runs, in place of a thread; then `change` is `set`."""
+        self._loop = asyncio.get_running_loop()
+        await self._settle()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._down()
+
+    async def change(self, **manner: Any) -> None:
+        await self._set(manner)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -124,6 +142,7 @@ class FakeNode:
         self.stop()
 
     def _call(self, coroutine: Any) -> None:
+        assert self._loop is not None
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
     async def _set(self, manner: dict[str, Any]) -> None:
@@ -139,7 +158,9 @@ class FakeNode:
             if drop:
                 self._swallow()
             elif not isinstance(refuse, bool) and refuse < math.inf:
-                self._loop.call_later(refuse, lambda: asyncio.ensure_future(self._set(HEALED)))
+                asyncio.get_running_loop().call_later(
+                    refuse, lambda: asyncio.ensure_future(self._set(HEALED))
+                )
         elif self._server is None:
             self._fill_up()
             self._server = await asyncio.start_server(
@@ -152,6 +173,7 @@ class FakeNode:
         if self._server is not None:
             self._server.close()
             self._server = None
+            self.held.forget()
         for connection in list(self._open):
             connection.abort()
         await asyncio.sleep(0.01)
@@ -219,14 +241,16 @@ class FakeNode:
         if manner.hang:
             await connection.pause(math.inf if manner.times is None else 3600)
         if manner.status:
-            body = {"error": manner.message}
-            await connection.json(manner.status, body)
+            more = {"retry_after": manner.after} if manner.after else {}
+            await connection.json(manner.status, {"error": manner.message}, **more)
         elif manner.location:
             await connection.answer(307, "text/plain", b"", location=manner.location + path)
         elif manner.html:
             await connection.answer(200, "text/html", HTML)
         elif manner.body:
             await connection.answer(200, "application/json", manner.body.encode())
+        elif manner.events:
+            await connection.answer(200, "text/event-stream", manner.events.encode())
         elif manner.garbage:
             await connection.answer(200, "application/json", b'{"models": [{"name": ')
         else:
@@ -238,7 +262,10 @@ class FakeNode:
         if path == "/seen":
             await connection.json(200, [asdict(each) for each in self.seen if each is not seen])
         elif path == "/fault":
-            self._loop.call_later(0.02, lambda: asyncio.ensure_future(self._set(_fields(request))))
+            manner = _fields(request)
+            asyncio.get_running_loop().call_later(
+                0.02, lambda: asyncio.ensure_future(self._set(manner))
+            )
             await connection.json(200, {"ok": True})
         elif self._key and self._key not in (_bearer(request), request.headers.get("x-api-key")):
             await connection.json(401, {"error": "unauthorized"})
@@ -250,15 +277,15 @@ class FakeNode:
             else:
                 await connection.json(404 if page is None else 200, page or {"error": "not found"})
         elif path == "/api/show" and kind_of(self.kind).is_ollama:
-            model = self.models.get(str((body or {}).get("model") or (body or {}).get("name")))
+            name = str((body or {}).get("model") or (body or {}).get("name"))
+            model = self.models.get(name) or self.models.get(name.removesuffix(":latest"))
             gone = {"error": "model not found"}
             await connection.json(200 if model else 404, show(model) if model else gone)
         else:
             await self._worker.work(connection, request, seen)
 
 
-HEALED = {each.name: each.default for each in fields(Manner) if each.name in (*FAULTS, "only")}
-HEALED |= {"times": None}
+HEALED = {name: getattr(Manner(), name) for name in (*FAULTS, "only", "times")}
 
 
 def _fields(request: Request) -> dict[str, Any]:
@@ -278,9 +305,11 @@ def main() -> None:
     parser.add_argument("--kind", choices=list(KINDS), default="ollama")
     parser.add_argument("--key", default="")
     parser.add_argument("--ready", type=Path, help="a file that is given the address")
-    for name in ("prefill", "decode", "load", "lag", "idle"):
-        parser.add_argument(f"--{name}", type=float, default=0.0)
-    for name, default in (("slots", 1), ("output", 8)):
+    for name, rate in (("prefill", 0.0), ("decode", 0.0), ("load", 0.0), ("lag", 0.0)):
+        parser.add_argument(f"--{name}", type=float, default=rate)
+    for name, rate in (("idle", 0.0), ("drag", 1.0)):
+        parser.add_argument(f"--{name}", type=float, default=rate)
+    for name, default in (("slots", 1), ("output", 8), ("fits", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = vars(parser.parse_args())
     models, ready = options.pop("model") or ["qwen2.5-coder:7b"], options.pop("ready")

@@ -27,6 +27,10 @@ def pages(
         row.pages.slots: [{"id": n, "is_processing": n < busy} for n in range(manner.slots)],
         row.pages.metrics: f"{row.pages.running} {busy - waiting}\n{row.pages.queued} {waiting}\n",
         row.pages.states: _lmstudio(models, resident),
+        row.pages.instances: _lmstudio_instances(models, resident),
+        row.pages.load: [
+            {"rid": None, "dp_rank": 0, "num_reqs": busy, "num_waiting_reqs": waiting}
+        ],
     } | (_ollama(models, manner, resident) if row.is_ollama else {})
     return {path: page for path, page in bodies.items() if path}
 
@@ -38,7 +42,13 @@ def _ollama(
         "/": "Ollama is running",
         "/api/version": {"version": manner.version},
         "/api/tags": {"models": [_tag(model) for model in models.values()]},
-        "/api/ps": {"models": [_loaded(models[name], size) for name, size in resident.items()]},
+        "/api/ps": {
+            "models": [
+                _loaded(models[name], size)
+                for name, size in resident.items()
+                if not models[name].cloud
+            ]
+        },
     }
 
 
@@ -67,37 +77,64 @@ def _details(model: FakeModel) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def tagged(model: FakeModel) -> str:
+    """Ollama lists `m` as `m:latest`."""
+    return model.name if ":" in model.name else f"{model.name}:latest"
+
+
 def _tag(model: FakeModel) -> dict[str, Any]:
-    return {
-        "name": model.name, "model": model.name, "modified_at": "2026-10-01T00:00:00Z",
+    """`remote_*` as Ollama lists a model of its cloud: its docs/cloud.md and api/types.go."""
+    away = {
+        "remote_model": model.name.removesuffix("-cloud"),
+        "remote_host": "https://ollama.com:443",
+    }
+    return (away if model.cloud else {}) | {
+        "name": tagged(model), "model": tagged(model), "modified_at": "2026-10-01T00:00:00Z",
         "size": model.size, "digest": "0" * 64, "details": _details(model),
     }  # fmt: skip
 
 
 def _loaded(model: FakeModel, context: int) -> dict[str, Any]:
     return {
-        "name": model.name, "model": model.name, "size": model.size + context * 57_344,
+        "name": tagged(model), "model": tagged(model), "size": model.size + context * 57_344,
         "size_vram": model.size + context * 57_344, "context_length": context,
         "expires_at": KEPT, "digest": "0" * 64, "details": _details(model),
     }  # fmt: skip
 
 
 def _openai(kind: str, models: dict[str, FakeModel]) -> dict[str, Any]:
-    listed = []
+    row, listed = kind_of(kind), []
     for model in models.values():
-        row: dict[str, Any] = {
-            "id": model.name,
-            "object": "model",
-            "owned_by": kind_of(kind).owner or kind,
-        }
-        if kind == "vllm":
-            row["max_model_len"] = model.context
-        elif kind == "llamacpp":
-            row["meta"] = {"n_ctx_train": model.context, "n_params": model.parameters}
-        elif kind == "openrouter":
-            row["context_length"] = model.context
-        listed.append(row)
+        about: dict[str, Any] = {"id": model.name, "object": "model", "owned_by": row.owner or kind}
+        for field, path in row.fields._asdict().items():
+            _put(about, path, getattr(model, field))
+        listed.append(about)
     return {"object": "list", "data": listed}
+
+
+def _put(about: dict[str, Any], path: str, value: int) -> None:
+    """`meta.size` is `size` in `meta`; an empty path is what this kind does not say."""
+    if path:
+        *outer, last = path.split(".")
+        for name in outer:
+            about = about.setdefault(name, {})
+        about[last] = value
+
+
+def _lmstudio_instances(models: dict[str, FakeModel], resident: dict[str, int]) -> dict[str, Any]:
+    """As LM Studio's documentation shows it: developer/rest/list, since its release 0.4."""
+    return {
+        "models": [
+            {
+                "type": "llm", "publisher": "qwen", "key": model.name, "size_bytes": model.size,
+                "display_name": model.name, "max_context_length": model.context, "format": "gguf",
+                "loaded_instances": [
+                    {"id": model.name, "config": {"context_length": model.context}}
+                ] if model.name in resident else [],
+            }
+            for model in models.values()
+        ]
+    }  # fmt: skip
 
 
 def _lmstudio(models: dict[str, FakeModel], resident: dict[str, int]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ CREATED = 1_793_600_000
 
 @dataclass(slots=True)
 class Job:
-    """One request being answered; times in seconds."""
+    """One request being answered; times in seconds, at first those of a request that is alone."""
 
     model: str
     prompt: int
@@ -26,6 +26,7 @@ class Job:
     prefill: float = 0.0
     decode: float = 0.0
     only_load: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict)  # of the call
 
     @property
     def text(self) -> str:
@@ -93,7 +94,7 @@ class OllamaWire:
         return self._end(job, job.text, self._calls(job))
 
     def _calls(self, job: Job) -> list[dict[str, Any]]:
-        return [{"function": {"name": job.call, "arguments": {}}}] if job.call else []
+        return [{"function": {"name": job.call, "arguments": job.arguments}}] if job.call else []
 
     def error(self, message: str) -> dict[str, Any]:
         return {"error": message}
@@ -248,7 +249,7 @@ def _ns(seconds: float) -> int:
 
 
 def _calls(job: Job) -> list[dict[str, Any]]:
-    function = {"name": job.call, "arguments": "{}"}
+    function = {"name": job.call, "arguments": json.dumps(job.arguments)}
     return [{"index": 0, "id": "call_1", "type": "function", "function": function}]
 
 

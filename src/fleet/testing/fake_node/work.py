@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import math
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 CHARACTERS = 4  # of a token, about
 DEFAULT_CONTEXT = 4096  # Ollama's, on a small machine
+SLICES = 16  # of loading and reading, between which it looks who else is at work
 
 
 class Died(Exception):
@@ -53,12 +55,21 @@ class Worker:
             await connection.json(200, _embeddings(body))
         elif wire is None or (native and not kind_of(self._node.kind).is_ollama):
             await connection.json(404, {"error": "not found"})
-        elif body.get("model") not in self._node.models:
+        elif self._own_name(body) not in self._node.models:
             text = f"model '{body.get('model')}' not found"
             await connection.json(404, wire.error(text))
+        elif why := self._node.manner.broken.get(self._own_name(body)):
+            await connection.json(500, wire.error(why))
         else:
             async with self._slot(connection):
+                if self._own_name(body) in self._node.manner.silent:
+                    await connection.pause(math.inf)
                 await self._reply(connection, wire, body, seen, native=native)
+
+    def _own_name(self, body: dict[str, Any]) -> str:
+        """Ollama takes `m` for `m:latest`."""
+        name = str(body.get("model"))
+        return name if name in self._node.models else name.removesuffix(":latest")
 
     @asynccontextmanager
     async def _slot(self, connection: Connection) -> AsyncIterator[None]:
@@ -77,15 +88,17 @@ class Worker:
         manner = self._node.manner
         job = self._job(body, native=native)
         seen.cached, seen.prompt = job.cached, job.prompt
-        began = time.monotonic()
-        await connection.pause(job.load + job.prefill)
+        chip = _Chip(self, manner.drag, connection)
+        job.load = await chip.take(job.load)
+        job.prefill = await chip.take(job.prefill)
         if not body.get("stream", native):
-            await connection.pause(job.decode)
+            job.decode = await chip.take(job.decode)
             await connection.json(200, wire.whole(job))
             return
         await connection.begin(wire.content_type)
         for piece in wire.opening(job):
             await connection.piece(piece)
+        each, job.decode = job.decode / max(1, len(job.words)), 0.0
         for word in [] if job.call or job.only_load else job.words:
             if manner.die is not None and seen.pieces >= manner.die:
                 raise Died
@@ -93,39 +106,68 @@ class Worker:
                 await connection.end()
                 return
             seen.pieces += 1
-            if manner.decode:
-                due = began + job.load + job.prefill + seen.pieces / manner.decode
-                await connection.pause(due - time.monotonic())
+            job.decode += await chip.take(each, slices=1)
             await connection.piece(wire.piece(job, word))
         for piece in wire.closing(job):
             await connection.piece(piece)
         await connection.end()
 
     def _job(self, body: dict[str, Any], *, native: bool) -> Job:
-        manner, state, model = self._node.manner, self._node.held, str(body["model"])
+        manner, state, model = self._node.manner, self._node.held, self._own_name(body)
         options = body.get("options") or {}
         load = 0.0
         context = int(options.get("num_ctx") or (DEFAULT_CONTEXT if native else 0))
         known = state.resident.get(model)
         if known is None or (native and known != context):
             state.unload(model)
-            state.resident[model] = context or self._node.models[model].context
+            state.load(model, context or self._node.models[model].context, manner.fits)
             load = manner.load
+        state.use(model)
         if body.get("keep_alive") == 0:
             state.unload(model)
         text = _prompt(body)
         prompt = _tokens(text)
-        cached = state.cached(model, text, manner.slots) // CHARACTERS
+        cached = state.cached(model, text, manner.slots) // CHARACTERS if text else 0
         limit = _limit(body, options)
         count = min(manner.output, limit) if limit else manner.output
+        words = [f" {n}" for n in range(1, count + 1)]
+        call: dict[str, Any] = {"name": _call(body) if manner.calls else ""}
+        if manner.reply is not None:
+            reply = manner.reply(body)
+            call = reply if isinstance(reply, dict) else call
+            words = re.findall(r"\s*\S+\s*", reply) if isinstance(reply, str) else []
+            count = len(words)
         return Job(
-            model, prompt, cached, [f" {n}" for n in range(1, count + 1)],
-            call=_call(body) if manner.calls else "",
+            model, prompt, cached, words,
+            call=call["name"],
+            arguments=call.get("arguments", {}),
             load=load,
             prefill=(prompt - cached) / manner.prefill if manner.prefill else 0.0,
             decode=count / manner.decode if manner.decode else 0.0,
             only_load=native and not body.get("messages") and not body.get("prompt"),
         )  # fmt: skip
+
+
+class _Chip:
+    """The chip, as one request has it: shared with whatever else is at work.
+
+    It keeps to its own timetable, so that a machine which is late loses nothing.
+    """
+
+    def __init__(self, worker: Worker, drag: float, connection: Connection) -> None:
+        self._worker, self._drag, self._connection = worker, drag, connection
+        self._clock = asyncio.get_running_loop().time
+        self._due = self._clock()
+
+    async def take(self, seconds: float, slices: int = SLICES) -> float:
+        """Work that takes so long alone; how long it takes beside what else is at work."""
+        took = 0.0
+        for _ in range(slices if seconds > 0 else 0):
+            beside = max(0, self._worker.busy - 1)
+            each = seconds / slices * (1 + self._drag * beside)
+            took, self._due = took + each, self._due + each
+            await self._connection.pause(self._due - self._clock())
+        return took
 
 
 def _prompt(body: dict[str, Any]) -> str:

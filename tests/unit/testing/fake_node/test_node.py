@@ -224,7 +224,7 @@ def test_it_is_a_program(tmp_path):
     program = subprocess.Popen([*argv, "--model", "tiny", "--slots", "3"])
     try:
         url = until(ready.read_text, errors=(FileNotFoundError,))
-        assert get(f"{url}/api/tags")["models"][0]["name"] == "tiny"
+        assert get(f"{url}/api/tags")["models"][0]["name"] == "tiny:latest"
     finally:
         program.terminate()
         program.wait(LIMIT)

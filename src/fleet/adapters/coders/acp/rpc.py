@@ -1,6 +1,6 @@
 """JSON-RPC, one message a line, as Codex's app-server and ACP speak it.
 
-Request ids are ours to choose. Those of words carry the words themselves, so that whoever hears
+Request ids are ours to choose. Those of words carry the words themselves, so that the one who hears
 the reply knows what it was about, without having asked: a fold is replayed by others.
 """
 

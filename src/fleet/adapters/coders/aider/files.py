@@ -9,8 +9,8 @@ from fleet.adapters.coders.claude.files import tiers
 from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
 from fleet.domain.fleet import alias_of, url_of
-from fleet.domain.generated_files import File
-from fleet.domain.roles import prompt_of
+from fleet.domain.generated.files import File
+from fleet.domain.generated.roles import prompt_of
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet, Model

@@ -45,12 +45,13 @@ HEADLESS = (
 class ClaudeCoder:
     name = "claude"
     resumes = True
+    forks = True
     stalls = True
     costs = True
     window = 200_000
     abilities = Abilities(
         program="Claude Code",
-        resume="Yes, on the same host, from any directory.",
+        resume="Yes, on the same host, from any directory; `fleet fork` continues a copy.",
         words="Yes: between two steps of the turn, else as the next turn.",
         usage="Input and cache at every reply of the model, output at the end of a turn.",
         cost="At the end of a turn, as Claude Code reckons it; a budget in dollars is given to "

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
-from fleet.domain.fleet import alias_of
-from fleet.domain.generated_files import File
-from fleet.domain.roles import prompt_of
+from fleet.domain.fleet import alias_of, prompted
+from fleet.domain.generated.files import File
+from fleet.domain.generated.roles import prompt_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ TOOLS = Tools(
 def agent_files(fleet: Fleet, source: str) -> list[File]:
     return [
         File(TARGET, f".claude/agents/{agent.name}.md", agent_text(agent, source))
-        for agent in fleet.agents.values()
+        for agent in prompted(fleet)
     ]
 
 
@@ -60,7 +60,7 @@ def _known(agent: Agent) -> list[str]:
 
 def doubts(fleet: Fleet) -> Iterator[str]:
     """Where an agent's tools will not be as declared."""
-    for agent in fleet.agents.values():
+    for agent in prompted(fleet):
         if missing := TOOLS.unknown(agent.tools):
             left = ", ".join(_known(agent)) or "all of its tools"
             yield f"Claude Code has no tool {', '.join(missing)}: {agent.name} gets {left}."
@@ -107,4 +107,4 @@ def _named(models: list[Model], *words: str) -> Model | None:
 
 
 def _distinct(fleet: Fleet) -> list[Model]:
-    return list({model.name: model for model in fleet.models.values()}.values())
+    return fleet.own_models

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
-from fleet.adapters.tmux.screen_rules import Program, Seen
+from fleet.adapters.tmux.screen_rules import Permit, Program, Seen
 
 SCREENS = Program(
     pasted=r"\[Pasted text #\d+( \+\d+ lines)?\]$",
     editor=("C-g", r"\t"),
+    permit=Permit(
+        r"^─{20,}\n((?:(?!─{20,}).*\n)+?) [❯ ] 1\. Yes$(?:\n   \d\. .*)+\n+ Esc to cancel",
+        "1",
+        "Escape",
+    ),
     rules=(
         Seen("theme", "first-start", 30, (r"^ To change this later, run /theme$",)),
         Seen("login", "first-start", 30, (r"^ *Select login method:",)),

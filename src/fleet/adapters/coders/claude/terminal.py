@@ -66,9 +66,14 @@ HOOK_SECONDS = 10  # seconds for a hook; each takes milliseconds
 
 def launch(brief: Brief) -> Launch:
     """Its standard input is the prompt only where that is too long for an argument: then paste."""
-    session = brief.session or str(uuid.uuid4())
+    session = str(uuid.uuid4()) if brief.fork or not brief.session else brief.session
     argv = [*(strings(brief, "command") or ("claude",))]
-    argv += ["--resume", session] if brief.session else ["--session-id", session]
+    if brief.session:
+        argv += ["--resume", brief.session]
+    if brief.fork:
+        argv += ["--fork-session"]
+    if session != brief.session:
+        argv += ["--session-id", session]
     if brief.model:
         argv += ["--model", brief.model]
     if brief.instructions:
@@ -101,7 +106,7 @@ def _hook(command: str) -> dict[str, object]:
 
 
 def _permitted(brief: Brief, granted: Permissions) -> list[str]:
-    """What it may do unasked; about all else it asks whoever is at the screen."""
+    """What it may do unasked; about all else it asks the person at the screen."""
     named = strings(brief, "tools")
     builtin = [tool.partition("(")[0] for tool in named if not tool.startswith("mcp__")]
     denied = [tool for tool in LEAVING if tool not in builtin]

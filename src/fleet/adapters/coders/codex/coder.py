@@ -58,12 +58,14 @@ QUIET = (  # said again, whole, when the item is complete; or nothing to us
 class CodexCoder:
     name = "codex"
     resumes = True
+    forks = True
     stalls = True
     costs = False
     window = 128_000
     abilities = Abilities(
         program="Codex",
-        resume="Yes, on the same host, with other permissions or another model if need be.",
+        resume="Yes, on the same host, with other permissions or another model if need be; `fleet fork` "
+        "continues a copy.",
         words="Yes, into the running turn, at once; after it, as the next turn.",
         usage="At every reply of the model, agents of its own included.",
         cost="No.",
@@ -96,6 +98,7 @@ class CodexCoder:
             stdin="".join(first),
             keep_stdin=True,
             opening=json.dumps(opening),
+            sandboxes=permissions(brief) != "full",
         )
 
     def listen(self, opening: str) -> CodexListener:
@@ -104,8 +107,11 @@ class CodexCoder:
     def launch_in_terminal(self, brief: Brief) -> Launch:
         """Its standard input is the prompt only where that is too long for an argument."""
         program = strings(brief, "command") or ("codex",)
-        argv = [*program, *(("resume",) if brief.session else ()), "--no-daemon"]
+        verb = ("fork" if brief.fork else "resume",) if brief.session else ()
+        argv = [*program, *verb, "--no-daemon"]
         argv += ["--disable", "plugins"]
+        if brief.fork:  # else it asks whether to work where the first agent does
+            argv += ["--cd", brief.cwd]
         ours = codex_terminal.settings(permissions(brief), brief.instructions)
         for setting in (*_settings(brief), *_provider(brief), *ours):
             argv += ["-c", setting]
@@ -117,8 +123,9 @@ class CodexCoder:
             brief.cwd,
             _environment(brief),
             stdin=paste,
-            opening=brief.session,
+            opening="" if brief.fork else brief.session,  # a copy has an id of its own
             terminal=True,
+            sandboxes=permissions(brief) != "full",
         )
 
     def watch(self, opening: str) -> codex_terminal.CodexWatcher:

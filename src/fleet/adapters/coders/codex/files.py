@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from fleet.adapters.coders.claude.files import tiers
 from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
-from fleet.domain.fleet import alias_of, url_of
-from fleet.domain.generated_files import File
-from fleet.domain.roles import prompt_of
+from fleet.domain.fleet import alias_of, prompted, url_of
+from fleet.domain.generated.files import File
+from fleet.domain.generated.roles import prompt_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ STREAM_IDLE_MS = 1_800_000  # milliseconds without a word, while a small machine
 def codex_files(fleet: Fleet, source: str) -> list[File]:
     agents = [
         File(TARGET, f".codex/agents/{agent.name}.toml", _agent(agent, source))
-        for agent in fleet.agents.values()
+        for agent in prompted(fleet)
     ]
     return [File(TARGET, PROFILE, _profile(fleet, source)), *agents]
 

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
-from fleet.adapters.tmux.screen_rules import Program, Seen
+from fleet.adapters.tmux.screen_rules import Permit, Program, Seen
 
 SCREENS = Program(
     pasted=r"\[Pasted Content \d+ chars\]( #\d+)?$",
+    permit=Permit(
+        r"^(  Would you like to .*\n(?:.*\n)+?)[› ] 1\. Yes, proceed \(y\)$", "y", "Escape"
+    ),
     rules=(
         Seen(
             "login", "first-start", 14, (r"1\. Sign in with ChatGPT", r"^  Press enter to continue")

@@ -4,7 +4,7 @@ The hooks come by `-c`, for this process alone. Codex runs no hook that nobody h
 about new ones at its start; so each of ours comes with the hash that Codex itself would note down
 (`hooks.state`), which covers that one command and nothing of the person's or the repository's.
 
-A worktree is trusted when its repository is. For another one Codex asks whoever is at the screen,
+A worktree is trusted when its repository is. For another one Codex asks the person at the screen,
 once for the repository; that is for a person to say.
 """
 

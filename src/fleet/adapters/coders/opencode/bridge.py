@@ -136,7 +136,7 @@ class Sieve:
         try:
             return self._tells(event)
         except (AttributeError, KeyError, TypeError):
-            return True  # of another release: whoever reads it may know it
+            return True  # of another release: its reader may know it
 
     def _tells(self, event: dict[str, Any]) -> bool:
         kind, properties = event.get("type"), event.get("properties", {})

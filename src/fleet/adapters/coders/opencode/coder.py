@@ -55,7 +55,8 @@ class OpenCodeCoder:
     window = 128_000
     abilities = Abilities(
         program="OpenCode",
-        resume="Yes, on the same host.",
+        resume="Yes, on the same host. `fleet fork` is not possible: OpenCode takes a first prompt "
+        "as one of a new conversation.",
         words="Yes: at the next step of the turn, else as the next turn.",
         usage="At every step, agents of its own included.",
         cost="At every step, for models whose price OpenCode knows.",

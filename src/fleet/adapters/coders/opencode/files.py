@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from fleet.adapters.coders.claude.files import tiers
 from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.quoting import quoted
-from fleet.domain.fleet import alias_of, url_of
-from fleet.domain.generated_files import File
-from fleet.domain.roles import prompt_of
+from fleet.domain.fleet import alias_of, prompted, url_of
+from fleet.domain.generated.files import File
+from fleet.domain.generated.roles import prompt_of
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Agent, Fleet, Model
@@ -42,7 +42,7 @@ WRITES = ("bash", "edit")
 def opencode_files(fleet: Fleet, source: str) -> list[File]:
     agents = [
         File(TARGET, f".opencode/agent/{agent.name}.md", _agent(agent, source))
-        for agent in fleet.agents.values()
+        for agent in prompted(fleet)
     ]
     return [File(TARGET, CONFIG, json.dumps(_config(fleet), indent=2) + "\n"), *agents]
 

@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
-from fleet.adapters.tmux.screen_rules import Program, Seen
+from fleet.adapters.tmux.screen_rules import Permit, Program, Seen
 
 SCREENS = Program(
     pasted=r"\[Pasted ~\d+ lines\]$",
+    permit=Permit(
+        r"^ *┃ +△ Permission required\n((?:.*\n)+?)(?: *┃ {60,}\S+\n)? *┃ +Allow once +Allow always +Reject\b",
+        "Enter",
+        "Escape",
+    ),
     rules=(
         Seen("permission", "wants", 3, (r"^ *┃ +Allow once +Allow always +Reject\b",)),
         Seen("question", "wants", 4, (r"^ *┃.*\benter (confirm|submit|toggle)\b",)),

@@ -71,7 +71,8 @@ class TextListener:
         if not line.strip():
             return ()
         self._estimate.add(line)
-        return (Said(SaidKind.TEXT, line), self._estimate.usage())
+        item = Said(SaidKind.TEXT, line)
+        return (item, self._estimate.usage()) if self._estimate.has_grown() else (item,)
 
     def words(self, text: str) -> str | None:
         del text  # it hears nothing once it has started

@@ -15,6 +15,7 @@ CHARACTERS = 4
 class Estimate:
     def __init__(self, *texts: str) -> None:
         self._characters = sum(map(len, texts))
+        self._reported = 0  # characters, at the last report
 
     def add(self, text: str) -> None:
         self._characters += len(text)
@@ -23,6 +24,11 @@ class Estimate:
     def tokens(self) -> int:
         return -(-self._characters // CHARACTERS)
 
+    def has_grown(self) -> bool:
+        """Whether it is over 1 % larger than it was reported: no report for each of many lines."""
+        return self._characters * 100 > self._reported * 101
+
     def usage(self) -> Said:
         """The context so far; of what was paid for, nothing is known."""
+        self._reported = self._characters
         return Said(SaidKind.USAGE, usage=Usage(context=self.tokens, estimated=True))

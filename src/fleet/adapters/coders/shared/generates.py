@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from fleet.domain.fleet import Fleet
-    from fleet.domain.generated_files import File
+    from fleet.domain.generated.files import File
 
 
 def _no_doubts(_: Fleet) -> Iterable[str]:

@@ -16,6 +16,7 @@ Permissions = Literal["read", "edit", "full"]
 
 
 AGENT_HEADER = "x-fleet-agent"
+RUN_HEADER = "x-fleet-run"
 LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 
 
@@ -27,11 +28,13 @@ class GatewayOption:
     key_env: str  # the variable of the run's environment that holds the key
     context: int = 0  # tokens that the model takes; 0: unknown
     agent: str = ""  # whose requests these are, for who reads traces
+    run: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """Which the gateway passes on."""
-        return {AGENT_HEADER: self.agent} if self.agent else {}
+        values = {AGENT_HEADER: self.agent, RUN_HEADER: self.run}
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def gateway(brief: Brief) -> GatewayOption | None:
         return None
     url = str(given["base_url"]).rstrip("/").removesuffix("/v1")
     context, agent = int(str(given.get("context", 0))), str(given.get("agent", ""))
-    return GatewayOption(url, str(given["key_env"]), context, agent)
+    return GatewayOption(url, str(given["key_env"]), context, agent, brief.run_id)
 
 
 def permissions(brief: Brief) -> Permissions:

@@ -178,7 +178,11 @@ def test_a_gateway_is_named_with_where_its_key_is_and_never_the_key():
     )
     found = json.loads(launch.env["OPENCODE_CONFIG_CONTENT"])
     options = found["provider"]["fleet"]["options"]
-    assert options == {"baseURL": "http://127.0.0.1:4000/v1", "apiKey": "{env:KEY}"}
+    assert options == {
+        "baseURL": "http://127.0.0.1:4000/v1",
+        "apiKey": "{env:KEY}",
+        "headers": {"x-fleet-run": "t-1.1"},
+    }
     assert found["model"] == found["small_model"] == "fleet/heavy"
     assert found["provider"]["fleet"]["models"]["heavy"]["limit"]["context"] == 40_000
     assert "sk-secret" not in launch.env["OPENCODE_CONFIG_CONTENT"]

@@ -50,3 +50,11 @@ def test_four_characters_are_about_a_token():
     estimate = Estimate("12345678", "1")
     assert estimate.tokens == 3
     assert estimate.usage().kind is SaidKind.USAGE
+
+
+def test_many_lines_are_not_each_followed_by_an_estimate():
+    listener = CODER.listen("")
+    heard = [said for _ in range(20_000) for said in listener.hear("abcdefg")]
+    reports = [said.usage.context for said in heard if said.kind is SaidKind.USAGE]
+    assert len(reports) < 1000
+    assert reports[-1] > 0.98 * 20_000 * 7 / 4

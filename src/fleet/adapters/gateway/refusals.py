@@ -1,0 +1,112 @@
+"""Written beside LiteLLM's configuration, and run by LiteLLM: what it refuses itself is a trace, too.
+
+The relay records what reaches it. A prompt that LiteLLM finds too long, a name that it does not
+know or a wrong key never does. LiteLLM has no fleet package, so this file imports none of it. It
+writes sentences of its own: an exception may quote the prompt.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+TRACES, PROJECT = "FLEET_TRACES", "FLEET_TRACED_PROJECT"  # the file, and whose gateway it is
+LONGEST = 200  # characters of a name
+CALLS = 2_000  # calls to the relay that are remembered
+UNKNOWN_MODEL = ("ProxyModelNotFoundError", "NotFoundError", "RouterRateLimitErrorBasic")
+
+UNKNOWN_TEXTS = ("invalid model name", "you passed in model=")
+
+
+def _logger() -> Any:
+    """LiteLLM's base class; without LiteLLM there is nothing to listen to."""
+    try:
+        return importlib.import_module("litellm.integrations.custom_logger").CustomLogger
+    except ImportError:
+        return object
+
+
+Logger: Any = _logger()
+
+
+class Refusals(Logger):  # type: ignore[misc]  # LiteLLM has no types here
+    def __init__(self) -> None:
+        super().__init__()
+        self._sent: deque[str] = deque(maxlen=CALLS)  # the relay has, or had, these
+
+    def log_pre_api_call(self, model: str, messages: Any, kwargs: dict[str, Any]) -> None:  # noqa: ARG002
+        if (kwargs.get("additional_args") or {}).get("api_base"):  # else it only logs its refusal
+            self._sent.append(str(kwargs.get("litellm_call_id")))
+
+    async def async_post_call_failure_hook(
+        self,
+        request_data: dict[str, Any],
+        original_exception: Exception,
+        *_: Any,
+        **__: Any,
+    ) -> None:
+        if request_data.get("litellm_call_id") not in self._sent:
+            record(refusal(request_data, original_exception))
+
+
+def record(fields: dict[str, Any]) -> None:
+    path = os.environ.get(TRACES)
+    if path:
+        with Path(path).open("ab") as file:
+            file.write(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+
+def refusal(request: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """A line of the traces; `fleet.domain.nodes.trace.read` reads it."""
+    model = _name(request.get("model"))
+    sent = request.get("proxy_server_request")
+    headers = (sent.get("headers") if isinstance(sent, dict) else None) or {}
+    headers = {str(key).lower(): value for key, value in headers.items()}
+    agent = _name(headers.get("x-fleet-agent")) or model.removeprefix("fleet-") * (
+        model.startswith("fleet-")
+    )
+    status = status_of(error)
+    return {
+        "at": time.time_ns() // 1000,
+        "agent": agent,
+        "session": _name(headers.get("x-fleet-session") or headers.get("x-claude-code-session-id")),
+        "model": model,
+        "wire": "gateway",
+        "outcome": "refused",
+        "status": status,
+        "why": {"error": why(error, status, model)},
+        "run": _name(headers.get("x-fleet-run")),
+        "project": os.environ.get(PROJECT, ""),
+    }
+
+
+def status_of(error: Exception) -> int:
+    """Exceptions of LiteLLM have a status, those of its web framework and proxy a code."""
+    for name in ("status_code", "code"):
+        value = getattr(error, name, None)
+        if str(value).isdigit():
+            return int(value)  # type: ignore[arg-type]  # it is digits
+    return 500
+
+
+def why(error: Exception, status: int, model: str) -> str:
+    kind = type(error).__name__
+    if kind == "ContextWindowExceededError" or "context window" in str(error).lower():
+        return f"The gateway refused it: the prompt is too long for the context of {model}."
+    if status in {401, 403} or "no connected db" in str(error).lower():  # its word for a wrong key
+        return "The gateway refused it: the key is wrong or missing."
+    if kind in UNKNOWN_MODEL or any(text in str(error).lower() for text in UNKNOWN_TEXTS):
+        return f"The gateway refused it: it knows no model '{model}'."
+    return f"The gateway refused it: {kind}, status {status}."
+
+
+def _name(value: object) -> str:
+    return value[:LONGEST] if isinstance(value, str) else ""
+
+
+log = Refusals()

@@ -1,0 +1,1 @@
+"""Other machines: a shell there, and what is sent to them."""

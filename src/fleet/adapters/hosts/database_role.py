@@ -1,0 +1,63 @@
+"""A login of its own for each machine that uses a PostgreSQL store."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Unavailable
+
+CONNECT_SECONDS = 10
+MOST_CONNECTIONS = 20  # a supervisor, and a few commands beside it
+
+
+class Login(NamedTuple):
+    role: str
+    url: str
+
+
+def make_login(url: str, name: str) -> Login | None:
+    """A login that acts as this URL's own role, and can be removed alone; None: it may make none.
+
+    What it makes belongs to that role, so that every machine can migrate the store.
+    """
+    from psycopg import Error, connect, sql  # noqa: PLC0415  # of an extra
+
+    role = f"fleet_{re.sub(r'[^a-z0-9]+', '_', name.lower())[:40]}_{secrets.token_hex(3)}"
+    password = secrets.token_urlsafe(24)
+    try:
+        with connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as link:
+            row = link.execute(
+                "SELECT current_user, rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
+            ).fetchone()
+            if row is None or not row[1]:
+                return None
+            mine, owner = sql.Identifier(role), sql.Identifier(row[0])
+            link.execute(
+                sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {} IN ROLE {}").format(
+                    mine, sql.Literal(password), sql.Literal(MOST_CONNECTIONS), owner
+                )
+            )
+            link.execute(sql.SQL("ALTER ROLE {} SET role TO {}").format(mine, owner))
+    except Error as error:
+        raise Unavailable(f"PostgreSQL made no login for {name}: {error}") from error
+    return Login(role, _as(url, role, password))
+
+
+def drop_login(url: str, role: str) -> None:
+    """It owns nothing. Open connections of it go on until they end."""
+    from psycopg import Error, connect, sql  # noqa: PLC0415  # of an extra
+
+    try:
+        with connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as link:
+            link.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
+    except Error as error:
+        raise Unavailable(f"PostgreSQL did not remove the login {role}: {error}") from error
+
+
+def _as(url: str, role: str, password: str) -> str:
+    parts = urlsplit(url)
+    where = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{quote(role)}:{quote(password)}@{where}"))

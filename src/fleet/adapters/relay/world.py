@@ -1,0 +1,214 @@
+"""The fleet as the relay sees it now: which servings may answer a request, and why none may."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from fleet.adapters.relay import clock
+from fleet.adapters.relay.nodes import Around, NodeState, ServingState, node_status
+from fleet.adapters.relay.plan import speed_key
+from fleet.adapters.relay.wires import tokens
+from fleet.domain.data import NamedTuple
+from fleet.domain.nodes import breaker as breakers
+from fleet.domain.nodes import speed as paces
+from fleet.domain.nodes.breaker import State
+from fleet.domain.nodes.line import Choice, Place, Room, with_first
+from fleet.domain.nodes.speed import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fleet.adapters.relay.request import ModelRequest
+    from fleet.adapters.relay.wires import ReplyReader
+    from fleet.domain.fleet import Fleet, Model, Node, Serving
+
+SESSIONS = 4096  # whose last node is remembered
+NOBODY = "it has no node whose address is trusted: see `fleet trust --show`"
+LONG_REST = 2.0  # seconds; while all nodes of a model rest for longer, its fallbacks answer, too
+
+
+class WhyNot(NamedTuple):
+    """Why no node can answer, and after how many seconds it is worth trying again."""
+
+    words: str
+    after: float
+    too_long: bool = False  # the prompt fits into the context of none
+
+
+class World:
+    """A new plan keeps the state of nodes that stay."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self.models: dict[str, Model] = {}
+        self._servings: dict[tuple[str, str], ServingState] = {}
+        self._speeds: Mapping[str, Mapping[str, float]] = {}
+        self._outputs: dict[tuple[str, str], float] = {}
+        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._last_asked: dict[str, float] = {}  # by model
+
+    def adopt(self, fleet: Fleet, speeds: Mapping[str, Mapping[str, float]]) -> None:
+        self._speeds = speeds
+        self.nodes = {name: self._state_of(node) for name, node in fleet.nodes.items()}
+        self.models = {}
+        for model in fleet.models.values():
+            for name in model.names:
+                self.models.setdefault(name, model)
+        self.models |= dict(fleet.models)
+        stays = {id(state) for state in self.nodes.values()}
+        self._servings = {k: s for k, s in self._servings.items() if id(s.node) in stays}
+
+    def _state_of(self, node: Node) -> NodeState:
+        """The state of a node belongs to its address and kind, and outlives any other change."""
+        state = self.nodes.get(node.name)
+        if state is None or (state.node.endpoint, state.node.kind) != (node.endpoint, node.kind):
+            return NodeState(node)
+        state.node = node
+        return state
+
+    def state(self, serving: Serving) -> ServingState:
+        key = (serving.node.name, serving.upstream)
+        if key not in self._servings:
+            state = ServingState(self.nodes[serving.node.name], serving.upstream)
+            known = self._speeds.get(speed_key(serving.node.endpoint, serving.upstream), {})
+            state.pace = Pace(**known)
+            self._servings[key] = state
+        self._servings[key].slots = serving.slots
+        return self._servings[key]
+
+    def servings(self) -> Iterator[tuple[Model, Serving, ServingState]]:
+        """All that the plan declares."""
+        for model in {id(model): model for model in self.models.values()}.values():
+            for serving in model.servings:
+                yield model, serving, self.state(serving)
+
+    def candidates(self, request: ModelRequest, tried: set[str]) -> Iterator[Serving]:
+        """The servings of the first model of the chain that has any.
+
+        While all of those rest, the next model's come as well.
+        """
+        now = clock.now()
+        for model in self.chain(request.model):
+            servings = [
+                s
+                for s in model.servings
+                if s.node.name not in tried
+                and request.wire.speaks(s.node.kind)
+                and self.state(s).up
+                and request.fits(s.context)
+            ]
+            yield from servings
+            if any(self._rest(serving, now) <= LONG_REST for serving in servings):
+                return
+
+    def _rest(self, serving: Serving, now: float) -> float:
+        return self.nodes[serving.node.name].breaker.busy_until - now
+
+    def chain(self, name: str) -> tuple[Model, ...]:
+        """The model, then its fallbacks."""
+        return self.models[name].chain if name in self.models else ()
+
+    def note_asked(self, request: ModelRequest) -> None:
+        self._last_asked[self.models[request.model].name] = clock.now()
+
+    def since_asked(self, model: Model) -> float:
+        return clock.now() - self._last_asked.get(model.name, float("-inf"))
+
+    def rest_same_key(self, node: Node) -> None:
+        """A quota belongs to a key: all nodes that have it rest as long as this one."""
+        until = self.nodes[node.name].breaker.busy_until
+        for state in self.nodes.values() if node.api_key else ():
+            if state.node.api_key == node.api_key:
+                state.breaker = breakers.resting(state.breaker, until)
+
+    def why_not(self, request: ModelRequest) -> WhyNot:
+        reasons, soonest, now = [], breakers.LAST_PROBE, clock.now()
+        fits = False
+        for model in self.chain(request.model):
+            for serving in model.servings:
+                fits |= request.fits(serving.context)
+                reasons.append(self._reason(request, serving))
+                breaker = self.nodes[serving.node.name].breaker
+                if breaker.state is State.OPEN:
+                    soonest = min(soonest, max(0.0, breaker.next_probe - now))
+        words = "; ".join(dict.fromkeys(reasons)) or NOBODY
+        return WhyNot(words, soonest, too_long=bool(reasons) and not fits)
+
+    def _reason(self, request: ModelRequest, serving: Serving) -> str:
+        state, name = self.state(serving), serving.node.name
+        if not request.wire.speaks(serving.node.kind):
+            return f"{name} does not speak {request.wire.family}"
+        if not state.node.up:
+            return f"{name} is down ({state.node.breaker.why})"
+        if not state.up:
+            return f"{serving.upstream} on {name} is shut off ({state.breaker.why})"
+        if not request.fits(serving.context):
+            return f"{name} holds {serving.context} tokens, the prompt has {request.text_tokens}"
+        return f"{name} could not answer it"
+
+    def options(
+        self, request: ModelRequest, servings: list[Serving], rooms: Rooms
+    ) -> tuple[Choice, ...]:
+        states = [self.state(serving) for serving in servings]
+        around = Around(
+            peers=[state.pace for state in states],
+            waiting=rooms.waiting.get(self.models[request.model].name, 1),
+            spare=any(state.resident and state.has_room_for(request) for state in states),
+            now=rooms.now,
+        )
+        choices = [
+            Choice(state.outlook(request, around), rooms.room_of(state, serving.slots))
+            for state, serving in zip(states, servings, strict=True)
+        ]
+        return with_first(choices, self._last.get((request.model, request.owner), ""))
+
+    def expected_output(self, request: ModelRequest) -> int:
+        usual = self._outputs.get((request.model, request.agent), paces.OUTPUT)
+        return int(min(usual, request.most) if request.most > 0 else usual)
+
+    def answered(self, request: ModelRequest, node: str, reader: ReplyReader) -> None:
+        key = (request.model, request.owner)
+        self._last[key] = node
+        self._last.move_to_end(key)
+        if len(self._last) > SESSIONS:
+            self._last.popitem(last=False)
+        written = tokens(reader.counts).output or reader.pieces
+        if written and request.stream:
+            role = (request.model, request.agent)
+            self._outputs[role] = paces.mean(self._outputs.get(role, 0.0), written)
+
+    def status(self) -> dict[str, Any]:
+        now = clock.now()
+        return {
+            name: node_status(state, [s for s in self._servings.values() if s.node is state], now)
+            for name, state in self.nodes.items()
+        }
+
+
+class Rooms:
+    """The rooms at one moment, shared by all requests that wait. `waiting`: how many, by model."""
+
+    def __init__(self, waiting: Mapping[str, int]) -> None:
+        self.now = clock.now()
+        self.waiting = waiting
+        self._servings: dict[int, Place] = {}
+        self._nodes: dict[int, Room] = {}
+
+    def room_of(self, state: ServingState, slots: int) -> Place:
+        if id(state) not in self._servings:
+            node = state.node
+            if id(node) not in self._nodes:
+                self._nodes[id(node)] = node.room(self.now)
+            there = Place(state.room(slots, self.now), self._nodes[id(node)])
+            self._servings[id(state)] = there
+        return self._servings[id(state)]
+
+
+def at_work(nodes: Iterable[NodeState]) -> dict[str, int]:
+    """By agent, the requests that nodes work on."""
+    counts: dict[str, int] = {}
+    for node in nodes:
+        for work in node.work:
+            counts[work.agent] = counts.get(work.agent, 0) + 1
+    return counts

@@ -78,7 +78,7 @@ def _names(loaded: Loaded) -> Iterator[Problem]:
     """Models with the name that an agent has at the gateway."""
     fleet = loaded.fleet
     agents = {alias_of(agent): agent for agent in fleet.agents.values() if agent.model is not None}
-    for model in dict.fromkeys(fleet.models.values()):
+    for model in fleet.own_models:
         for name in model.names:
             if name in agents and agents[name].model is not model:
                 path = f"models.{model.name}.{'node' if name == model.name else 'alias'}"

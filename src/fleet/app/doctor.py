@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.machine import doctor_checks as checks
+from fleet.app.stores import the_kind
+from fleet.config.keys.kinds import masked
 from fleet.domain.errors import BadConfig, FleetError
 from fleet.domain.findings import (
     BAD,
@@ -19,14 +23,15 @@ from fleet.domain.findings import (
     exposed_nodes,
     judged_contexts,
     judged_nodes,
+    judged_slots,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from fleet.adapters.gateway.round_trip import Trip
+    from fleet.adapters.isolation.isolation import Isolation
     from fleet.app import App
     from fleet.app.compute.gateway import Services
     from fleet.domain.fleet import Fleet, Model
@@ -50,6 +55,7 @@ class Checkup:
         first = self._settings()
         acts: dict[str, Check] = {"programs": self._programs, "files": self._files}
         if first.state == OK:
+            acts |= {"store": self._store} if self._app.shared else {}
             acts |= {"coders": self._coders, "orphans": self._orphans}
             acts |= {"isolation": self._isolation}
             acts |= self._of_the_fleet() if self._fleet.nodes else {"fleet": self._no_fleet}
@@ -103,29 +109,48 @@ class Checkup:
     def _files(self) -> Iterator[Finding]:
         yield from checks.modes(self._app.home.path)
 
+    def _store(self) -> Iterator[Finding]:
+        """What other machines share: does it answer, and what is it good for."""
+        began = time.monotonic()
+        store = self._app.another_store()
+        store.counts()
+        store.close()
+        took = (time.monotonic() - began) * 1000
+        url = self._app.loaded.settings.store.url
+        about = the_kind(url).good_for
+        yield Finding("store", OK, f"{masked(url)} answers in {took:.0f} ms. {about}".strip())
+
     def _isolation(self) -> Iterator[Finding]:
         """Try to read our secrets as an agent would."""
-        app = self._app
-        if app.loaded.settings.isolation == "none":
+        name = self._app.loaded.settings.isolation
+        isolation = self._app.isolation(name)
+        if isolation is None:
             text = "Agents can read this home's key, database and runs: they run as you."
-            fix = (
-                "If you do not trust all who give them work: fleet config set isolation=bubblewrap"
-            )
+            choice = "isolation=bubblewrap, or isolation=landlock"
+            fix = f"If you do not trust all who give them work: fleet config set {choice}"
             yield Finding("isolation", SKIPPED, text, fix)
             return
         try:
-            readable = app.bubblewrap().probe([p for p in app.secret_files() if p.exists()])
+            yield from self._tried(isolation, name)
         except (FleetError, OSError) as error:
             yield Finding("isolation", BAD, str(error), getattr(error, "fix", ""))
+
+    def _tried(self, isolation: Isolation, name: str) -> Iterator[Finding]:
+        if files := isolation.readable([p for p in self._app.secret_files() if p.exists()]):
+            text = f"Agents can read {_names(files)} in spite of {name}."
+            fix = "Do not give agents work of people you do not trust."
+            yield Finding("isolation", BAD, text, fix)
             return
-        if readable:
-            text = f"Agents can read {', '.join(map(str, readable))} in spite of bubblewrap."
-            yield Finding(
-                "isolation", BAD, text, "Do not give agents work of people you do not trust."
-            )
-        else:
-            text = "Agents cannot read this home's key, database and other runs (bubblewrap)."
-            yield Finding("isolation", OK, text)
+        text = f"Agents cannot read this home's key, database and other runs ({name})."
+        yield Finding("isolation", OK, text)
+        if sockets := isolation.sockets():
+            text = f"Agents can have commands run outside {name} through {_names(sockets)}."
+            fix = "End these programs, or: fleet config set isolation=bubblewrap"
+            yield Finding("isolation", WARNING, text, fix)
+        if folders := isolation.closed([Path.home(), Path(tempfile.gettempdir())]):
+            text = f"Agents cannot create files directly in {_names(folders)}, above this home."
+            fix = "Move the home, such as to /var/lib/fleet: FLEET_HOME; or isolation=bubblewrap"
+            yield Finding("isolation", WARNING, text, fix)
 
     def _coders(self) -> Iterator[Finding]:
         """The coders of the declared agents, and the default coder."""
@@ -212,6 +237,7 @@ class Checkup:
         seen = Compute(self._app).survey(within=min(LOOK, self._within))
         yield from judged_nodes(self._fleet, seen)
         yield from judged_contexts(self._fleet, seen)
+        yield from judged_slots(self._fleet, seen)
 
     def _round_trips(self) -> Iterator[Finding]:
         services = self._services
@@ -221,7 +247,7 @@ class Checkup:
             message = f"The models are not asked: the {down} does not run."
             yield Finding("round trip", SKIPPED, message, "fleet up, then fleet doctor")
             return
-        models = dict.fromkeys(self._fleet.models.values())
+        models = self._fleet.own_models
         acts = {model.alias: self._trip_of(model) for model in models}
         yield from _side_by_side(acts, self._within + GRACE, check="round trip")
 
@@ -279,6 +305,11 @@ def _fix(trip: Trip) -> str:
     if not trip.status:
         return "fleet warmup, then fleet doctor --timeout 300"
     return "`fleet trace --agent doctor --explain` and `fleet nodes` say more."
+
+
+def _names(paths: Sequence[Path]) -> str:
+    names = [*map(str, paths[:3]), *([f"{len(paths) - 3} more"] if len(paths) > 3 else [])]
+    return ", ".join(names)
 
 
 def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") -> list[Finding]:

@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING
 from fleet.domain.activity import (
     Activity,
     Doing,
+    Seen,
     by_its_process,
     by_its_screen,
     by_its_words,
     in_doubt,
+    wish,
 )
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
-from fleet.ports import InTerminal
+from fleet.domain.transcript import SaidKind
+from fleet.ports import Forks, GateSeen, InTerminal, Presence, Sight, Subject
+from fleet.supervisor.attempt.gate import gate_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fleet.app import App
-    from fleet.ports import Screen
+    from fleet.domain.run import Run
+    from fleet.domain.task import Task
+    from fleet.ports import FileSeen, Listener, Screen
 
 TAIL = 64 * 1024  # bytes of the transcript: enough for what the agent did last
 HEAD = 8 * 1024
@@ -31,52 +37,131 @@ FEW = 20  # up to so many agents, we look at every screen
 NOTHING_YET = Activity(Doing.STARTING, "its process is there, and it has said nothing yet")
 
 
-class Subject(NamedTuple):
-    """A run to look at."""
-
-    run: str
-    coder: str
-    project: str
-    terminal: bool
-    here: bool
-    live: bool
-
-
-class Sight(NamedTuple):
-    """`cpu` is in percent of one core, `memory` in bytes: of its whole process tree.
-
-    `exit` is the status that its program ended with, `screen` what a rule reads from its screen.
-    """
-
-    doing: str
-    by: str
-    cpu: float | None = None
-    memory: int | None = None
-    exit: int | None = None
-    screen: str = ""
-
-
 class _Words(NamedTuple):
-    """The activity by the transcript, and the seconds since its last line."""
+    """The activity by the transcript, the seconds since its last line, and what it asks there."""
 
     activity: Activity | None
     silent: float
+    asks: str = ""
+
+
+class HostAgents:
+    """The agents of this host, for operations."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def host(self) -> str:
+        return self._app.home.host_id()
+
+    @property
+    def shared(self) -> bool:
+        return self._app.shared
+
+    def look(self, subjects: Iterable[Subject]) -> dict[str, Sight]:
+        return observe(self._app, subjects)
+
+    def seen(self, runs: Sequence[tuple[Task, Run]]) -> dict[str, Seen]:
+        return _seen(self._app, runs)
+
+    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+        return self._app.terminals.permit(run_id, yes=yes, expected=expected)
+
+    def listener(self, subject: Subject) -> Listener:
+        coder = self._app.coder(subject.coder, subject.project)
+        opening = self._app.keepers.opening(subject.run)
+        if subject.terminal and isinstance(coder, InTerminal):
+            return coder.watch(opening)
+        return coder.listen(opening)
+
+    def screen(self, run_id: str, *, history: int = 0, colours: bool = False) -> Screen:
+        terminals = self._app.terminals
+        screen = terminals.screen(run_id, history=history)
+        return (
+            screen._replace(text=terminals.coloured(run_id, history=history)) if colours else screen
+        )
+
+    def interrupt(self, run_id: str) -> None:
+        self._app.terminals.press(run_id, "Escape")
+
+    def attach_argv(self, run_id: str) -> list[str]:
+        return self._app.terminals.attach_argv(run_id, {})
+
+    def gate(self, run_id: str, *, tail: int) -> GateSeen | None:
+        keepers, name = self._app.keepers, gate_name(run_id)
+        look = keepers.look(name)
+        if look.presence is Presence.NEVER:
+            return None
+        folder, output = (
+            keepers.folder(name),
+            "\n".join(keepers.read(name, -tail, final=True).lines),
+        )
+        with suppress(OSError, ValueError, LookupError):
+            begun = (folder / "keeper.json").stat().st_mtime
+            file = folder / "exit.json"
+            end = file.stat().st_mtime if file.exists() else time.time()
+            ended = look.presence is not Presence.ALIVE
+            launch = json.loads((folder / "launch.json").read_bytes())
+            command = str(launch["argv"][-1])
+            return GateSeen(command, ended, look.code, max(0.0, end - begun), output or look.stderr)
+        return None
+
+    def files(
+        self, task_id: str, runs: Sequence[str], *, name: str = "", tail: int
+    ) -> list[FileSeen]:
+        from fleet.adapters.home.task_files import task_files
+
+        folders = [(run, self._app.keepers.folder(run)) for run in runs]
+        return task_files(self._app.home.task_dir(task_id), folders, name, tail)
+
+    def forks(self, coder: str, project: str) -> bool:
+        made = self._app.coder(coder, project)
+        return isinstance(made, Forks) and made.forks
+
+    def session(self, subject: Subject) -> str:
+        coder = self._app.coder(subject.coder, subject.project)
+        if not isinstance(coder, InTerminal) or not subject.terminal:
+            return ""
+        listener, session, turns = coder.watch(self._app.keepers.opening(subject.run)), "", 0
+        with suppress(OSError):
+            for line in self._app.keepers.read(subject.run, 0).lines:
+                for item in listener.hear(line):
+                    session = item.text if item.kind is SaidKind.SESSION else session
+                    turns += item.kind is SaidKind.TURN
+        return session if turns else ""
 
 
 def observe(app: App, subjects: Iterable[Subject]) -> dict[str, Sight]:
     from fleet.adapters.processes.usage import used
 
     known = list(subjects)
-    sights = {s.run: _by_its_process(app, s) for s in known}
-    talking = {s.run: s for s in known if sights[s.run] is None}
-    sights |= _by_their_words(app, talking)
+    sights = _sights(app, known)
     roots = {s.run: pid for s in known if s.live and s.here and (pid := _keeper(app, s.run))}
     usage = used(roots, app.home.path / "samples.json") if roots else {}
     return {
         run: sight._replace(cpu=usage[run].cpu, memory=usage[run].memory) if run in usage else sight
         for run, sight in sights.items()
-        if sight is not None
     }
+
+
+def _sights(app: App, subjects: Sequence[Subject]) -> dict[str, Sight]:
+    sights = {s.run: _by_its_process(app, s) for s in subjects}
+    talking = {s.run: s for s in subjects if sights[s.run] is None}
+    sights |= _by_their_words(app, talking)
+    return {run: sight for run, sight in sights.items() if sight is not None}
+
+
+def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, Seen]:
+    """What the agents in terminals of this host do, and what their screens ask."""
+    host = app.home.host_id()
+    subjects = [
+        Subject(run.id, run.choice.coder, task.project, terminal=True, here=True, live=True)
+        for task, run in runs
+        if run.host == host
+    ]
+    sights = _sights(app, subjects)
+    return {run: Seen(sight.doing, sight.asks) for run, sight in sights.items()}
 
 
 def _by_its_process(app: App, subject: Subject) -> Sight | None:
@@ -103,12 +188,14 @@ def _by_their_words(app: App, subjects: Mapping[str, Subject]) -> dict[str, Sigh
             sights[run] = Sight(Doing.UNKNOWN, f"what it said cannot be read: {error}")
     doubtful = [r for r, w in words.items() if in_doubt(w.activity, silent=w.silent)]
     screens = _screens(app, list(words) if len(words) <= FEW else doubtful)
-    for run, (activity, silent) in words.items():
+    for run, (activity, silent, wanted) in words.items():
         screen = screens.get(run)
         state, rule = (str(screen.state), screen.rule) if screen else ("", "")
         better = by_its_screen(activity, state, rule, silent=silent) if screen else None
         doing, by = better or activity or NOTHING_YET
-        sights[run] = Sight(str(doing), by, screen=f"{state} ({rule})" if rule else state)
+        asks = wish(wanted, screen.asks if screen else "") if doing is Doing.PERMISSION else ""
+        shows = f"{state} ({rule})" if rule else state
+        sights[run] = Sight(str(doing), by, screen=shows, asks=asks)
     return sights
 
 
@@ -130,10 +217,11 @@ def _words(app: App, subject: Subject) -> _Words:
     if start:  # a program may name its session only once, at the beginning
         for line in app.keepers.read(subject.run, 0, limit=HEAD).lines:
             listener.hear(line)
-    heard = []
-    for line in lines[1:] if start else lines:
-        heard += [(item.kind, item.text or item.name) for item in listener.hear(line)]
-    return _Words(by_its_words(heard), max(0.0, time.time() - status.st_mtime))
+    heard = [item for line in (lines[1:] if start else lines) for item in listener.hear(line)]
+    wants = [item for item in heard if item.kind is SaidKind.WANTS]
+    asks = ": ".join(filter(None, (wants[-1].name, wants[-1].text))) if wants else ""
+    activity = by_its_words((item.kind, item.text or item.name) for item in heard)
+    return _Words(activity, max(0.0, time.time() - status.st_mtime), asks)
 
 
 def _keeper(app: App, run: str) -> int:

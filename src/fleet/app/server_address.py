@@ -12,8 +12,9 @@ from fleet.domain.errors import Forbidden, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Remote", "named_url", "remote_of", "signer_of"]
+__all__ = ["DEFAULT_URL", "Remote", "linked_server", "named_url", "remote_of", "signer_of"]
 
+DEFAULT_URL = "http://127.0.0.1:3847"  # where `fleet serve` listens unless it is told otherwise
 URLS = ("FLEET_URL", "CLAUDE_FLEET_URL")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 LASTS = 3600.0  # seconds of a token that one command makes for itself
@@ -46,8 +47,20 @@ def signer_of(app: App) -> Remote | None:
     return Remote(url, _own_token(app, url))
 
 
+def linked_server(app: App) -> Remote | None:
+    """The server that `host.server` names, else the one that runs over this home."""
+    from fleet.app.hosts.link import TOKEN
+
+    url = app.loaded.settings.host.server
+    file = app.home.path / TOKEN
+    if url and file.exists():
+        return Remote(url, file.read_text("utf-8").strip())
+    url = _running(app)
+    return Remote(url, _own_token(app, url)) if url else None
+
+
 def _own_token(app: App, url: str) -> str:
-    """A token for this home's own server, made with its key, so that nobody pastes one.
+    """A token for this home's own server, made with its key, so that no one has to paste one.
 
     No other server gets such a token: it could use it to call ours.
     """

@@ -77,7 +77,7 @@ def rotate_key(home: Path, env: Mapping[str, str], overlap: float) -> Key:
     if ring.by_secret or _serving(home).get("by_secret"):
         raise Refused(
             "The server signs tokens with JWT_SECRET, which Fleet cannot change.",
-            fix="In the server's environment set JWT_SECRET_PREVIOUS to the secret of now and JWT_SECRET to "
+            fix="In the server's environment set JWT_SECRET_PREVIOUS to the current secret and JWT_SECRET to "
             "a new one, then restart the server.",
             code="by_secret",
         )

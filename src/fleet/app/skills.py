@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from fleet.domain.generated_files import File, Plan
+    from fleet.domain.generated.files import File, Plan
 
 __all__ = ["BUNDLES", "FOLDERS", "Skill", "plugin_of", "shipped"]
 

@@ -10,8 +10,10 @@ from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from fleet.adapters.home.bell import Bell
+    from fleet.config.stores import StoreKind
     from fleet.ports import Store
 
 
@@ -29,9 +31,17 @@ def check_backend(env: Mapping[str, str], url: str) -> None:
     if kind_of(url) is not KINDS[backend]:
         raise BadInput(
             f"STORAGE_BACKEND is {backend}, but the store's address is of another kind.",
-            fix="Set DATABASE_URL (postgresql) or DB_PATH (sqlite), or `store.url` alone.",
+            fix=f"Set {KINDS[backend].variable}, or `store.url` alone.",
             code="no_such_store",
         )
+
+
+def the_kind(url: str) -> StoreKind:
+    kind = kind_of(url)
+    if kind is None:
+        scheme = url.partition("://")[0]
+        raise BadInput(f"'{scheme}' is not a kind of store.", fix=f"Use {examples()}.")
+    return kind
 
 
 def open_store(
@@ -41,15 +51,17 @@ def open_store(
     taken: Callable[[str], bool] | None = None,
     schema: str = "fleet",
     most: int = 0,
+    copies: Path | None = None,
 ) -> Store:
-    """The store never gives out an id that is `taken`; `schema` and `most` are for shared stores."""
-    kind = kind_of(url)
-    if kind is None:
-        scheme = url.partition("://")[0]
-        raise BadInput(f"'{scheme}' is not a kind of store.", fix=f"Use {examples()}.")
+    """The store never gives out an id that is `taken`.
+
+    `schema` and `most` are for PostgreSQL; `copies` is the folder for copies of what is in a cloud.
+    """
+    kind = the_kind(url)
     module, _, name = kind.opens.partition(":")
     try:
         opens = getattr(import_module(module), name)
+        store: Store = opens(url, bell, taken, schema=schema, most=most, copies=copies)
     except ImportError as error:
         if not kind.extra:
             raise
@@ -57,5 +69,4 @@ def open_store(
             f"The driver of the store {kind.like} is not installed.",
             fix=f"pip install 'agent-fleet[{kind.extra}]'",
         ) from error
-    store: Store = opens(url, bell, taken, schema=schema, most=most)
     return store

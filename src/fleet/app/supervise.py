@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fleet.adapters.processes.keepers import Keepers
     from fleet.app import App
+    from fleet.domain.task import Task
     from fleet.ports import Report, Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
 
@@ -26,6 +27,7 @@ LOCK_SECONDS = 15.0  # that we wait for a command that holds the lock
 RETRY_LOCK = 0.2  # seconds between tries to be the supervisor, while a command holds the lock
 RETRY_FILES = 1.0  # seconds between tries to start while no file can be opened
 LONGEST_ERROR = 2000  # characters of the last error
+INDEX_SECONDS = 0.1  # of each round, for old transcripts
 FOLDERS_A_ROUND = 100
 UNFINISHED = ("open", "running", "review")
 LAST_NOTICES = 2.0  # seconds for notices that are under way
@@ -78,6 +80,7 @@ class SupervisorThread:
         self._report, self._failed = report, failed
         self._over = threading.Event()
         self._stop: Stop | None = None
+        self.ended_by: int = signal.SIGTERM  # the signal that ends this process
         self._lock = threading.Lock()
         self._error: BaseException | None = None
         self._warned = False
@@ -96,7 +99,7 @@ class SupervisorThread:
         with self._lock:
             self._over.set()
             if self._stop is not None:
-                self._stop.ask()
+                self._stop.ask(self.ended_by)
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -156,14 +159,36 @@ def _supervise_until(
     crowded: Callable[[], bool] = lambda: False,
 ) -> None:
     """Call it with the host's lock held, in the thread that made the app."""
-    app.arrive()
+    if news := app.arrive():
+        report.line(news)
     supervisor = app.supervisor(coder=options.coder, max_concurrent=options.most)
-    _loop(stop, app, options, report, supervisor, crowded)
+    with _linked(app):
+        _loop(stop, app, options, report, supervisor, crowded)
     stop.complain()
-    app.leave()
+    report.ended()
+    app.leave(by_person=stop.by_person)
     if supervisor.attempts:
-        count = len(supervisor.attempts)
-        report.line(f"Stopped. {count} still run; the next `fleet run` takes them up.")
+        count, lease = len(supervisor.attempts), supervisor.here.lease
+        late = f" After {lease} s without one, other machines do."
+        more = late if app.shared and not stop.by_person else ""
+        report.line(f"Stopped. {count} still run; the next `fleet run` takes them up.{more}")
+
+
+@contextmanager
+def _linked(app: App) -> Iterator[None]:
+    """While it lasts, the server that `host.server` names can read what is on this host."""
+    url = app.loaded.settings.host.server
+    if not url or not app.shared:
+        yield
+        return
+    from fleet.app.hosts.link import HostLink
+
+    link = HostLink(app, url)
+    link.begin()
+    try:
+        yield
+    finally:
+        link.end()
 
 
 def _loop(
@@ -174,11 +199,14 @@ def _loop(
     supervisor: Supervisor,
     crowded: Callable[[], bool],
 ) -> None:
+    from fleet.app.compute.keep_alive import KeepAlive
+    from fleet.app.telemetry import Telemetry
     from fleet.supervisor import loop
 
     record = Record(app, options, report)
     notices = app.notices(record.warn)
     beads = app.beads(record.warn)
+    tickets = app.ticket_reports(record.warn)
 
     def uses_beads() -> bool:
         return app.worlds("").settings.queue == "beads"
@@ -187,22 +215,48 @@ def _loop(
         if uses_beads():
             beads.step(app.store.now())
 
-    missing, old = MissingFolders(app.store, app.files), OldOrders(app.keepers, app.home.runs)
+    lander = app.lander(supervisor)
+
+    def step_lander() -> None:
+        lander.step()
+        supervisor.gates = lander.gates
+        hooks.say("landing", loop.joined(lander.trouble.items()))
+
+    services = KeepAlive(app.home.path)
+    telemetry = Telemetry(app, record.warn)
+
+    def keep_services() -> None:
+        services.step(hooks)
+
+    words = Words(app)
     hooks = loop.Hooks(
-        tell=report.event,
+        tell=telemetry.after(report.event),
+        left=report.left,
         warn=record.warn,
         over=record.over,
         began=record.began,
         files=app.files,
         complaints=lambda: app.worlds.complaints,
-        also=(notices.step, record.step, stop.look, step_beads, missing.step, old.step),
-        idle=lambda: beads.idle or not uses_beads(),
+        on_news=(notices.step, step_lander, tickets.step, words.step),
+        also=(
+            *(record.step, stop.look, step_beads, *_tidying(app)),
+            *(keep_services, telemetry.step, report.step),
+        ),
+        idle=lambda: lander.idle and tickets.idle and (beads.idle or not uses_beads()),
         crowded=crowded,
     )
     try:
         loop.run(supervisor, app.store, once=options.once, stopping=stop, hooks=hooks)
     finally:
+        services.close()
+        hooks.safely("telemetry", telemetry.close)
         hooks.safely("notices", notices.close, LAST_NOTICES)
+
+
+def _tidying(app: App) -> tuple[Callable[[], None], ...]:
+    """What is done for the files of this home, a little in each round."""
+    missing, old = MissingFolders(app.store, app.files), OldOrders(app.keepers, app.home.runs)
+    return missing.step, old.step, app.old_transcripts().step
 
 
 class MissingFolders:
@@ -225,6 +279,30 @@ class MissingFolders:
                 self._files.refresh(task.id)
         self._over = len(page) < FOLDERS_A_ROUND
         self._before = page[-1].id if page else ""
+
+
+class Words:
+    """Index what can be searched: new tasks, and what agents said before there was an index.
+
+    For a moment in each round.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._store, self._index = app.store, app.transcript_index
+        self._left = iter(()) if self._index.is_whole else self._index.build(self._ran())
+
+    def _ran(self) -> Iterator[Task]:
+        from fleet.operations.shared.pages import pages
+        from fleet.ports import TaskQuery
+
+        for page in pages(self._store.tasks, TaskQuery(limit=FOLDERS_A_ROUND)):
+            yield from (task for task in page if task.tally.runs)
+
+    def step(self) -> None:
+        self._store.index_words()
+        until = time.monotonic() + INDEX_SECONDS
+        while time.monotonic() < until and next(self._left, self) is not self:
+            pass
 
 
 class OldOrders:
@@ -267,11 +345,13 @@ class Stop:
 
     def __init__(self, app: App) -> None:
         self._requested = self._home_lost = False
+        self.by_person = False  # with Ctrl-C; a machine that is shut down sends SIGTERM
         self._lock = app.home.path / "supervisor.lock"
         self._inode = self._lock.stat().st_ino
         self._bell = app.bell
 
-    def ask(self) -> None:
+    def ask(self, number: int = signal.SIGTERM) -> None:
+        self.by_person = number == signal.SIGINT
         self._requested = True
         self._bell.ring_self()
 
@@ -298,7 +378,7 @@ class Stop:
             )
 
 
-def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
+def on_signals(ask: Callable[[int], None], wake: Callable[[], None]) -> None:
     """In the main thread: the first signal asks us to stop; a second one ends us at once.
 
     Closing our terminal asks too. Without a terminal, SIGHUP makes us look at the settings. Signals
@@ -308,10 +388,10 @@ def on_signals(ask: Callable[[], None], wake: Callable[[], None]) -> None:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         stop_signals.append(signal.SIGINT)
 
-    def on_stop(_number: int, _frame: object) -> None:
-        for number in stop_signals:
-            signal.signal(number, signal.SIG_DFL)
-        ask()
+    def on_stop(number: int, _frame: object) -> None:
+        for each in stop_signals:
+            signal.signal(each, signal.SIG_DFL)
+        ask(number)
 
     def on_hangup(_number: int, _frame: object) -> None:
         wake()
@@ -353,6 +433,7 @@ class Record:
     def began(self) -> None:
         home = self._app.home
         self._record = self._record._replace(supervising=True)
+        self._report.began(self._app.store)
         self.step()
         self._report.line(
             f"Supervising {home.path} as {home.host_id()}. Ctrl-C stops it; agents keep running."

@@ -11,6 +11,7 @@ from fleet.domain.access import Actor, Permission, allow
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Conflict, Forbidden, NotFound, Unavailable
 from fleet.domain.event import Event, Kind
+from fleet.domain.limits.check import check
 from fleet.domain.run import Run
 from fleet.ports import Same
 
@@ -19,10 +20,25 @@ if TYPE_CHECKING:
 
     from fleet.domain.access import Revocation
     from fleet.domain.task import Spec, Task
-    from fleet.ports import AuditTrail, Change, Chosen, Record, Store, Transcripts, Worktrees, World
+    from fleet.ports import (
+        Agents,
+        AuditTrail,
+        Change,
+        Chosen,
+        Machines,
+        Record,
+        Store,
+        Transcripts,
+        Worktrees,
+        World,
+    )
 
 MODULES = (
     "tasks.change",
+    "tasks.add_all",
+    "tasks.graph",
+    "tasks.stats",
+    "search",
     "tasks.list",
     "tasks.show",
     "tasks.dependencies",
@@ -30,8 +46,11 @@ MODULES = (
     "tasks.transcript",
     "tasks.assign",
     "tasks.edit",
+    "tasks.send_back",
     "compat.issues",
     "tasks.at_work",
+    "tasks.observe",
+    "tasks.fork",
     "tasks.stop",
     "compat.mark",
     "compat.team_tasks",
@@ -44,11 +63,30 @@ MODULES = (
     "team.checkpoints",
     "team.memory",
     "team.file_claims",
+    "views",
     "worktrees",
+    "landing.review",
+    "landing.landing",
+    "landing.trains",
+    "landing.forecast",
+    "forges.pulls",
+    "landing.race",
+    "forges.tickets",
     "team.enrolments",
+    "team.sessions",
     "messages.chats",
     "team.audit",
     "messages.alerts",
+    "inbox",
+    "insight.history",
+    "insight.preview",
+    "insight.said",
+    "insight.usage",
+    "compute.nodes",
+    "compute.traces",
+    "compute.gateway",
+    "compute.hosts",
+    "compute.evals",
 )
 MAX_TRIES = 50  # decisions are pure: on a conflict we read and decide again
 
@@ -71,6 +109,18 @@ def _no_git() -> Worktrees:
     raise Unavailable(
         "The task's git repository is not on this machine.",
         fix="Run this on the machine where the task runs.",
+    )
+
+
+def _no_agents() -> Agents:
+    raise Unavailable(
+        "The agents are not on this machine.", fix="Run this on the machine where they run."
+    )
+
+
+def _no_machines() -> Machines:
+    raise Unavailable(
+        "The nodes are declared on another machine.", fix="Run this on the server's machine."
     )
 
 
@@ -113,6 +163,8 @@ class Context(NamedTuple):
     trees: Callable[[], Worktrees] = _no_git
     wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
     audit: Callable[[], AuditTrail] = _no_trail
+    agents: Callable[[], Agents] = _no_agents
+    machines: Callable[[], Machines] = _no_machines
     offers: Callable[[Context, str], bool] = _everywhere  # a directory to the actor's team
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
@@ -136,8 +188,9 @@ class Operation(NamedTuple):
 
     `at_host`: it acts on a run, so the supervisor of the run's host does it; see `Client.call`.
     `reads`: it changes nothing; None: decided by its permission.
-    `outside`: it runs programs of this host and changes no record, so other operations need not wait.
+    `outside`: it runs programs of this host, so other operations do not wait for it.
     `shown_by`: the operation that shows what it makes, by the id.
+    `is_open`: over HTTP it needs no token; what is sent proves enough.
     """
 
     name: str
@@ -150,6 +203,7 @@ class Operation(NamedTuple):
     reads: bool | None = None
     outside: bool = False
     shown_by: str = ""
+    is_open: bool = False
 
     @property
     def is_read(self) -> bool:
@@ -186,9 +240,10 @@ def _find(request: Any) -> Operation:
 
 
 def perform(context: Context, request: Request[Reply]) -> Reply:
-    """Check the actor's permission, then do it; on a conflict, decide again."""
+    """Check the actor's permission and the request's limits, then do it; on a conflict, decide again."""
     operation = find(type(request))
     allow(context.actor, operation.permission)
+    check(request)
     for _ in range(MAX_TRIES - 1):
         with suppress(Conflict):
             return _once(operation, context, request)

@@ -1,22 +1,34 @@
-"""Git in the worktree of a task: status, commit, push, merge and pull request."""
+"""Git in the worktree of a task: status, diff, commit, push, merge and pull request."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission, Role
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 from fleet.domain.event import Kind
+from fleet.domain.landing.landing import check_ready, landed
+from fleet.domain.limits import Text
+from fleet.domain.task import Mode, TaskState
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.names import clean_text, some_text, the_task
-from fleet.ports import CommitRow, MergeRow, PushRow, WorktreeRow
+from fleet.operations.shared.names import the_task
+from fleet.ports import CommitRow, DiffRow, MergeRow, PushRow, Put, WorktreeRow
 
 if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
+    from fleet.ports import Change
 
-MOST_MESSAGE, MOST_TITLE, MOST_BODY, MOST_NAME = 10_000, 200, 10_000, 250
+MOST_DIFF = 400_000
+CommitMessage = Annotated[
+    str, Text(10_000, some=True, what="message", example="Say what was changed.")
+]
+PullTitle = Annotated[str, Text(200, some=True, what="title", example="Say what it is about.")]
+PullBody = Annotated[str, Text(10_000, what="body")]
+GitName = Annotated[str, Text(250, what="branch")]
+Reason = Annotated[str, Text(1000, what="reason")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +39,21 @@ class ShowWorktree(Request[WorktreeRow]):
 
 
 @dataclass(frozen=True, slots=True)
+class DiffWorktree(Request[DiffRow]):
+    """What the task has changed since it started, committed or not; at most 400,000 characters.
+
+    `stat`: only how much changed in each file.
+    """
+
+    task: str = ""
+    stat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CommitWorktree(Request[CommitRow]):
     """On the worktree's branch. A worker can do so only in its own worktree."""
 
-    message: str
+    message: CommitMessage
     task: str = ""
 
 
@@ -43,19 +66,26 @@ class PushWorktree(Request[PushRow]):
 
 @dataclass(frozen=True, slots=True)
 class MergeWorktree(Request[MergeRow]):
-    """`onto`: a branch; empty: the one that its project has checked out."""
+    """`onto`: a branch; empty: the one that the task started from.
+
+    `force` is the reason for merging work that is not done or that no gate has passed.
+    """
 
     task: str = ""
-    onto: str = ""
+    onto: GitName = ""
+    force: Reason = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposeWorktree(Request[PushRow]):
-    """Pushes, then opens a pull request onto `base`; empty: the forge's default branch."""
+    """Pushes, then opens a pull request onto `base`; empty: the branch that the task started from.
 
-    title: str
-    body: str = ""
-    base: str = ""
+    Nothing is tested: `pull.open` does that.
+    """
+
+    title: PullTitle
+    body: PullBody = ""
+    base: GitName = ""
     task: str = ""
 
 
@@ -63,15 +93,29 @@ def status(context: Context, request: ShowWorktree) -> WorktreeRow:
     return context.trees().status(the_task(context, request.task, Permission.READ))
 
 
+def diff(context: Context, request: DiffWorktree) -> DiffRow:
+    task = the_task(context, request.task, Permission.READ)
+    text = context.trees().diff(task, stat=request.stat)
+    return DiffRow(task.id, text[:MOST_DIFF], cut=len(text) > MOST_DIFF)
+
+
 def commit(context: Context, request: CommitWorktree) -> CommitRow:
-    message = some_text(
-        "message", request.message, most=MOST_MESSAGE, example="Say what was changed."
-    )
     task = the_task(context, request.task, Permission.COMMIT)
     _must_be_own(context, task)
-    done = context.trees().commit(task, message)
-    context.commit([], context.event(Kind.WORKTREE_COMMITTED, task.id, commit=done.commit))
+    done = context.trees().commit(task, request.message.strip())
+    event = context.event(Kind.WORKTREE_COMMITTED, task.id, commit=done.commit)
+    context.commit(_settled(context, task.id, done.commit), event)
     return done
+
+
+def _settled(context: Context, task_id: str, commit: str) -> list[Change]:
+    """A task that is over has this commit from now on: tasks that depend on it start from it."""
+    task = context.store.task(task_id)
+    checkpoint = task.tally.checkpoint
+    if task.state is TaskState.RUNNING or checkpoint is None:
+        return []
+    left = replace(checkpoint, commit=commit, uncommitted=0)
+    return [Put(replace(task, tally=replace(task.tally, checkpoint=left)))]
 
 
 def _must_be_own(context: Context, task: Task) -> None:
@@ -79,7 +123,7 @@ def _must_be_own(context: Context, task: Task) -> None:
     mine = task.id == actor.task or (task.spec.assignee == actor.name and not actor.run)
     if actor.role is Role.WORKER and not mine:
         raise Forbidden(
-            f"{task.id} is not assigned to {actor.name}, who may not use its worktree.",
+            f"{task.id} is not assigned to {actor.name}, so its worktree is not theirs to use.",
             fix="Ask a team-lead, or the member who works on it.",
             code="not_yours",
         )
@@ -94,21 +138,30 @@ def push(context: Context, request: PushWorktree) -> PushRow:
 
 
 def merge(context: Context, request: MergeWorktree) -> MergeRow:
-    onto = clean_text("branch", request.onto.strip(), most=MOST_NAME)
+    force = request.force.strip()
     task = the_task(context, request.task, Permission.MERGE)
-    done = context.trees().merge(task, onto)
+    by_hand = task.spec.mode == Mode.TERMINAL or task.spec.assignee  # a person sees how far it is
+    if not force and (not by_hand or task.state is TaskState.FAILED):
+        check_ready(task)
+    done = context.trees().merge(task, request.onto.strip(), tested=not force)
     if not done.nothing:
         about = {"branch": done.branch, "onto": done.onto, "commit": done.commit}
-        context.commit([], context.event(Kind.WORKTREE_MERGED, task.id, **about))
+        event = context.event(Kind.WORKTREE_MERGED, task.id, **about, force=force)
+        context.commit(_is_landed(context, task.id, done.commit), event)
     return done
 
 
+def _is_landed(context: Context, task_id: str, commit: str) -> list[Change]:
+    task = context.store.task(task_id)
+    if task.state is not TaskState.DONE or task.tally.landing:
+        return []
+    return [Put(landed(task, commit, now=context.store.now()))]
+
+
 def propose(context: Context, request: ProposeWorktree) -> PushRow:
-    title = some_text("title", request.title, most=MOST_TITLE, example="Say what it is about.")
-    body = clean_text("body", request.body, most=MOST_BODY)
-    base = clean_text("branch", request.base.strip(), most=MOST_NAME)
+    title, base = request.title.strip(), request.base.strip()
     task = the_task(context, request.task, Permission.PUSH)
-    done = context.trees().propose(task, title, body, base)
+    done = context.trees().propose(task, title, request.body, base)
     context.commit([], context.event(Kind.WORKTREE_PROPOSED, task.id, url=done.url))
     return done
 
@@ -117,6 +170,9 @@ _P = Permission
 OPERATIONS = (
     Operation(
         "worktree.status", ShowWorktree, _P.READ, status, "Show a worktree.", outside=True
+    ),
+    Operation(
+        "worktree.diff", DiffWorktree, _P.READ, diff, "Show what a task has changed.", outside=True
     ),
     Operation(
         "worktree.commit", CommitWorktree, _P.COMMIT, commit, "Commit all changes in a worktree.",

@@ -7,11 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from fleet.adapters.coders.plain.scripted import ScriptedCoder
 from fleet.config import Settings
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Refused
 from fleet.domain.event import Event
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
+from fleet.domain.forges.pull import PullSeen, PullState
+from fleet.domain.nodes.inventory import Held, Inventory, Resident, Seen
 from fleet.domain.run import Choice, Ending, Outcome, Progress, RunState, Usage
 from fleet.domain.task import Retry, claim
 from fleet.operations.catalogue import Context, perform
@@ -19,13 +22,30 @@ from fleet.operations.messages.ask_answer_send import Ask
 from fleet.operations.tasks.change import AddTask
 from fleet.operations.tasks.commit import parent_changes
 from fleet.operations.tasks.show import ShowTask
-from fleet.ports import ChangedFile, CommitRow, MergeRow, PushRow, Put, WorktreeRow
+from fleet.ports import (
+    Ahead,
+    ChangedFile,
+    CommitRow,
+    FileDiff,
+    FileSeen,
+    GateSeen,
+    Hunk,
+    MergeRow,
+    Outlook,
+    PushRow,
+    Put,
+    Screen,
+    Sight,
+    TaskDiff,
+    Ticket,
+    WorktreeRow,
+)
 from fleet.supervisor.attempt.settle import end_run
 from fleet.testing.clock import FakeClock
-from fleet.testing.fakes import FakeMachine, FakeProcess, MemoryTrail
+from fleet.testing.fakes import FakeMachine, FakeMachines, FakeProcess, MemoryTrail
 from fleet.testing.memory_store import MemoryStore
 
-ADA = Actor("ada", Role.COORDINATOR)
+ADA = Actor("ada", Role.COORDINATOR, token="of-ada")
 
 
 class Meddler:
@@ -43,8 +63,40 @@ class Meddler:
         return self._store.commit(changes, events)
 
 
+class FakeForges:
+    """One forge, on which every pull request was closed."""
+
+    def of(self, repository, remote):
+        del repository, remote
+        return self
+
+    def show(self, number):
+        closed = PullState.CLOSED
+        return PullSeen(number, f"https://x/{number}", closed, "c1", "fleet/t-1", "main")
+
+    def close(self, number):
+        del number
+
+    @property
+    def tickets(self):
+        return self
+
+    def read(self, url):
+        return Ticket(url, "#7", "Wrong prices", "All of them.", "mallory", ("fleet",))
+
+    def search(self, query, repository, remote, limit):
+        del query, repository, remote, limit
+        return [self.read("https://x/7")]
+
+
 class FakeTrees:
     """A worktree for every task, each with one change to commit, and nobody's remote in the way."""
+
+    def revert(self, repository, onto, span, message):
+        return "9" * 40
+
+    def count_lines(self, task, path):
+        return None
 
     def __init__(self) -> None:
         self.done = set()
@@ -55,9 +107,31 @@ class FakeTrees:
         self.done.add((what, task.id))
         return new
 
+    def ahead(self, project, branches):
+        return [Ahead(branch, "main") for branch in branches]
+
+    def outlook(self, repository, works):
+        del repository
+        return {work.task: Outlook(1, 2, 3, ("a.py",)) for work in works}
+
+    def gate_result(self, task, tree):
+        del task, tree
+        return ""
+
+    def changes(self, task, wish):
+        hunk = Hunk(1, 1, 1, 1, "", (f"+{task.title}",))
+        file = FileDiff(wish.path or "a.py", "modified", 1, 0, hunks=(hunk,))
+        return TaskDiff(task.id, "c0", "c1", (file,), 1, 1, 0)
+
+    def diff(self, task, *, stat):
+        return f"diff of {task.title}"
+
     def status(self, task):
         files = (ChangedFile("a.py", "modified"),)
         return WorktreeRow(task.id, task.title, "/x", "c0", 1, 0, 1, 1, files, ())
+
+    def work(self, task):
+        return f"c-{task.id}", True
 
     def commit(self, task, message):
         if not self._first("commit", task):
@@ -67,7 +141,23 @@ class FakeTrees:
     def push(self, task):
         return PushRow(task.id, task.title, "origin", nothing=not self._first("push", task))
 
-    def merge(self, task, onto):
+    def origin(self, task):
+        return task.project, "main"
+
+    def check_branch(self, repository, branch):
+        del repository, branch
+
+    def repository(self, project):
+        return project
+
+    def forges(self):
+        return FakeForges()
+
+    def remote_has(self, repository, remote, branch, commit):
+        del repository, remote, branch, commit
+        return True
+
+    def merge(self, task, onto, *, tested):
         nothing = not self._first("merge", task)
         return MergeRow(
             task.id, task.title, onto or "main", "c1", fast_forward=True, nothing=nothing
@@ -79,11 +169,65 @@ class FakeTrees:
         return PushRow(task.id, task.title, "origin", nothing=False, url=f"https://x/{title}")
 
 
+class FakeAgents:
+    """The agents of the one host, each of which asks for the same."""
+
+    shared = False
+
+    host = "box-1"
+
+    def __init__(self) -> None:
+        self.answers = []
+
+    def look(self, subjects):
+        asks = "Bash: rm -rf build"
+        return {s.run: Sight("permission", "its screen", asks=asks) for s in subjects}
+
+    def seen(self, runs):
+        del runs
+        return {}
+
+    def listener(self, subject):
+        del subject
+        return ScriptedCoder().listen("")
+
+    def screen(self, run_id, *, history=0, colours=False):
+        del history, colours
+        return Screen(f"screen of {run_id}")
+
+    def attach_argv(self, run_id):
+        return ["tmux", "attach-session", "-t", f"={run_id}"]
+
+    def interrupt(self, run_id):
+        self.answers.append((run_id, "interrupted"))
+
+    def gate(self, run_id, *, tail):
+        del tail
+        return GateSeen("make test", ended=True, code=0, seconds=1.5, output=f"gate of {run_id}")
+
+    def files(self, task_id, runs, *, name="", tail):
+        del runs, tail
+        return [FileSeen("log.jsonl", 12, 1, f"log of {task_id}" if name else "")]
+
+    def forks(self, coder, project):
+        del project
+        return coder == "scripted"
+
+    def session(self, subject):
+        return f"session of {subject.run}"
+
+    def permit(self, run_id, *, yes, expected=""):
+        del expected
+        self.answers.append((run_id, yes))
+        return "Bash: rm -rf build"
+
+
 class Office:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore(self.clock)
         self.trees = FakeTrees()
+        self.agents = FakeAgents()
         self.audit = MemoryTrail()
         self.machine = FakeMachine(self.clock, lambda _run, _process: None)
         node = Node("big", "ollama", "http://big:11434")
@@ -94,14 +238,18 @@ class Office:
         }
         self.world = SimpleNamespace(
             settings=Settings(coder="scripted", model="small", max_concurrent=1),
-            fleet=Fleet(agents=agents, models={"heavy": model}),
+            fleet=Fleet(agents=agents, models={"heavy": model}, nodes={"big": node}),
+            withheld=frozenset(),
         )
+        inventory = Inventory("ollama", (Held("qwen"),), (Resident("qwen", 20, context=32768),))
+        seen = [Seen("big", up=True, inventory=inventory)]
+        self.machines = FakeMachines(self.world.fleet, seen)
 
     def context(self, actor: Actor = ADA, store=None) -> Context:
         return Context(
             actor, store or self.store, lambda: self.machine, lambda _: self.world,
             sign=lambda claims: f"signed {claims['sub']}", trees=lambda: self.trees,
-            audit=lambda: self.audit,
+            audit=lambda: self.audit, agents=lambda: self.agents, machines=lambda: self.machines,
         )  # fmt: skip
 
     def call(self, request, actor: Actor = ADA, *, meanwhile=None):
@@ -175,7 +323,7 @@ class Office:
         return [event.type for event in self.store.log]
 
     def person(self, role: Role, team="local", name="eve") -> Actor:
-        return Actor(name, role, team)
+        return Actor(name, role, team, token=ADA.token)
 
     def agent(self, run_id: str, role=Role.WORKER, team="local") -> Actor:
         """The actor inside a run."""

@@ -40,7 +40,8 @@ def test_who_brings_work_home_commits_pushes_and_merges_anybodys(office, role):
     assert office.call(CommitWorktree("Work", task), who).commit
     assert not office.call(PushWorktree(task), who).nothing
     assert office.call(PushWorktree(task), who).nothing
-    assert office.call(MergeWorktree(task), who).onto == "main"
+    assert "not done" in office.refused(MergeWorktree(task), who, Refused).message
+    assert office.call(MergeWorktree(task, force="It is urgent."), who).onto == "main"
     assert office.call(ProposeWorktree("Title", task=task), who).url
     told = [what for what in office.told() if what.startswith("worktree")]
     assert told == [f"worktree.{what}" for what in ("committed", "pushed", "merged", "proposed")]

@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from fleet.adapters.gateway import refusals
 from fleet.adapters.gateway.install import OWN, Environment
 from fleet.adapters.gateway.key import ensure_key, key_of
 from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
 from fleet.adapters.home.home import Home
 from fleet.adapters.machine.doctor_checks import free_pair, is_taken
 from fleet.adapters.nodes.measurements import Measurements
-from fleet.adapters.processes.background import Service, ServiceRecord, within
+from fleet.adapters.processes.background import (
+    Background,
+    Service,
+    ServiceRecord,
+    fleet_argv,
+    within,
+)
 from fleet.adapters.relay.plan import relay_config, speed_key
 from fleet.base.files import write_atomically
 from fleet.domain.data import NamedTuple
@@ -27,12 +34,14 @@ from fleet.domain.findings import BAD, exposed_gateway
 from fleet.domain.fleet import url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import subprocess
+    from collections.abc import Callable, Iterable, Iterator
 
     from fleet.domain.fleet import Fleet
 
 READY = 180.0  # seconds: LiteLLM loads for half a minute on a small machine
 RELAY_READY = 20.0
+REFUSALS = "fleet_refusals"  # the module that LiteLLM loads from beside its configuration
 GRACE = 30.0
 ASK = 2.0
 HERE = "127.0.0.1"
@@ -73,7 +82,7 @@ class Services:
             self._check_free()
             self._check_whose()
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            started = self._start_relay(say)
+            started = self.start_relay(say)
             try:
                 self._start_gateway(version, say)
             except BaseException:
@@ -167,10 +176,13 @@ class Services:
             base=str(self.base),
             heartbeat=0,  # LiteLLM has its own, and lets none of ours through
             speeds=self._speeds(),
+            limits={a.name: a.max_requests for a in self.fleet.agents.values() if a.max_requests},
             priorities={a.name: a.priority for a in self.fleet.agents.values()},
         )
         return {
-            self.litellm_config: litellm_text(self.fleet, "fleet.yaml"),
+            self.litellm_config: litellm_text(
+                self.fleet, "fleet.yaml", callbacks=[f"{REFUSALS}.log"]
+            ),
             self.relay_config: json.dumps(config, indent=1) + "\n",
         }
 
@@ -179,17 +191,15 @@ class Services:
         rows = Measurements(self.home).read().values()
         return {speed_key(row.url, row.upstream): asdict(row.pace) for row in rows}
 
-    def _start_relay(self, say: Callable[[str], None]) -> bool:
+    def start_relay(self, say: Callable[[str], None]) -> bool:
         """False when it ran already; then it reads anew what is written."""
         write_atomically(self.relay_config, self._configs()[self.relay_config])
         if self.relay.running() and self.relay_ready():
             return False
         self.relay.stop(GRACE)
         say(f"Starting the relay on port {self.relay_port}")
-        config = str(self.relay_config)
-        argv = [sys.executable, "-m", "fleet.adapters.relay.process", config]
         with _ended_unless_up(self.relay):
-            process = self.relay.start(argv, env=os.environ, port=self.relay_port)
+            process = self._launch_relay()
             within(RELAY_READY, lambda: self.relay_ready() or process.poll() is not None)
             if process.poll() is not None or not self.relay_ready():
                 raise _not_up("relay", self.relay)
@@ -201,18 +211,49 @@ class Services:
         if self.gateway.running() and self.ready() and _holds(self.litellm_config, text):
             return
         self.gateway.stop(GRACE)
+        write_atomically(
+            self.directory / f"{REFUSALS}.py", Path(refusals.__file__).read_text("utf-8")
+        )
         write_atomically(self.litellm_config, text)
         say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
-        config = str(self.litellm_config)
-        argv = [
-            *(str(self.environment.python), "-c", "from litellm import run_server; run_server()"),
-            *("--config", config, "--host", self.fleet.gateway.host, "--port", str(self.port)),
-        ]
         with _ended_unless_up(self.gateway):
-            process = self.gateway.start(argv, env=self._env(), port=self.port, version=version)
+            process = self._launch_gateway(version)
             within(READY, lambda: self.ready() or process.poll() is not None)
             if process.poll() is not None or not self.ready():
                 raise _not_up("gateway", self.gateway)
+
+    def revive(self, name: str) -> bool:
+        """Start it again, with what it was told last, if it died. Do not wait until it answers."""
+        with self.gateway.alone():
+            service = self.relay if name == "relay" else self.gateway
+            record = service.record()
+            if record is None or service.running():
+                return False  # it was stopped, or started, meanwhile
+            if name == "relay":
+                self._launch_relay(record.restarts + 1)
+            else:
+                self._launch_gateway(record.version, record.restarts + 1)
+        return True
+
+    def warm_later(self, models: Iterable[str], config: Path | None) -> None:
+        """In processes of their own, one a model; one on a node that hangs ends with its timeout."""
+        log = Background(self.home / "logs" / "warmup.log")
+        for model in models:
+            words = ["warmup", "--model", model, *(["--config", str(config)] if config else [])]
+            log.launch(fleet_argv(words), cwd=Path.cwd())
+
+    def _launch_relay(self, restarts: int = 0) -> subprocess.Popen[bytes]:
+        argv = [sys.executable, "-m", "fleet.adapters.relay.process", str(self.relay_config)]
+        return self.relay.start(argv, env=os.environ, port=self.relay_port, restarts=restarts)
+
+    def _launch_gateway(self, version: str, restarts: int = 0) -> subprocess.Popen[bytes]:
+        config, gateway = str(self.litellm_config), self.fleet.gateway
+        argv = [
+            *(str(self.environment.python), "-c", "from litellm import run_server; run_server()"),
+            *("--config", config, "--host", gateway.host, "--port", str(self.port)),
+        ]
+        env, port = self._env(), self.port
+        return self.gateway.start(argv, env=env, port=port, version=version, restarts=restarts)
 
     def _env(self) -> dict[str, str]:
         """It looks for prices and updates on the Internet unless it is told not to."""
@@ -222,6 +263,8 @@ class Services:
             "LITELLM_TELEMETRY": "False",
             "NO_DOCS": "True",
             "PYTHONUNBUFFERED": "1",
+            refusals.TRACES: str(self.traces),
+            refusals.PROJECT: str(self.base),
         }
         key = {self.fleet.gateway.master_key_env: self.key()}
         return {**os.environ, **quiet, **key}

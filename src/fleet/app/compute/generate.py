@@ -13,7 +13,7 @@ from fleet.adapters.coders import BUILT_IN, part
 from fleet.adapters.gateway.key import ensure_key
 from fleet.adapters.gateway.litellm_config import litellm_text
 from fleet.app.coders import generate_targets
-from fleet.domain.generated_files import File
+from fleet.domain.generated.files import File
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
 
 __all__ = [
-    "Generated", "ensure_key", "files_of",
+    "ENV", "Generated", "ensure_key", "files_of",
     "next_steps", "refuse", "usual_targets", "warnings_of",
 ]  # fmt: skip
 USUAL = frozenset({"litellm", "claude", "env"})
@@ -77,7 +77,7 @@ def warnings_of(fleet: Fleet, targets: Collection[str]) -> list[str]:
 def next_steps(targets: Collection[str]) -> Iterator[tuple[str, str]]:
     """What to run, and what that does."""
     if "litellm" in targets:
-        yield "fleet gateway start", "serves the models under their aliases"
+        yield "fleet up", "serves the models under their aliases, and starts the supervisor"
     coders = list(_coders(targets))
     if coders and "env" not in targets:
         more = " ".join(f"--target {target}" for target in (*targets, "env"))

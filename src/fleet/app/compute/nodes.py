@@ -33,13 +33,13 @@ class Compute:
         if not fleet.nodes:
             raise NotFound(
                 "No nodes are declared here.",
-                fix="Add them under `nodes:` in fleet.yaml; `fleet init` writes one to start from.",
+                fix="Add them under `nodes:` in fleet.yaml; the comments that `fleet init` writes show how.",
             )
         return fleet
 
     @cached_property
     def unsaid(self) -> frozenset[str]:
-        """The nodes whose kind nobody wrote down."""
+        """The nodes whose kind is not declared."""
         origins = self._app.loaded.origins
         return frozenset(
             name
@@ -77,6 +77,24 @@ class Compute:
             status = asking.json("/relay/status")
             return [status] if isinstance(status, dict) else []
         return []
+
+    def thinking(self, *, within: float) -> list[str]:
+        """The models that can think on all of their nodes, as those say, and are not declared so."""
+        from fleet.adapters.nodes.ollama import Ollama
+
+        def thinks(serving: Serving) -> bool:
+            with suppress(Unavailable):
+                backend = self.prober.speaking(serving.node)
+                return isinstance(backend, Ollama) and backend.thinks(
+                    serving.upstream, within=within
+                )
+            return False
+
+        return [
+            model.name
+            for model in self.fleet.own_models
+            if not model.servings[0].thinking and all(map(thinks, model.servings))
+        ]
 
     def warm(self, wanted: Sequence[tuple[str, Serving]]) -> Warming:
         from fleet.adapters.nodes.warm_up import Warming

@@ -8,12 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders import built_in
+from fleet.adapters.evals.kept import Evaluations
 from fleet.adapters.nodes.http import Asking
 from fleet.app.advice import least_context
 from fleet.base.loose_json import mapping
 from fleet.config.keys import table
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
+from fleet.domain.evals.result import SUITE, quality
+from fleet.domain.fleet import NONE
 from fleet.domain.nodes.inventory import (
     SPARE,
     Inventory,
@@ -63,11 +66,13 @@ class Advising:
 
     def advise(self) -> Advice:
         seen = self._made.compute.survey(within=LOOK)
-        facts = Facts(self.fleet, seen, self._builds(seen), self._made.saved.read())
+        facts = Facts(
+            self.fleet, seen, self._builds(seen), self._made.saved.read(), self._quality()
+        )
         machines = {node.name: facts.machine(node) for node in self.fleet.nodes.values()}
         models = [
             self._written(facts.stock(model))
-            for model in dict.fromkeys(self.fleet.models.values())
+            for model in self.fleet.own_models
             if all(serving.node.endpoint for serving in model.servings)
         ]
         local = {model.name for model in models}
@@ -79,6 +84,11 @@ class Advising:
             and self._ours(f"agents.{agent.name}.model")
         ]
         return recommend(machines, models, wishes)
+
+    def _quality(self) -> dict[Key, dict[str, float]]:
+        """What `fleet eval` found, by a node's address and its name for the model."""
+        kept = Evaluations(self._app.home.path).newest()
+        return quality(row for each in kept if each.kind == SUITE for row in each.rows)
 
     def _ours(self, path: str) -> bool:
         origin = self._app.loaded.origins.get(path)
@@ -136,8 +146,10 @@ class Facts:
         seen: Iterable[Seen],
         builds: Mapping[tuple[str, str], Build],
         measured: Mapping[Key, Measured],
+        scores: Mapping[Key, Mapping[str, float]],
     ) -> None:
         self._fleet, self._builds, self._measured = fleet, builds, measured
+        self._quality = scores
         self._seen: dict[str, Inventory] = {
             each.node: each.inventory for each in seen if each.inventory is not None
         }
@@ -164,7 +176,13 @@ class Facts:
             self._billions(first.upstream),
             next((b.tools for b in self._of(first.upstream) if b.tools is not None), None),
             tuple(other.name for other in model.fallbacks),
+            quality=self._scores(model),
         )
+
+    def _scores(self, model: Model) -> Mapping[str, float]:
+        """Of its nodes the first that was asked: the weights are the same on all of them."""
+        keys = [(serving.node.endpoint, serving.upstream) for serving in model.servings]
+        return next((self._quality[key] for key in keys if key in self._quality), NONE)
 
     def _of(self, upstream: str) -> list[Build]:
         return [build for (_, name), build in self._builds.items() if same_name(name, upstream)]

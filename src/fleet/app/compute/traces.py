@@ -22,10 +22,19 @@ def traces_of(home: Path) -> Path:
     return home / "logs" / FILE
 
 
-def wanted(agent: str, node: str, moment: str) -> Wanted:
+def gateway_runs(home: Path) -> bool:
+    """Whether one of those that were started in this home runs."""
+    from fleet.adapters.processes.background import ServiceRecord, is_alive, read_record
+
+    files = (home / "gateway").glob("*/gateway.json")
+    records = [read_record(file, ServiceRecord) for file in files]
+    return any(record and is_alive(record.pid, record.born) for record in records)
+
+
+def wanted(agent: str, node: str, moment: str, project: str = "") -> Wanted:
     """Raise `BadInput` when the moment is none."""
     now = datetime.now(UTC).astimezone()
-    return Wanted(agent, node, since(moment, now) if moment else 0)
+    return Wanted(agent, node, since(moment, now) if moment else 0, project)
 
 
 def last_traces(path: Path, wanted: Wanted, most: int) -> list[Trace]:

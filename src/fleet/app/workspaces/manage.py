@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused
+from fleet.domain.run import workspace_of
 from fleet.domain.task import ENDED
 from fleet.ports import TaskQuery
 
@@ -18,16 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fleet.adapters.git.checkout import GitCheckout
-    from fleet.adapters.git.kept import Kept
-    from fleet.adapters.git.land import Merged, Pushed
+    from fleet.adapters.git.diff.span import Span
+    from fleet.adapters.git.kept.refs import Kept
+    from fleet.adapters.git.kept.restore import Restored
+    from fleet.adapters.git.landing.merge_and_push import Merged, Pushed
     from fleet.adapters.git.repo import Repo
-    from fleet.adapters.git.restore import Restored
     from fleet.app import App
     from fleet.app.workspaces.repair import Repairs
-    from fleet.domain.run import Run, Workspace
+    from fleet.domain.run import Checkpoint, Run, Workspace
     from fleet.domain.task import Task
 
-MAX_TASKS = 10_000
+MAX_TASKS = 10_000  # that are looked at one by one; older ones by what is left of them
+TASK = re.compile(r"^t-[0-9]{1,18}(?=-|$)")  # in the name of a worktree or of a branch
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 
@@ -75,6 +79,8 @@ class Tidied:
     orphans: tuple[Orphan, ...]
     dry_run: bool
     pooled: tuple[str, ...] = ()  # worktrees that waited in the pool
+    younger: int = 0  # worktrees of ended tasks that stay, because they ended too recently
+    transcripts: tuple[str, ...] = ()  # the runs whose transcripts were removed
 
 
 class Workspaces:
@@ -88,8 +94,15 @@ class Workspaces:
 
     def of(self, task: Task) -> Workspace:
         """The newest of this task on this host."""
-        workspace = next((r.workspace for r in reversed(self._runs(task)) if r.workspace), None)
+        workspace = workspace_of(self._runs(task))
         if workspace is None:
+            from fleet.operations.shared.elsewhere import must_be_here
+
+            for run in reversed(self._app.store.runs(task.id)):
+                if run.workspace is not None:
+                    what, command = "its worktree is", f"fleet diff {task.id}"
+                    must_be_here(self._app.context, run, what, command)
+            self._must_have_begun(task)
             raise Refused(
                 f"{task.id} has no workspace here.",
                 fix=f"`fleet show {task.id}` says where it ran.",
@@ -97,38 +110,68 @@ class Workspaces:
             )
         return workspace
 
-    def diff(self, task: Task, *, stat: bool) -> str:
-        from fleet.adapters.git.land import diff
+    def _must_have_begun(self, task: Task) -> None:
+        if not any(run.started_at for run in self._app.store.runs(task.id)):
+            raise Refused(
+                f"{task.id} has not begun yet, so it has changed nothing.",
+                fix=f"`fleet show {task.id}` says why.",
+                code="not_begun",
+            )
 
-        return diff(self.of(task), _project(task), stat=stat)
+    def span(self, task: Task, *, against: str = "", number: int = 0) -> Span:
+        """From where the task began, or its run of this number, to its work as it is now."""
+        from fleet.adapters.git.diff.span import Wanted, span
+        from fleet.supervisor.attempt.site import merges_of
 
-    def merge(self, task: Task, onto: str) -> Merged:
-        from fleet.adapters.git.land import merge
+        runs = [run for run in self._runs(task) if not number or run.number <= number]
+        workspace = workspace_of(runs) if number else self.of(task)
+        newest = not number or number == task.tally.runs
+        last = next((run for run in reversed(runs) if run.number == number), None)
+        tip = _left_by(task.tally.checkpoint) if newest else _left_by_run(last)
+        if workspace is None or (not newest and not tip):
+            raise Refused(f"{task.id}.{number} left no commit here.", code="no_commit")
+        earlier = filter(None, (_left_by_run(r) for r in reversed(runs) if r.number < number))
+        if not tip and not os.path.isdir(workspace.root):  # noqa: PTH112  # it may be empty
+            self._must_have_begun(task)
+        settings = self._app.worlds(task.project).settings.workspace
+        wanted = Wanted(
+            task.id, tip, newest, next(earlier, ""),
+            merges_of(self._app.store, task.after, task.project),
+            against, settings.credential_files,
+        )  # fmt: skip
+        return span(workspace, _project(task), wanted)
 
-        return merge(self.of(task), _project(task), onto)
+    def diff_command(self, task: Task, *how: str, against: str = "", number: int = 0) -> list[str]:
+        """The git command that shows it as the person has set git up; empty: nothing changed."""
+        from fleet.adapters.git.diff.read import is_empty
+
+        span = self.span(task, against=against, number=number)
+        argv = ["git", "-C", str(span.directory), "diff", *how, span.start, span.end, "--"]
+        return [] if is_empty(span) else argv
+
+    def diff_text(self, task: Task, *how: str, against: str = "", number: int = 0) -> str:
+        """As git writes it for programs."""
+        from fleet.adapters.git.diff.read import text
+
+        return text(self.span(task, against=against, number=number), *how)
+
+    def merge(
+        self, task: Task, onto: str, check: Callable[[Task, str, str], None] | None = None
+    ) -> Merged:
+        """`check` is given the tree that would come of it, and may refuse it."""
+        from fleet.adapters.git.landing.merge_and_push import merge
+
+        def check_tree(tree: str, target: str) -> None:
+            if check is not None:
+                check(task, tree, target)
+
+        tip = task.tally.checkpoint.commit if task.tally.checkpoint else ""
+        return merge(self.of(task), _project(task), onto, tip=tip, check=check_tree)
 
     def push(self, task: Task) -> Pushed:
-        from fleet.adapters.git.land import push
+        from fleet.adapters.git.landing.merge_and_push import push
 
         return push(self.of(task), _project(task))
-
-    def not_merged(self, limit: int) -> list[tuple[str, str]]:
-        """Done tasks of this project, newest first, whose branch has what HEAD has not."""
-        from fleet.adapters.git.repo import text_of
-        from fleet.config import checkout_top
-
-        project = self._app.loaded.project or checkout_top(self._app.cwd)
-        try:
-            reply = self.repo().git(
-                "for-each-ref", "--no-merged=HEAD", "--format=%(refname:lstrip=2)", "refs/heads"
-            )
-        except (FleetError, OSError):  # no repository, or one without a commit
-            return []
-        left = set(text_of(reply.raw).split())
-        query = TaskQuery(("done",), str(project or ""), limit=limit)
-        done = self._app.store.tasks(query) if left else []
-        branches = {task.id: {w.branch for w in self._made(task)} & left for task in done}
-        return [(task, min(names)) for task, names in branches.items() if names]
 
     def repo(self) -> Repo:
         from fleet.adapters.git.repo import Repo
@@ -136,19 +179,19 @@ class Workspaces:
         return Repo.of(self._app.cwd)
 
     def kept(self) -> list[KeptWork]:
-        from fleet.adapters.git.kept import list_kept
+        from fleet.adapters.git.kept.refs import list_kept
 
         return [_row(kept) for kept in list_kept(self.repo())]
 
     def restore(self, name: str, *, branch: str, into: Path | None) -> Restored:
-        from fleet.adapters.git.kept import find_kept
-        from fleet.adapters.git.restore import restore
+        from fleet.adapters.git.kept.refs import find_kept
+        from fleet.adapters.git.kept.restore import restore
 
         repo = self.repo()
         return restore(repo, find_kept(repo, name), branch=branch, into=into)
 
     def drop(self, name: str) -> KeptWork:
-        from fleet.adapters.git.kept import drop, find_kept
+        from fleet.adapters.git.kept.refs import drop, find_kept
 
         repo = self.repo()
         kept = find_kept(repo, name)
@@ -172,17 +215,22 @@ class Workspaces:
         return partial(_remove, checkout, task, made, delete_branch=delete_branch)
 
     def tidy(self, *, days: float, dry_run: bool) -> Tidied:
-        """Finish interrupted removals, remove what ended tasks left, trim the pools, list what nobody owns."""
-        tasks = self._app.store.tasks(TaskQuery(limit=MAX_TASKS))
+        """Finish interrupted removals, remove what ended tasks left, trim the pools, list what belongs to no task."""
+        from fleet.adapters.processes.threads import side_by_side
+
+        tasks = self._tasks()
         before = self._app.store.now() - int(days * DAY)
-        cleared = []
-        for task in tasks:
-            if workspaces := self._left(task, before):
-                done = Cleared(task.id, workspaces) if dry_run else self._clear(task)
-                cleared.append(done)
+        left = {task.id: self._left(task, before) for task in tasks}
+        mine = [task for task in tasks if left[task.id]]
+        if dry_run:
+            cleared = [Cleared(task.id, left[task.id]) for task in mine]
+        else:
+            cleared = side_by_side([self.clearing(task) for task in mine])
+        young = [task for task in tasks if not left[task.id] and task.state in ENDED]
+        younger = sum(os.path.lexists(w.root) for task in young for w in self._made(task))
         pooled = dict.fromkeys(self._trim_pools(tasks, before / SECOND, dry_run=dry_run))
         orphans = dict.fromkeys(self._orphans(tasks))  # projects may share a place
-        return Tidied(tuple(cleared), tuple(orphans), dry_run, tuple(pooled))
+        return Tidied(tuple(cleared), tuple(orphans), dry_run, tuple(pooled), younger)
 
     def _trim_pools(self, tasks: list[Task], before: float, *, dry_run: bool) -> Iterator[str]:
         for project in filter(None, self._projects(tasks)):
@@ -197,27 +245,43 @@ class Workspaces:
         return sorted({t.project for t in tasks} | {"", here})
 
     def _left(self, task: Task, before: int) -> tuple[str, ...]:
-        """Its directories that may go: it ended long ago, or somebody had begun to remove them."""
+        """Its directories that may go: it ended long ago, or their removal had begun."""
         roots = [w.root for w in self._made(task)]
         begun = tuple(root for root in roots if Path(f"{root}.removing").exists())
         if task.state in ENDED and task.tally.ended_at <= before:
             return tuple(root for root in roots if os.path.lexists(root) or root in begun)
         return begun
 
-    def _clear(self, task: Task) -> Cleared:
-        (done,) = self.remove_all([task.id], delete_branch=self._is_merged(task))
-        notes = (*done.said, str(done.error)) if done.error is not None else done.said
-        return replace(done, said=notes, error=None)
+    def _tasks(self) -> list[Task]:
+        """The newest, and all others that have a worktree or a branch here."""
+        store = self._app.store
+        newest = store.tasks(TaskQuery(limit=MAX_TASKS))
+        if len(newest) < MAX_TASKS:
+            return newest
+        known, older = {task.id for task in newest}, set[str]()
+        for project in self._projects(newest):
+            with suppress(FleetError, OSError):
+                settings = self._app.worlds(project).settings.workspace
+                left = (
+                    *_directories(Path(settings.root), set()),
+                    *_branches(project, settings.branch_prefix, set()),
+                )
+                older |= {i for orphan in left for i in TASK.findall(Path(orphan.name).name)}
+        return [*newest, *store.tasks_by_id(sorted(older - known)).values()]
 
-    def _is_merged(self, task: Task) -> bool:
-        from fleet.adapters.git.remove import is_saved
-        from fleet.adapters.git.repo import Repo
+    def clearing(self, task: Task) -> Callable[[], Cleared]:
+        """What it needs of the store it has then, so that it can be done in a thread."""
+        try:
+            checkout, made = self._app.checkout(task.project), self._made(task)
+        except (FleetError, OSError) as error:
+            failed = Cleared(task.id, said=(str(error),))
+            return lambda: failed
+        return partial(_clear, checkout, task, made)
 
-        with suppress(FleetError, OSError):
-            repo = Repo.of(Path(_project(task)))
-            made = [w.branch for w in self._made(task) if repo.has_branch(w.branch)]
-            return all(is_saved(repo, repo.commit(f"refs/heads/{b}"), b) for b in made)
-        return False
+    def has_worktree(self, task: Task) -> bool:
+        """Whether one that fleet made for it is here, or half removed."""
+        roots = [w.root for w in self._made(task)]
+        return any(os.path.lexists(path) for root in roots for path in (root, f"{root}.removing"))
 
     def _orphans(self, tasks: list[Task]) -> Iterator[Orphan]:
         made = [w for task in tasks for w in self._made(task)]
@@ -263,6 +327,23 @@ def _remove(
     return cleared
 
 
+def _clear(checkout: GitCheckout, task: Task, made: Sequence[Workspace]) -> Cleared:
+    done = _remove(checkout, task, made, delete_branch=_is_merged(task, made))
+    notes = (*done.said, str(done.error)) if done.error is not None else done.said
+    return replace(done, said=notes, error=None)
+
+
+def _is_merged(task: Task, made: Sequence[Workspace]) -> bool:
+    from fleet.adapters.git.remove import is_saved
+    from fleet.adapters.git.repo import Repo
+
+    with suppress(FleetError, OSError):
+        repo = Repo.of(Path(_project(task)))
+        branches = [w.branch for w in made if repo.has_branch(w.branch)]
+        return all(is_saved(repo, repo.commit(f"refs/heads/{b}"), b) for b in branches)
+    return False
+
+
 def _row(kept: Kept) -> KeptWork:
     snapshot = kept.snapshot
     return KeptWork(
@@ -271,14 +352,25 @@ def _row(kept: Kept) -> KeptWork:
     )  # fmt: skip
 
 
+def _left_by_run(run: Run | None) -> str:
+    return _left_by(run.outcome.checkpoint) if run and run.outcome else ""
+
+
+def _left_by(checkpoint: Checkpoint | None) -> str:
+    return checkpoint.commit if checkpoint else ""
+
+
 def _project(task: Task) -> str:
     return task.spec.cwd or task.project
 
 
 def _directories(worktrees: Path, owned: set[str]) -> Iterator[Orphan]:
+    from fleet.adapters.git.set_up.cache import SET_UPS
+
     if not worktrees.is_dir():
         return
-    for folder in sorted(p for p in worktrees.iterdir() if p.is_dir() and not p.is_symlink()):
+    folders = (p for p in worktrees.iterdir() if p.is_dir() and not p.is_symlink())
+    for folder in sorted(p for p in folders if p.name != SET_UPS):
         homes = sorted(folder.iterdir()) if folder.name == "pool" else [folder]
         for home in homes:
             for path in sorted(p for p in home.iterdir() if p.is_dir()):

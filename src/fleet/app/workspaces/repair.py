@@ -162,7 +162,7 @@ class Repairs:
             return f"The removal of the worktree of {name} was cut off. Finish it: fleet gc"
         if Path(f"{workspace.root}.making").exists():
             return f"The worktree of {name} is being made."
-        from fleet.adapters.git.find import find_worktree
+        from fleet.adapters.git.find_moved import find_worktree
 
         moved = find_worktree(workspace, _where(task), self._mark(run.id))
         if moved is not None and self._move(run.id, moved):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput
+from fleet.domain.limits import Items, Name, OneOf, Whole
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.compat.states import from_bd, to_bd
-from fleet.operations.shared.names import MAX_ROWS, PAGE, how_many, team_in_view, the_task
+from fleet.operations.compat.states import BD_STATUSES, from_bd, to_bd
+from fleet.operations.shared.names import MAX_ROWS, PAGE, team_in_view, the_task
 from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import STATE_OF, rows
 from fleet.ports import TaskQuery
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.operations.tasks.rows import TaskRow
 
-MOST_NAMED = 200
 LIVE = tuple(str(s) for s in TaskState if s not in {TaskState.DONE, TaskState.CANCELLED})
 
 
@@ -73,26 +72,24 @@ class ListIssues(Request[tuple[Issue, ...]]):
     `status`: a status of bd. `all`: also closed ones, unless a status is given.
     """
 
-    tasks: tuple[str, ...] = ()
-    status: str = ""
-    assignee: str = ""
+    tasks: Annotated[
+        tuple[str, ...], Items(200, example="Ask for the others in another request.")
+    ] = ()
+    status: Annotated[str, OneOf(("", *BD_STATUSES))] = ""
+    assignee: Name = ""
     all: bool = False
-    limit: int = 50
+    limit: Annotated[int, Whole(0, MAX_ROWS)] = 50
     before: str = ""
 
 
 def issues(context: Context, request: ListIssues) -> tuple[Issue, ...]:
-    if len(request.tasks) > MOST_NAMED:
-        raise BadInput(
-            f"At most {MOST_NAMED} at once.", fix="Ask for the others in another request."
-        )
     if request.tasks:
         named = [the_task(context, name, Permission.READ) for name in request.tasks]
         messages = [context.store.messages(task.id) for task in named]
         asking = {task.id: _open(some) for task, some in zip(named, messages, strict=True)}
         task_rows = rows(context, named, asking)
         return tuple(_issue(context, *one) for one in zip(named, task_rows, messages, strict=True))
-    limit, team = how_many(request.limit or MAX_ROWS), team_in_view(context)
+    limit, team = request.limit or MAX_ROWS, team_in_view(context)
     wanted = from_bd(request.status) if request.status else ()
     states = tuple(sorted({str(STATE_OF[s]) for s in wanted})) or (() if request.all else LIVE)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission
 from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Refused, nearest
+from fleet.domain.errors import Refused
 from fleet.domain.event import Kind
+from fleet.domain.limits import OneOf
 from fleet.domain.task import ENDED, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.causes import cause_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 BEGUN = "begun"  # the label of a task whose assignee has begun it
 WORDS = ("open", "in_progress", "resolved", "blocked")
+Mark = Annotated[str, OneOf(WORDS, "status")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class MarkTask(Request[TaskRow]):
     """`status`: open, in_progress (the caller works on it), resolved or blocked."""
 
     task: str
-    status: str
+    status: Mark
 
 
 def mark(context: Context, request: MarkTask) -> TaskRow:
@@ -54,8 +56,7 @@ def mark(context: Context, request: MarkTask) -> TaskRow:
         case "blocked":
             must_be_theirs(context, task, or_free=False)
             return pause_task(context, task)
-    fix = nearest(request.status, WORDS) or f"Choose one of: {', '.join(WORDS)}."
-    raise BadInput(f"'{request.status[:60]}' is not a status.", fix=fix)
+    raise AssertionError(request.status)
 
 
 def _open(context: Context, task: Task) -> TaskRow:

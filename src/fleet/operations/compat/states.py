@@ -37,6 +37,9 @@ TABLE = (
     Word("review", "blocked", "blocked"),
     Word("failed", "blocked", "blocked"),
     Word("done", "closed", "resolved"),
+    Word("landing", "closed", "resolved"),
+    Word("landed", "closed", "resolved"),
+    Word("beaten", "closed", "resolved"),
     Word("cancelled", "closed", "resolved"),
 )
 

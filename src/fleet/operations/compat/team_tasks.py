@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
+from fleet.domain.limits import Name, Rows
 from fleet.domain.task import TaskState
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.names import how_many, team_in_view, the_task
+from fleet.operations.shared.names import team_in_view, the_task
 from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import TaskQuery
 
@@ -37,13 +38,13 @@ class TeamTask:
 class ListTeamTasks(Request[tuple[TeamTask, ...]]):
     """Ended tasks too, newest first. `before`: the last task of the page before."""
 
-    team: str = ""
-    limit: int = 50
+    team: Name = ""
+    limit: Rows = 50
     before: str = ""
 
 
 def list_team_tasks(context: Context, request: ListTeamTasks) -> tuple[TeamTask, ...]:
-    team, limit = team_in_view(context, request.team), how_many(request.limit)
+    team, limit = team_in_view(context, request.team), request.limit
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
     tasks = context.store.tasks(TaskQuery(team=team, before=before, limit=limit))
     changed = context.store.changed_at([task.id for task in tasks])

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission, Role
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
+from fleet.domain.errors import Forbidden
 from fleet.domain.event import Kind
-from fleet.domain.message import MessageKind
+from fleet.domain.limits import Name, Text
+from fleet.domain.message import Details, MessageKind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.deliver import speak_all
 from fleet.operations.messages.speech import new_message
 from fleet.operations.shared.entries import page, the_team
-from fleet.operations.shared.names import some_text
 
 if TYPE_CHECKING:
+    from fleet.domain.entry import Entry
     from fleet.operations.catalogue import Context
 
-MAX_TEXT, MAX_MEMBERS = 2000, 1000
+MAX_MEMBERS = 1000
+AlertText = Annotated[str, Text(2000, some=True)]
 LEADING = frozenset({str(Role.TEAM_LEAD), str(Role.COORDINATOR)})
 
 
@@ -34,42 +37,66 @@ class AlertRow:
 
 @dataclass(frozen=True, slots=True)
 class RaiseAlert(Request[AlertRow]):
-    """Tells the leads of the team by mail, everyone who reads its events, and by a notice."""
+    """Tells the leads of the team by mail, everyone who reads its events, and by a notice.
 
-    text: str
-    team: str = ""
+    `everywhere`: also the coordinators of all other teams; for coordinators alone.
+    """
+
+    text: AlertText
+    team: Name = ""
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SendNotice(Request[AlertRow]):
     """The same for a notifier: news rather than trouble."""
 
-    text: str
-    team: str = ""
+    text: AlertText
+    team: Name = ""
 
 
 def raise_alert(context: Context, request: RaiseAlert) -> AlertRow:
-    return _tell(context, request.text, request.team, Permission.ALERT, "Alert")
+    if request.everywhere and context.actor.role is not Role.COORDINATOR:
+        raise Forbidden(
+            "Only a coordinator alerts the coordinators of all teams.",
+            fix="Leave out `everywhere`: the alert then goes to the leads of your own team.",
+        )
+    team = the_team(context, request.team, Permission.ALERT)
+    others = _coordinators(context, team) if request.everywhere else []
+    return _tell(context, request.text, team, "Alert", others)
 
 
 def send_notice(context: Context, request: SendNotice) -> AlertRow:
-    return _tell(context, request.text, request.team, Permission.NOTIFY, "Notice")
+    team = the_team(context, request.team, Permission.NOTIFY)
+    return _tell(context, request.text, team, "Notice", [])
 
 
-def _tell(context: Context, text: str, team: str, permission: Permission, subject: str) -> AlertRow:
-    team = the_team(context, team, permission)
-    text = some_text(subject.lower(), text, most=MAX_TEXT)
+def _coordinators(context: Context, team: str) -> list[Entry]:
+    """Of all teams but this one."""
+    members = page(context, EntryKind.MEMBER, team="", limit=MAX_MEMBERS)
+    role = str(Role.COORDINATOR)
+    return [each for each in members if each.body["role"] == role and each.team != team]
+
+
+def _tell(context: Context, text: str, team: str, subject: str, others: list[Entry]) -> AlertRow:
+    text = text.strip()
     members = page(context, EntryKind.MEMBER, team=team, limit=MAX_MEMBERS)
-    leads = tuple(member.owner for member in members if member.body["role"] in LEADING)
+    leads = [member for member in members if member.body["role"] in LEADING] + others
     mails = [
         new_message(
-            context, MessageKind.MAIL, text, is_open=True, subject=subject, team=team, to=name
+            context,
+            MessageKind.MAIL,
+            text,
+            is_open=True,
+            details=Details(subject=subject),
+            team=lead.team,
+            to=lead.owner,
         )
-        for name in leads
+        for lead in leads
     ]
     event = context.event(Kind.ALERT_RAISED, "", text=text, subject=subject, team=team)
     speak_all(context, [(mail, ()) for mail in mails], event)
-    return AlertRow(text, context.actor.name, team, leads)
+    return AlertRow(text, context.actor.name, team, tuple(lead.owner for lead in leads))
 
 
 _P = Permission

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain import message as rules
 from fleet.domain import task as tasks
 from fleet.domain.access import SUPERVISOR, Permission, allow
-from fleet.domain.budget import GIVE_UP, OPTIONS
 from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
+from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.limits import Items, Rows, Text, Whole
+from fleet.domain.message import Details, Message, MessageKind, MessageState, Receipt
+from fleet.domain.spending.budget import GIVE_UP, OPTIONS
 from fleet.domain.task import ENDED, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.addresses import readable_on_task
 from fleet.operations.messages.rows import MessageRow, message_row
 from fleet.operations.shared.causes import cause_of, may_speak
 from fleet.operations.shared.names import (
-    how_many,
-    number_of_message,
-    some_text,
     team_in_view,
     the_question,
     the_task,
@@ -35,22 +33,37 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MAX_CHARACTERS = 100_000
-MOST_OPTIONS = 20
+
+Words = Annotated[str, Text(MAX_CHARACTERS, some=True, what="message")]
+Options = Annotated[
+    tuple[
+        Annotated[
+            str,
+            Text(1000, some=True, what="option", example="Name an answer, or leave out --option."),
+        ],
+        ...,
+    ],
+    Items(20),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Comment(Request[MessageRow]):
+    """With `path`, it is a remark on the task's work: `task.send_back` gives it to the agent."""
+
     task: str
-    text: str
+    text: Annotated[str, Text(MAX_CHARACTERS, some=True, what="comment")]
+    path: Annotated[str, Text(1000, what="file")] = ""
+    line: Annotated[int, Whole(0, 10_000_000, "line")] = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Ask(Request[MessageRow]):
     """`park`: the asker ends its turn now, and is resumed with the answer."""
 
-    text: str
+    text: Annotated[str, Text(MAX_CHARACTERS, some=True, what="question")]
     task: str = ""
-    options: tuple[str, ...] = ()
+    options: Options = ()
     park: bool = False
 
 
@@ -62,7 +75,7 @@ class SendWords(Request[MessageRow]):
     """
 
     task: str
-    text: str
+    text: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ class Answer(Request[MessageRow]):
     """
 
     name: str
-    text: str
+    text: Annotated[str, Text(MAX_CHARACTERS, some=True, what="answer")]
     as_text: bool = False
 
 
@@ -100,23 +113,45 @@ class TakeAnswer(Request[MessageRow | None]):
 class ListQuestions(Request[tuple[MessageRow, ...]]):
     """Oldest first. `before`: the last question of the page before."""
 
-    limit: int = 100
-    before: str = ""
+    limit: Rows = 100
+    before: Annotated[
+        str, Text(pattern="(m-[0-9]{1,18})?", what="id of a message", example="As in m-12.")
+    ] = ""
 
 
 def comment(context: Context, request: Comment) -> MessageRow:
     task = the_task(context, request.task, Permission.SEND)
-    note = _message(
-        context, task, MessageKind.NOTE, some_text("comment", request.text, most=MAX_CHARACTERS)
-    )
+    note = _message(context, task, MessageKind.NOTE, request.text.strip())
+    if path := request.path.strip():
+        if not may_speak(context, task):  # its agent is told when the work is sent back
+            raise _told_as_a_program(task, "write it")
+        if request.line:
+            _check_line(context, task, path, request.line)
+        about = {"path": path, **({"line": request.line} if request.line else {})}
+        note = replace(note, state=MessageState.OPEN, data=about)
     context.commit([Put(note)], context.event(Kind.MESSAGE_POSTED, task.id, message=note.id))
     return message_row(note)
+
+
+def _check_line(context: Context, task: Task, path: str, line: int) -> None:
+    """Raise when its work has no such line, as far as is known on this machine."""
+    try:
+        count = context.trees().count_lines(task, path)
+    except FleetError:  # its work is elsewhere
+        return
+    if count is not None and line > count:
+        lines = "1 line" if count == 1 else f"{count} lines"
+        raise BadInput(
+            f"{path} has {lines} in the work of {task.id}, so there is no line {line}.",
+            fix="Leave --line out to remark on the whole file.",
+            code="no_line",
+        )
 
 
 def send(context: Context, request: SendWords) -> MessageRow:
     """Write the task too: a supervisor that settles it meanwhile must then decide again."""
     task = the_task(context, request.task, Permission.SEND)
-    text = some_text("message", request.text, most=MAX_CHARACTERS)
+    text = request.text.strip()
     if task.join is not None:
         raise Refused(
             f"{task.id} has child tasks and no run of its own.",
@@ -129,10 +164,7 @@ def send(context: Context, request: SendWords) -> MessageRow:
             code="ended",
         )
     if not may_speak(context, task):
-        raise Forbidden(
-            f"The coder of {task.id} carries out what it is told as a program.",
-            fix="Ask a coordinator to send it.",
-        )
+        raise _told_as_a_program(task, "send it")
     words = _message(context, task, MessageKind.WORDS, text)
     words = replace(words, at=_after_its_claim(context, task))
     event = context.event(Kind.MESSAGE_SENT, task.id, message=words.id)
@@ -141,6 +173,13 @@ def send(context: Context, request: SendWords) -> MessageRow:
     parents = parent_changes(context.store, task, now=words.at)
     context.commit([Put(words), Put(task), *parents], event)
     return message_row(words)
+
+
+def _told_as_a_program(task: Task, what: str) -> Forbidden:
+    return Forbidden(
+        f"The coder of {task.id} executes what it is sent as a program.",
+        fix=f"Ask a coordinator to {what}.",
+    )
 
 
 def unsend(context: Context, request: Unsend) -> MessageRow:
@@ -161,8 +200,7 @@ def unsend(context: Context, request: Unsend) -> MessageRow:
     if message.state is not MessageState.OPEN:
         was = message_row(message).status
         raise Refused(f"{message.id} was already {was}.", fix=f"fleet show {task.id}", code="ended")
-    why = f"{context.actor.name} withdrew it."
-    withdrawn = rules.refused(message, why, at=context.store.now())
+    withdrawn = rules.withdrawn(message, context.actor.name, at=context.store.now())
     event = context.event(Kind.MESSAGE_WITHDRAWN, task.id, message=message.id)
     context.commit([Put(withdrawn)], event)
     return message_row(withdrawn)
@@ -181,12 +219,12 @@ def read(context: Context, request: ReadMessage) -> MessageRow:
 
 def ask(context: Context, request: Ask) -> MessageRow:
     if not request.task and not context.actor.run:
-        raise BadInput(
+        raise NotFound(
             "No task was named for the question.", fix="Name one: fleet ask --task t-1 …"
         )
     task = the_task(context, request.task, Permission.ASK)
-    text = some_text("question", request.text, most=MAX_CHARACTERS)
-    options = _options(request.options)
+    text = request.text.strip()
+    options = tuple(dict.fromkeys(option.strip() for option in request.options))
     if task.state in ENDED:
         raise Refused(
             f"{task.id} is {task.state}: there is nothing to ask about.",
@@ -221,9 +259,8 @@ def _message(
         text=text,
         state=MessageState.OPEN if holds else MessageState.CLOSED,
         at=now,
-        options=options,
-        parked=parked,
-        closed_at=0 if holds else now,
+        details=Details(options=options, parked=parked),
+        receipt=Receipt(closed_at=0 if holds else now),
     )
 
 
@@ -231,13 +268,6 @@ def _after_its_claim(context: Context, task: Task) -> int:
     """Now, but after the claim even if the clock was set back: the prompt lacks this message."""
     now = context.store.now()
     return max(now, context.store.run(task.run_id).claimed_at + 1) if task.run_id else now
-
-
-def _options(options: tuple[str, ...]) -> tuple[str, ...]:
-    if len(options) > MOST_OPTIONS:
-        raise BadInput(f"{len(options)} options are too many.", fix=f"Give at most {MOST_OPTIONS}.")
-    example = "Name an answer, or leave out --option."
-    return tuple(dict.fromkeys(some_text("option", o, most=1000, example=example) for o in options))
 
 
 def answer(context: Context, request: Answer) -> MessageRow:
@@ -249,7 +279,9 @@ def answer(context: Context, request: Answer) -> MessageRow:
             fix=f"`fleet retry {task.id}` opens it again.",
             code="ended",
         )
-    text = some_text("answer", request.text, most=MAX_CHARACTERS)
+    if not may_speak(context, task):
+        raise _told_as_a_program(task, "answer it")
+    text = request.text.strip()
     text = text if request.as_text else _chosen(question, text)
     with decided(task):
         closed, reply = rules.answer(
@@ -285,8 +317,8 @@ def _decide_on_budget(
 
 def _chosen(question: Message, text: str) -> str:
     """The option with this number, as it was shown; any other text is the answer itself."""
-    numbers = {str(n): option for n, option in enumerate(question.options, 1)}
-    if text in question.options or not numbers or not text.isdecimal():
+    numbers = {str(n): option for n, option in enumerate(question.details.options, 1)}
+    if text in question.details.options or not numbers or not text.isdecimal():
         return text
     if text not in numbers:
         known = "  ".join(f"{number}) {option}" for number, option in numbers.items())
@@ -331,9 +363,7 @@ def _reply(context: Context, question: Message) -> Message | None:
 
 def questions(context: Context, request: ListQuestions) -> tuple[MessageRow, ...]:
     """Open questions of tasks that have not ended."""
-    limit, team = how_many(request.limit), team_in_view(context)
-    if request.before:
-        number_of_message(request.before)
+    limit, team = request.limit, team_in_view(context)
     messages = context.store.questions(team=team, after=request.before, limit=limit)
     return tuple(map(message_row, messages))
 
@@ -348,6 +378,7 @@ OPERATIONS = (
         "Write a note on a task.",
         idempotent=False,
         shown_by="message.read",
+        outside=True,  # it looks into the work for the line
     ),
     Operation(
         "message.send",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Json, Time
 from fleet.domain.access import Permission, allow
 from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, NotFound, Refused, nearest
+from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.message import MessageKind, MessageState
+from fleet.domain.limits import LONGEST, Items, Name, OneOf, Rows, Whole
+from fleet.domain.message import MessageKind, MessageState, close
 from fleet.domain.message import read as as_read
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
@@ -21,7 +21,7 @@ from fleet.operations.messages.addresses import address, readable_on_task, reade
 from fleet.operations.messages.deliver import hearers, speak
 from fleet.operations.messages.speech import new_message
 from fleet.operations.shared.entries import must_be_self
-from fleet.operations.shared.names import clean_text, how_many, the_task
+from fleet.operations.shared.names import the_task
 from fleet.operations.shared.pages import pages
 from fleet.operations.shared.untrusted import json_object
 from fleet.ports import MessageQuery, Put
@@ -34,10 +34,16 @@ if TYPE_CHECKING:
 
 TYPES = ("request", "response", "status", "directive", "checkpoint")
 PRIORITIES = ("low", "normal", "high", "critical")
-MAX_CHARACTERS = 100_000
 MOST_AT_ONCE = 1000
 MOST_SEARCHED = 10_000  # posts, for those that the reader has not read
 SECOND = 1_000_000
+POST_IDS = "A board's posts have ids: m-12."
+
+PostType = Annotated[str, OneOf(TYPES, "type of post")]
+PostPriority = Annotated[str, OneOf(PRIORITIES, "priority")]
+SomePosts = Annotated[tuple[str, ...], Items(1000, 1, example=POST_IDS)]
+AnyType = Annotated[str, OneOf(("", *TYPES), "type of post")]
+AnyPriority = Annotated[str, OneOf(("", *PRIORITIES), "priority")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +71,9 @@ class Post(Request[PostRow]):
 
     task: str
     payload: Json
-    type: str = "status"
-    to: str = ""
-    priority: str = "normal"
+    type: PostType = "status"
+    to: Name = ""
+    priority: PostPriority = "normal"
     sender: str = ""
 
 
@@ -79,19 +85,19 @@ class ReadBoard(Request[tuple[PostRow, ...]]):
     """
 
     task: str
-    type: str = ""
-    priority: str = ""
+    type: AnyType = ""
+    priority: AnyPriority = ""
     unread: bool = False
     reader: str = ""
     before: str = ""
-    limit: int = 100
+    limit: Rows = 100
 
 
 @dataclass(frozen=True, slots=True)
 class MarkRead(Request[tuple[PostRow, ...]]):
     """Marks the posts as read by the caller."""
 
-    posts: tuple[str, ...]
+    posts: SomePosts
     reader: str = ""
 
 
@@ -99,9 +105,9 @@ class MarkRead(Request[tuple[PostRow, ...]]):
 class ArchivePosts(Request[tuple[PostRow, ...]]):
     """Archives these `posts`, or those of a `task` that are older than `older_than` seconds."""
 
-    posts: tuple[str, ...] = ()
+    posts: Annotated[tuple[str, ...], Items(1000, example=POST_IDS)] = ()
     task: str = ""
-    older_than: int = 0
+    older_than: Annotated[int, Whole(0, LONGEST, example="Give seconds, 0 or more.")] = 0
 
 
 def post(context: Context, request: Post) -> PostRow:
@@ -114,13 +120,11 @@ def post(context: Context, request: Post) -> PostRow:
             code="ended",
         )
     data = {
-        "type": _one_of(TYPES, request.type, "type of post"),
-        "priority": _one_of(PRIORITIES, request.priority, "priority"),
-        "payload": json_object(
-            "payload", request.payload, most=MAX_CHARACTERS, example='{"text": "Done."}'
-        ),
+        "type": request.type,
+        "priority": request.priority,
+        "payload": json_object("payload", request.payload, example='{"text": "Done."}'),
     }
-    to = clean_text("name", request.to.strip(), most=200)
+    to = request.to.strip()
     if to:
         to, agent = address(context.store, task.team, to)
         agents = [agent] if agent else []
@@ -131,21 +135,10 @@ def post(context: Context, request: Post) -> PostRow:
     return post_row(speak(context, message, agents, event))
 
 
-def _one_of(known: tuple[str, ...], word: str, kind: str) -> str:
-    if word not in known:
-        fix = nearest(word, known) or f"Choose one of: {', '.join(known)}."
-        raise BadInput(f"'{word[:60]}' is not a {kind}.", fix=fix)
-    return word
-
-
 def read(context: Context, request: ReadBoard) -> tuple[PostRow, ...]:
     must_be_self(context, request.reader)
-    limit = how_many(request.limit)
+    limit = request.limit
     task = the_task(context, request.task, Permission.READ)
-    if request.type:
-        _one_of(TYPES, request.type, "type of post")
-    if request.priority:
-        _one_of(PRIORITIES, request.priority, "priority")
     rows, reader = [], reader_of(context.store, context.actor)
     query = _on_board(task.id)._replace(
         type=request.type, before=request.before, limit=min(limit, 200)
@@ -172,26 +165,20 @@ def _is_wanted(context: Context, message: Message, request: ReadBoard) -> bool:
     return (
         request.type in {"", message.data["type"]}
         and request.priority in {"", message.data["priority"]}
-        and not (request.unread and name in message.readers)
+        and not (request.unread and name in message.receipt.readers)
     )
 
 
 def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
     must_be_self(context, request.reader)
     name = context.actor.name
-    posts = [_the_post(context, i, Permission.BOARD) for i in _some(request.posts)]
+    posts = [_the_post(context, i, Permission.BOARD) for i in dict.fromkeys(request.posts)]
     now = context.store.now()
-    fresh = [as_read(m, name, at=now) for m in posts if name not in m.readers]
+    fresh = [as_read(m, name, at=now) for m in posts if name not in m.receipt.readers]
     if fresh:
         events = [context.event(Kind.BOARD_READ, m.task, message=m.id) for m in fresh]
         context.commit([Put(m) for m in fresh], *events)
-    return tuple(post_row(m) for m in (*fresh, *(m for m in posts if name in m.readers)))
-
-
-def _some(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not 1 <= len(names) <= MOST_AT_ONCE:
-        raise BadInput(f"Name 1 to {MOST_AT_ONCE} posts.", fix="A board's posts have ids: m-12.")
-    return tuple(dict.fromkeys(names))
+    return tuple(post_row(m) for m in (*fresh, *(m for m in posts if name in m.receipt.readers)))
 
 
 def _the_post(context: Context, name: str, permission: Permission) -> Message:
@@ -205,7 +192,7 @@ def _the_post(context: Context, name: str, permission: Permission) -> Message:
 def archive(context: Context, request: ArchivePosts) -> tuple[PostRow, ...]:
     now = context.store.now()
     posts = [m for m in _to_archive(context, request, now) if m.state is not MessageState.ARCHIVED]
-    archived = [replace(m, state=MessageState.ARCHIVED, closed_at=now) for m in posts]
+    archived = [close(m, MessageState.ARCHIVED, at=now) for m in posts]
     if archived:
         events = [context.event(Kind.BOARD_ARCHIVED, m.task, message=m.id) for m in archived]
         context.commit([Put(m) for m in archived], *events)
@@ -214,9 +201,7 @@ def archive(context: Context, request: ArchivePosts) -> tuple[PostRow, ...]:
 
 def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Message]:
     if request.posts:
-        return [_the_post(context, i, Permission.ASSIGN) for i in _some(request.posts)]
-    if request.older_than < 0:
-        raise BadInput("No post is that old.", fix="Give seconds, 0 or more.")
+        return [_the_post(context, i, Permission.ASSIGN) for i in dict.fromkeys(request.posts)]
     task = the_task(context, request.task, Permission.ASSIGN)
     newest = now - request.older_than * SECOND
     old = (m for m in _posts(context, _on_board(task.id)) if m.at <= newest)
@@ -226,7 +211,7 @@ def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Messa
 def post_row(message: Message) -> PostRow:
     m, data = message, message.data
     payload = json.dumps(data["payload"], ensure_ascii=False, separators=(",", ":"))
-    archived_at = m.closed_at if m.state is MessageState.ARCHIVED else None
+    archived_at = m.receipt.closed_at if m.state is MessageState.ARCHIVED else None
     return PostRow(
         m.id,
         m.task,
@@ -235,7 +220,7 @@ def post_row(message: Message) -> PostRow:
         m.to,
         data["priority"],
         payload,
-        m.readers,
+        m.receipt.readers,
         m.at,
         archived_at,
     )

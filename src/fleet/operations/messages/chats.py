@@ -9,7 +9,7 @@ import hashlib
 import json
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Json, Time
 from fleet.domain.access import GRANTS, Permission
@@ -17,13 +17,13 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import BadInput, NotFound
 from fleet.domain.event import Kind
+from fleet.domain.limits import Items, Name, Rows, Text
 from fleet.domain.message import MessageKind, order_of
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.addresses import address, at_work, is_person, own_names
 from fleet.operations.messages.deliver import speak
 from fleet.operations.messages.speech import new_message
 from fleet.operations.shared.entries import a_name, keep, must_be_self, new_entry, the_team
-from fleet.operations.shared.names import how_many, some_text
 from fleet.operations.shared.pages import pages
 from fleet.operations.shared.untrusted import json_object
 from fleet.operations.team.members import ShowMember, show_member, uid_of
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
-MOST, MOST_IN_IT, MOST_UNREAD, PAGE = 100_000, 50, 1000, 200
+MOST_UNREAD, PAGE = 1000, 200
+
+Line = Annotated[str, Text(100_000, some=True, what="message")]
+Members = Annotated[
+    tuple[Annotated[str, Text(200, some=True, what="member", example="Name a member.")], ...],
+    Items(50, example="Use the chat of the team."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +75,17 @@ class ChatRow:
 class OpenChat(Request[ChatRow]):
     """`members`: members or agents; empty: the whole team. The same members get the same chat."""
 
-    members: tuple[str, ...] = ()
-    team: str = ""
+    members: Members = ()
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListChats(Request[tuple[ChatRow, ...]]):
     """Newest first. `before`: the last chat of the page before."""
 
-    team: str = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 50
+    limit: Rows = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,10 @@ class Say(Request[SayingRow]):
     """`sender`: the caller's own name, or empty."""
 
     chat: str
-    text: str
+    text: Line
     data: Json = "{}"
     sender: str = ""
-    team: str = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,8 @@ class ReadChat(Request[tuple[SayingRow, ...]]):
     chat: str
     before: str = ""
     after: str = ""
-    limit: int = 50
-    team: str = ""
+    limit: Rows = 50
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ class MarkChat(Request[ChatRow]):
 
     chat: str
     reader: str = ""
-    team: str = ""
+    team: Name = ""
 
 
 def chat_id(team: str, participants: tuple[str, ...]) -> str:
@@ -122,10 +128,8 @@ def chat_id(team: str, participants: tuple[str, ...]) -> str:
 
 def open_chat(context: Context, request: OpenChat) -> ChatRow:
     team = the_team(context, request.team, Permission.MAIL)
-    if len(request.members) > MOST_IN_IT:
-        raise BadInput(f"At most {MOST_IN_IT} are in one chat.", fix="Use that of the team.")
     own = {context.actor.name, uid_of(team, context.actor.name)}
-    wanted = {a_name("member", name) for name in request.members} - own
+    wanted = {a_name(name) for name in request.members} - own
     others = {_member(context, team, name) for name in wanted} - own
     if request.members and not others:
         raise BadInput("A chat needs two different members.", fix="Name another member.")
@@ -148,7 +152,7 @@ def _member(context: Context, team: str, name: str) -> str:
 
 
 def list_chats(context: Context, request: ListChats) -> tuple[ChatRow, ...]:
-    team, limit = the_team(context, request.team, Permission.MAIL), how_many(request.limit)
+    team, limit = the_team(context, request.team, Permission.MAIL), request.limit
     before = ""
     if request.before:
         before = _the_chat(context, request.before, team).id
@@ -161,8 +165,7 @@ def list_chats(context: Context, request: ListChats) -> tuple[ChatRow, ...]:
 def say(context: Context, request: Say) -> SayingRow:
     must_be_self(context, request.sender)
     chat = _the_chat(context, request.chat, request.team)
-    text = some_text("message", request.text, most=MOST)
-    data = json_object("data", request.data, most=MOST, example='{"task": "t-3"}')
+    text, data = request.text.strip(), json_object("data", request.data, example='{"task": "t-3"}')
     line = new_message(context, MessageKind.CHAT, text, team=chat.team, chat=chat.key, data=data)
     agents = _agents(context, chat)
     event = context.event(Kind.CHAT_SAID, "", message=line.id, team=chat.team, chat=chat.key)
@@ -184,7 +187,7 @@ def _agents(context: Context, chat: Entry) -> list[Task]:
 
 
 def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
-    chat, limit = _the_chat(context, request.chat, request.team), how_many(request.limit)
+    chat, limit = _the_chat(context, request.chat, request.team), request.limit
     rows = []
     for line in _lines(context, chat, request.before):
         if request.after and order_of(line.id) <= order_of(request.after):
@@ -236,7 +239,7 @@ def _row(context: Context, chat: Entry) -> ChatRow:
         last = last or line
         if order_of(line.id) <= seen or unread == MOST_UNREAD:
             break
-        unread += line.author != name and name not in line.readers
+        unread += line.author != name and name not in line.receipt.readers
     return ChatRow(
         chat.key, chat.team, tuple(chat.body["participants"]), unread,
         _saying(last) if last else None, chat.at,

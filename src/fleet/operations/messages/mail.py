@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
@@ -13,14 +13,22 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.message import Message, MessageKind, MessageState, order_of
+from fleet.domain.limits import Name, Rows, Text
+from fleet.domain.message import Details, Message, MessageKind, MessageState, order_of
 from fleet.domain.message import read as as_read
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.addresses import address, at_work, is_person, own_names, reader_of
 from fleet.operations.messages.deliver import speak, speak_all
 from fleet.operations.messages.speech import new_message, the_message
-from fleet.operations.shared.entries import a_name, must_be_self, must_own, page, the_team
-from fleet.operations.shared.names import clean_text, how_many, some_text, the_task
+from fleet.operations.shared.entries import (
+    Recipient,
+    a_name,
+    must_be_self,
+    must_own,
+    page,
+    the_team,
+)
+from fleet.operations.shared.names import the_task
 from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
@@ -28,7 +36,10 @@ if TYPE_CHECKING:
 
     from fleet.operations.catalogue import Context
 
-MOST_SUBJECT, MOST, MOST_MEMBERS = 200, 100_000, 1000
+MOST_MEMBERS = 1000
+
+MailText = Annotated[str, Text(100_000, some=True, what="mail")]
+Subject = Annotated[str, Text(200, what="subject")]
 _RUN = re.compile(r"t-[0-9]+\.[0-9]+$")  # agents at work are reached by their tasks
 
 
@@ -48,32 +59,32 @@ class MailRow:
 class SendMail(Request[MailRow]):
     """`sender`: the caller's own name, or empty."""
 
-    to: str
-    text: str
-    subject: str = ""
+    to: Recipient
+    text: MailText
+    subject: Subject = ""
     sender: str = ""
-    team: str = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Broadcast(Request[tuple[MailRow, ...]]):
     """Sends it to every member of the team and every agent at work, except the sender."""
 
-    text: str
-    subject: str = ""
+    text: MailText
+    subject: Subject = ""
     sender: str = ""
-    team: str = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListMail(Request[tuple[MailRow, ...]]):
     """Newest first. `to`: another member, for a team-lead; empty: the caller."""
 
-    to: str = ""
+    to: Name = ""
     unread: bool = False
-    team: str = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 50
+    limit: Rows = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +99,22 @@ class TakeMail(Request[tuple[MailRow, ...]]):
     """Newest first, as it was before the call; all of it is marked as read."""
 
     unread: bool = True
-    team: str = ""
-    limit: int = 50
+    team: Name = ""
+    limit: Rows = 50
 
 
 def send(context: Context, request: SendMail) -> MailRow:
     must_be_self(context, request.sender)
     team = the_team(context, request.team, Permission.MAIL)
-    to, agent = address(context.store, team, a_name("recipient", request.to))
+    to, agent = address(context.store, team, a_name(request.to))
     mail = _mail(context, request, team=team, to=to)
     event = context.event(Kind.MAIL_SENT, "", message=mail.id, team=team)
     return mail_row(speak(context, mail, [agent] if agent else [], event))
 
 
 def _mail(context: Context, request: SendMail | Broadcast, **fields: Any) -> Message:
-    text = some_text("mail", request.text, most=MOST)
-    subject = clean_text("subject", request.subject.strip(), most=MOST_SUBJECT)
-    return new_message(context, MessageKind.MAIL, text, is_open=True, subject=subject, **fields)
+    text, details = request.text.strip(), Details(subject=request.subject.strip())
+    return new_message(context, MessageKind.MAIL, text, is_open=True, details=details, **fields)
 
 
 def broadcast(context: Context, request: Broadcast) -> tuple[MailRow, ...]:
@@ -136,7 +146,7 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
         team=team,
         state=str(MessageState.OPEN) if request.unread else "",
         before=request.before,
-        limit=how_many(request.limit),
+        limit=request.limit,
     )
     mails = [m for name in wanted for m in context.store.find_messages(query._replace(topic=name))]
     mails.sort(key=lambda mail: order_of(mail.id), reverse=True)
@@ -184,10 +194,10 @@ def mail_row(mail: Message) -> MailRow:
         sender=mail.author,
         to=mail.to,
         team=mail.team,
-        subject=mail.subject,
+        subject=mail.details.subject,
         text=mail.text,
         at=mail.at,
-        read_at=mail.closed_at or None,
+        read_at=mail.receipt.closed_at or None,
     )
 
 

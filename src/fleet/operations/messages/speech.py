@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.domain.access import Permission, allow, sees
 from fleet.domain.addressing import may_read
 from fleet.domain.errors import NotFound
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.message import Message, MessageKind, MessageState, Receipt
 from fleet.operations.messages.addresses import reader_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def new_message(
         text=text,
         state=MessageState.OPEN if is_open else MessageState.CLOSED,
         at=now,
-        closed_at=0 if is_open else now,
+        receipt=Receipt(closed_at=0 if is_open else now),
         **fields,
     )
 

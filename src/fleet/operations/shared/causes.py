@@ -10,21 +10,30 @@ from fleet.domain.errors import FleetError
 from fleet.operations.shared.choice import choose_for
 
 if TYPE_CHECKING:
+    from fleet.domain.routes import Traits
     from fleet.domain.task import Spec, Task
     from fleet.operations.catalogue import Context
 
 
 def decide(
-    context: Context, project: str, spec: Spec, *, run: bool = True, role: str = "", depth: int = 0
+    context: Context,
+    project: str,
+    spec: Spec,
+    *,
+    run: bool = True,
+    role: str = "",
+    depth: int = 0,
+    traits: Traits | None = None,
 ) -> tuple[Caused, int]:
     """What becomes of a task that the actor asks for or whose words it changes, and its depth.
 
-    Raise unless the actor may cause it. `depth`: as the request names it.
+    Raise unless the actor may cause it. `depth`: as the request names it. `traits`: what a route can
+    choose its agent by.
     """
     own = own_task(context)
     deep = causes.depth_of(own, depth)
     directories = tuple(dict.fromkeys(d for d in (project, spec.cwd) if d))
-    effects = Effects(spec, run=run, directories=directories, role=role, depth=deep)
+    effects = Effects(spec, run, directories, role, deep, traits)
     rules = Rules(
         lambda: context.world("").settings.max_depth,
         lambda directory: context.offers(context, directory),
@@ -38,6 +47,11 @@ def check_directory(context: Context, directory: str) -> None:
     causes.check_directories(
         cause_of(context), (directory,), lambda named: context.offers(context, named)
     )
+
+
+def may_name(context: Context, directory: str) -> bool:
+    """Whether the actor may have files in this directory read."""
+    return cause_of(context) in causes.ANYTHING or context.offers(context, directory)
 
 
 def cause_of(context: Context) -> str:
@@ -68,3 +82,13 @@ def _declared(context: Context, project: str) -> Declared:
 
 def _is_program(context: Context) -> bool:
     return context.world("").settings.coder in causes.PROGRAMS
+
+
+def from_ticket(context: Context, task: Task) -> Task:
+    """The task, when its words are a ticket's; raise unless its agent may be given such words."""
+    declared = _declared(context, task.project)
+    chosen = task.choice.agent if task.choice else task.spec.agent or task.spec.coder
+    agent = declared.fleet.agent(chosen or declared.default)
+    if task.spec.coder and task.spec.coder != agent.coder:
+        agent = agent._replace(coder=task.spec.coder)
+    return causes.from_ticket(task, context.actor, agent, program=declared.program)

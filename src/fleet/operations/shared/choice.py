@@ -4,28 +4,85 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet.domain.choice import Defaults, choose, frozen
+from fleet.domain.choice import Defaults, choose, frozen, waits_for_default
+from fleet.domain.errors import BadInput, Refused
+from fleet.domain.routes import route_of
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Agent
+    from fleet.domain.routes import Traits
     from fleet.domain.run import Choice
     from fleet.domain.task import Spec, Task
     from fleet.ports import Chosen, World
 
+OF_AGENTS = frozenset({"acp", "command"})  # coders whose program each agent names
 
-def choose_in(world: World[Chosen], spec: Spec, *, coder: str = "") -> tuple[Agent, Choice]:
-    """`coder`: that of `fleet run --coder`, which outranks the settings. Raise `NotFound`."""
+
+def choose_in(
+    world: World[Chosen], spec: Spec, *, coder: str = "", traits: Traits | None = None
+) -> tuple[Agent, Choice]:
+    """`coder`: that of `fleet run --coder`, which outranks the settings. Raise `NotFound`.
+
+    `traits`: what a route can choose by. Without them no route does: what a route chose was checked
+    against what the asker may cause when the task was added, and is frozen since.
+    """
     defaults = Defaults(coder or world.settings.coder, world.settings.model)
-    return choose(spec, world.fleet, defaults)
+    route = route_of(spec, world.fleet, traits) if traits else None
+    return choose(spec, world.fleet, defaults, route)
 
 
 def choose_for(world: World[Chosen], task: Task, *, coder: str = "") -> Choice:
-    """As it was decided when the task was added, else as the settings say now. Raise `NotFound`.
+    """As it was decided when the task was added, else as the settings say now.
 
-    `coder` outranks a default of the settings, and nothing that the task itself names.
+    `coder` outranks a default of the settings, and nothing that the task itself names. Raise
+    `NotFound`, or `Refused` when its program is not trusted.
     """
     choice = frozen(task)
     if choice is None or (coder and not task.spec.agent and not task.spec.coder):
-        return choose_in(world, task.spec, coder=coder)[1]
-    world.fleet.agent(choice.agent)
+        choice = choose_in(world, task.spec, coder=coder)[1]
+    else:
+        world.fleet.agent(choice.agent)
+    _check_trust(choice, world)
     return choice
+
+
+def _check_trust(choice: Choice, world: World[Chosen]) -> None:
+    if f"coders.{choice.coder}.command" in world.withheld:
+        raise Refused(
+            f"The command of the coder '{choice.coder}' is not trusted.",
+            fix="Read it in fleet.yaml, then run in that project: fleet trust",
+            code="untrusted",
+        )
+
+
+def check_gate(task: Task, world: World[Chosen]) -> None:
+    """Raise `Refused` when its project's gate is not trusted: nothing would check the task."""
+    if "run.gate" in world.withheld and not task.spec.gate:
+        raise Refused(
+            "The gate of its project is not trusted, so the task could not be checked.",
+            fix=f"In {task.project}: fleet trust",
+            code="untrusted",
+        )
+
+
+def checked_choice(spec: Spec, world: World[Chosen], traits: Traits | None = None) -> Choice | None:
+    """Who will do it; None: that is decided when it starts. Raise unless they exist.
+
+    Defaults of the settings are checked at the start. `traits`: see `choose_in`.
+    """
+    if spec.coder:
+        world.fleet.check_coder(spec.coder)
+    agent, choice = choose_in(world, spec, traits=traits)
+    if choice.coder in OF_AGENTS and f"agents.{agent.name}.command" in world.withheld:
+        raise Refused(
+            f"The command of the agent '{agent.name}' is not trusted.",
+            fix="Read it in fleet.yaml, then: fleet trust",
+            code="untrusted",
+        )
+    is_named = bool(spec.agent or spec.coder or choice.route)
+    if is_named and choice.coder == "command" and not agent.command:
+        raise BadInput(
+            f"The agent '{agent.name}' has no command to run.",
+            fix="Set agents.NAME.command in fleet.yaml, and give that NAME as --agent.",
+        )
+    return None if waits_for_default(spec, world.fleet) else choice

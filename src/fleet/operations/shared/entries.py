@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fleet.domain.access import LEADS, Permission, allow
 from fleet.domain.entry import Entry, EntryKind
-from fleet.domain.errors import BadInput, Forbidden
-from fleet.operations.shared.names import (
-    clean_text,
-    how_many,
-    is_task_name,
-    some_text,
-    team_in_view,
-)
+from fleet.domain.errors import Forbidden
+from fleet.domain.limits import BLANK, Text
+from fleet.domain.limits.check import test_of
+from fleet.operations.shared.names import team_in_view
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
     from fleet.domain.event import Kind
     from fleet.operations.catalogue import Context
 
-MOST_NAME = 200
+# of a person: not an agent's address
+PERSON = rf"(?![{BLANK}]*(t-)?[0-9]+(\.[0-9]+)?[{BLANK}]*$)[^\0]*"
+PersonName = Annotated[
+    str,
+    Text(
+        200,
+        some=True,
+        pattern=PERSON,
+        what="name",
+        example="Name a person. A task's id is its agent's.",
+    ),
+]
+Recipient = Annotated[str, Text(200, some=True, what="recipient", example="Name a member.")]
 
 
 def the_team(context: Context, team: str, permission: Permission) -> str:
     """The named team, or the actor's own when empty; raise unless the actor may do this there."""
-    wanted = clean_text("team", team.strip(), most=MOST_NAME) or context.actor.team
+    wanted = team.strip() or context.actor.team
     allow(context.actor, permission, team=wanted)
     return wanted
 
@@ -46,17 +54,16 @@ def must_own(context: Context, owner: str) -> None:
         raise Forbidden(f"That is {owner[:60]}'s.", fix="Ask a team-lead.")
 
 
-def a_name(what: str, name: str) -> str:
-    return some_text(what, " ".join(name.split()), most=MOST_NAME, example="Name a member.")
+def a_name(name: str) -> str:
+    return " ".join(name.split())
 
 
 def a_person(name: str) -> str:
-    """The name of a person: not one that is an agent's address."""
-    if is_task_name(name.strip()):
-        raise BadInput(
-            f"The name '{name[:60]}' looks like a task's id.", fix="Choose another name."
-        )
-    return a_name("name", name)
+    """Raise `BadInput` unless a person can have this name."""
+    test = test_of(PersonName)
+    assert test is not None
+    test("name", name)
+    return a_name(name)
 
 
 def new_entry(
@@ -83,4 +90,4 @@ def page(context: Context, kind: EntryKind, *, team: str, limit: int, **given: A
 def query_of(
     context: Context, kind: EntryKind, *, team: str, limit: int, **given: Any
 ) -> EntryQuery:
-    return EntryQuery(kind, team_in_view(context, team), limit=how_many(limit), **given)
+    return EntryQuery(kind, team_in_view(context, team), limit=limit, **given)

@@ -1,4 +1,4 @@
-"""From a name in a request to the task, run or question that it means; and checks of texts."""
+"""From a name in a request to the task, run or question that it means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ LIST = "`fleet tasks --all` lists them."
 MAX_ROWS = 10_000  # rows in one reply
 PAGE = 200  # rows in one reply of a server; a client asks again for more
 _TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
-_BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
 _MESSAGE = re.compile(r"m-[0-9]{1,18}")
 
 
@@ -33,7 +32,7 @@ def the_task(context: Context, name: str, permission: Permission) -> Task:
     """By id (`t-31`, `31`), one of its runs (`t-31.2`) or its branch; empty: the actor's own."""
     wanted = name.strip() or context.actor.task
     if not wanted:
-        raise BadInput("Which task?", fix=LIST)
+        raise NotFound("No task was named.", fix=LIST)
     match = _TASK.fullmatch(wanted)
     if match is None:
         from fleet.operations.shared.branch_names import resolve  # noqa: PLC0415  # it needs this module
@@ -113,15 +112,6 @@ def message_on_task(context: Context, name: str) -> Message | None:
     return message if message.task and task_in_view(context, message.task) else None
 
 
-def number_of_message(name: str) -> int:
-    """The number in a message's id, by which messages are ordered."""
-    if not _MESSAGE.fullmatch(name):
-        raise BadInput(
-            f"'{name[:60]}' is not the id of a message.", fix="Message ids look like m-12."
-        )
-    return int(name.removeprefix("m-"))
-
-
 def team_in_view(context: Context, team: str = "") -> str:
     """The team whose tasks the actor may see; empty: all teams, for a coordinator."""
     if team:
@@ -130,34 +120,6 @@ def team_in_view(context: Context, team: str = "") -> str:
     return "" if context.actor.role is Role.COORDINATOR else context.actor.team
 
 
-def clean_text(what: str, text: str, *, most: int) -> str:
-    """The text; raise `BadInput` when it could not be stored, or is too long."""
-    if _BROKEN.search(text):
-        raise BadInput(f"The {what} is not valid text.", fix="Use UTF-8 text without NUL bytes.")
-    if len(text) > most:
-        raise BadInput(
-            f"The {what} has {len(text)} characters; the limit is {most}.",
-            fix="Shorten it: the rest can be in the prompt, or in a file that the prompt names.",
-        )
-    return text
-
-
-def some_text(what: str, text: str, *, most: int, example: str = "Say something.") -> str:
-    """Like `clean_text`, and not empty; `example` is the fix for an empty text."""
-    text = clean_text(what, text.strip(), most=most)
-    if not text:
-        raise BadInput(f"The {what} is empty.", fix=example)
-    return text
-
-
 def cursor_of(row: object) -> str:
     """The `before` of the next page, when this row is the last of a page."""
     return str(getattr(row, "id", "") or getattr(row, "task", ""))
-
-
-def how_many(limit: int) -> int:
-    if not 1 <= limit <= MAX_ROWS:
-        raise BadInput(
-            f"A limit of {limit} is not between 1 and {MAX_ROWS}.", fix="Choose another."
-        )
-    return limit

@@ -1,11 +1,14 @@
-"""Reading a list page by page, for what the store cannot select by itself."""
+"""Reading a list page by page, from the store or from a server."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fleet.operations.shared.names import cursor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fleet.domain.entry import Entry
     from fleet.domain.message import Message
@@ -13,14 +16,27 @@ if TYPE_CHECKING:
     from fleet.ports import EntryQuery, MessageQuery, TaskQuery
 
 Query = TypeVar("Query", "TaskQuery", "MessageQuery", "EntryQuery")
+Row = TypeVar("Row")
 Record = TypeVar("Record", "Task", "Message", "Entry")
 
 
 def pages(read: Callable[[Query], list[Record]], query: Query) -> Iterator[list[Record]]:
-    """Each page is read when it is asked for, so that whoever has enough reads no more."""
+    """Each page is read when the caller wants it, so that a caller who has enough reads no more."""
+    return _pages(read, query, lambda page: query._replace(before=page[-1].id))
+
+
+def pages_of_replies(
+    ask: Callable[[Any], Sequence[Row]], request: Any, size: int
+) -> Iterator[Sequence[Row]]:
+    """The same for a list operation, whose request has the fields `limit` and `before`."""
+    request = replace(request, limit=size)
+    return _pages(ask, request, lambda page: replace(request, before=cursor_of(page[-1])))
+
+
+def _pages(read: Callable[[Any], Any], query: Any, after: Callable[[Any], Any]) -> Iterator[Any]:
     while True:
         page = read(query)
         yield page
         if len(page) < query.limit:
             return
-        query = query._replace(before=page[-1].id)
+        query = after(page)

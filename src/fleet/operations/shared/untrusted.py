@@ -7,12 +7,12 @@ import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fleet.domain.errors import BadInput
-from fleet.operations.shared.names import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LARGEST = 1 << 63  # integers in a store have 64 bits
+MAX_JSON = 100_000  # characters of an object that we only pass on
 DEEPEST = 32  # levels of nested lists and objects
 
 
@@ -60,13 +60,13 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def json_object(what: str, text: str, *, most: int, example: str) -> dict[str, Any]:
+def json_object(what: str, text: str, *, example: str) -> dict[str, Any]:
     """The JSON object in a text; raise `BadInput` when it is not one. `example` shows one."""
     fix = f"For example: {example}"
+    if len(text) > MAX_JSON:
+        raise BadInput(f"The {what} has {len(text)} characters; the limit is {MAX_JSON}.", fix=fix)
     try:
-        value = json.loads(
-            clean_text(what, text, most=most), parse_constant=_no_number, parse_float=_finite
-        )
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -10,17 +10,16 @@ from fleet.domain.causes import check_depth, let_run
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.event import Kind
+from fleet.domain.limits import Name
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.causes import cause_of
-from fleet.operations.shared.names import clean_text, the_task
+from fleet.operations.shared.names import the_task
 from fleet.operations.tasks.commit import write_task
 from fleet.operations.tasks.rows import TaskRow, rows
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
-
-MOST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +31,13 @@ class AssignTask(Request[TaskRow]):
     """
 
     task: str
-    assignee: str = ""
+    assignee: Name = ""
     claim: bool = False
     fresh: bool = False
 
 
 def assign(context: Context, request: AssignTask) -> TaskRow:
-    name = " ".join(clean_text("assignee", request.assignee, most=MOST_NAME).split())
+    name = " ".join(request.assignee.split())
     if request.claim:
         return _claim(context, request, name or context.actor.name)
     needed = Permission.CLAIM if name == context.actor.name else Permission.ASSIGN

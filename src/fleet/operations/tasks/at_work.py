@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.task import Mode
+from fleet.domain.limits import Rows
+from fleet.domain.task import Directory, Mode
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.names import PAGE, how_many, team_in_view, the_task
+from fleet.operations.shared.names import PAGE, team_in_view, the_task
 from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import UsageRow, rows, usage_row
 from fleet.ports import TaskQuery
@@ -27,7 +28,8 @@ class AgentRow:
     """`batch` is the task that it is part of; `terminal`: people can attach to it.
 
     `depth`: how many agents are between a person and this one. `session`: the coder's own id of the
-    conversation.
+    conversation. `added`, `removed`: lines that its task has changed, once a run has succeeded.
+    `setup`: the set-up command that its workspace is at, since `setup_at`.
     """
 
     task: str
@@ -49,6 +51,10 @@ class AgentRow:
     team: str
     depth: int = 0
     session: str = ""
+    added: int | None = None
+    removed: int | None = None
+    setup: str = ""
+    setup_at: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +64,9 @@ class ListAgents(Request[tuple[AgentRow, ...]]):
     Empty `project`: of every project. `before`: the last task of the page before.
     """
 
-    project: str = ""
+    project: Directory = ""
     all: bool = False
-    limit: int = PAGE
+    limit: Rows = PAGE
     before: str = ""
 
 
@@ -76,7 +82,7 @@ def list_agents(context: Context, request: ListAgents) -> tuple[AgentRow, ...]:
 
 
 def _agents(context: Context, request: ListAgents) -> list[Task]:
-    limit, team = how_many(request.limit), team_in_view(context)
+    limit, team = request.limit, team_in_view(context)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
     query = TaskQuery((), request.project, team, before=before, limit=limit)
     query = query._replace(at_work=not request.all)
@@ -107,6 +113,10 @@ def _row(task: Task, row: TaskRow, run: Run | None, progress: Progress | None) -
         team=row.team,
         depth=task.depth,
         session=(progress.session if progress else "") or _kept(task),
+        added=row.run.added if row.run else None,
+        removed=row.run.removed if row.run else None,
+        setup=row.run.setup if row.run else "",
+        setup_at=row.run.heard_at if row.run and row.run.setup else None,
     )
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain import task as rules
 from fleet.domain.access import SUPERVISOR, Permission, allow
 from fleet.domain.causes import is_held, let_run
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, FleetError, Refused, nearest
+from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.domain.event import Kind
+from fleet.domain.limits import Items, Name, OneOf, Text
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
-from fleet.domain.run import Wanted
+from fleet.domain.routes import Traits
+from fleet.domain.run import RunState, Wanted
 from fleet.domain.schedule import credential
-from fleet.domain.task import SETTLED, Join, Spec, Task, TaskState
+from fleet.domain.task import SETTLED, Directory, Join, Mode, Spec, Task, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.causes import cause_of, decide
-from fleet.operations.shared.choice import choose_for
-from fleet.operations.shared.names import clean_text, some_text, the_task
+from fleet.operations.shared.choice import checked_choice, choose_for
+from fleet.operations.shared.names import the_task
 from fleet.operations.tasks.assign import must_be_theirs
-from fleet.operations.tasks.check_spec import check_spec, checked_choice
 from fleet.operations.tasks.commit import children, decided, write_task
 from fleet.operations.tasks.dependencies import needed
 from fleet.operations.tasks.rows import TaskRow, rows
@@ -31,32 +33,43 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Change
 
-MOST_TITLE, MOST_WHY, MOST_PROMPT = 200, 2000, 1_000_000
-MOST_AFTER = 1000
+MOST_TITLE, MOST_PROMPT = 200, 1_000_000
+LANDED = ":landed"  # after a task's name: its work must be on its branch first
+
+Title = Annotated[
+    str, Text(MOST_TITLE, some=True, what="title", example="Say what is to be done: Fix the login")
+]
+Prompt = Annotated[str, Text(MOST_PROMPT, what="prompt")]
+JoinName = Annotated[str, OneOf(("", *Join), "way to join child tasks")]
+Reason = Annotated[str, Text(2000, what="reason")]
+SomeReason = Annotated[str, Text(2000, some=True, what="reason")]
+Needs = Annotated[
+    tuple[str, ...], Items(1000, example="Group some of the tasks under one parent task.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class AddTask(Request[TaskRow]):
-    """`after`: the tasks that it waits for.
+    """`after`: the tasks that it waits for; `t-3:landed`: until the work of t-3 has landed.
 
     `join` (all, any): the task consists of its children and never runs itself. `project`: its
     directory; empty: the caller's, or the server's.
     """
 
-    title: str
-    prompt: str = ""
-    project: str = ""
+    title: Title
+    prompt: Prompt = ""
+    project: Directory = ""
     spec: Spec = Spec()  # frozen
-    after: tuple[str, ...] = ()
+    after: Needs = ()
     parent: str = ""
-    join: str = ""
-    team: str = ""
+    join: JoinName = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelTask(Request[TaskRow]):
     task: str
-    why: str = "Cancelled."
+    why: Reason = "Cancelled."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ class RetryTask(Request[TaskRow]):
 @dataclass(frozen=True, slots=True)
 class CloseTask(Request[TaskRow]):
     task: str
-    why: str = "Closed."
+    why: SomeReason = "Closed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +102,16 @@ def add(context: Context, request: AddTask) -> TaskRow:
 
 def new_task(context: Context, request: AddTask, *, role: str = "", depth: int = 0) -> Task:
     """The task that the request asks for, not written yet. Raise unless the actor may cause it."""
-    one_line = " ".join(request.title.split())
-    title = some_text("title", one_line, most=MOST_TITLE, example='fleet add "Fix the login"')
-    prompt = clean_text("prompt", request.prompt, most=MOST_PROMPT)
-    team = clean_text("team", request.team, most=MOST_TITLE) or context.actor.team
+    draft = draft_task(context, request, role=role, depth=depth)
+    return replace(draft, id=context.store.new_id("t"))  # last: a refused task uses up no id
+
+
+def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int = 0) -> Task:
+    """Like `new_task`, but without an id."""
+    team = request.team or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     project = request.project or context.project
-    check_spec(request.spec)
+    traits = Traits(request.title, request.prompt, request.spec.labels)
     caused, depth = decide(
         context,
         project,
@@ -103,27 +119,27 @@ def new_task(context: Context, request: AddTask, *, role: str = "", depth: int =
         run=not request.join and not request.spec.assignee,
         role=role,
         depth=depth,
+        traits=traits,
     )
-    choice = checked_choice(request.spec, context.world(project))
-    if len(request.after) > MOST_AFTER:
-        raise BadInput(
-            f"A task can wait for at most {MOST_AFTER} others.",
-            fix="Group some of them under one parent task.",
-        )
-    after = tuple(dict.fromkeys(needed(context, name).id for name in request.after))
-    parent, join = _parent(context, request.parent), _join(request.join)
-    return Task(  # the id is made last, so that a refused task uses up none
-        id=context.store.new_id("t"),
+    choice = checked_choice(request.spec, context.world(project), traits)
+    needs = [
+        (needed(context, n.removesuffix(LANDED)).id, n.endswith(LANDED)) for n in request.after
+    ]
+    after = tuple(dict.fromkeys(need for need, _ in needs))
+    parent, join = _parent(context, request.parent), Join(request.join) if request.join else None
+    return Task(
+        id="",
         version=0,
         state=TaskState.OPEN,
-        title=title,
-        prompt=prompt,
+        title=" ".join(request.title.split()),
+        prompt=request.prompt,
         project=project,
         author=context.actor.name,
         created_at=context.store.now(),
         team=team,
-        spec=request.spec,
+        spec=_at_hand(context, request.spec),
         after=after,
+        after_landed=tuple(dict.fromkeys(need for need, landed in needs if landed)),
         parent=parent,
         join=join,
         depth=depth,
@@ -134,12 +150,15 @@ def new_task(context: Context, request: AddTask, *, role: str = "", depth: int =
     )
 
 
-def _join(name: str) -> Join | None:
-    known = {str(join): join for join in Join}
-    if name and name not in known:
-        fix = nearest(name, known) or f"Choose one of: {', '.join(known)}."
-        raise BadInput(f"'{name}' is not a way to join child tasks.", fix=fix)
-    return known.get(name)
+def _at_hand(context: Context, spec: Spec) -> Spec:
+    """What is asked for now, or in a terminal, starts where it is asked for."""
+    if spec.mode == Mode.QUEUED or spec.limits.needs:
+        return spec
+    with suppress(Unavailable):  # no agent can run here
+        agents = context.agents()
+        if agents.shared:
+            return replace(spec, limits=replace(spec.limits, needs=(agents.host,)))
+    return spec
 
 
 def _parent(context: Context, name: str) -> str:
@@ -154,8 +173,7 @@ def _parent(context: Context, name: str) -> str:
 
 def cancel(context: Context, request: CancelTask) -> TaskRow:
     """A running task is cancelled by ending its run; the supervisor of its host does that."""
-    why = clean_text("reason", request.why, most=MOST_WHY)
-    task = the_task(context, request.task, Permission.ASSIGN)
+    task, why = the_task(context, request.task, Permission.ASSIGN), request.why
     unsettled = [c for c in children(context.store, task) if c.state not in SETTLED]
     for child in unsettled:
         cancel(context, replace(request, task=child.id))
@@ -165,6 +183,12 @@ def cancel(context: Context, request: CancelTask) -> TaskRow:
             return rows(context, [task])[0]
     if task.state is TaskState.RUNNING:
         return _end_run(context, task)
+    if task.tally.landed:
+        raise Refused(
+            f"{task.id} has landed ({task.tally.landed[:12]}), so it cannot be cancelled.",
+            fix=f"To take it out of its branch again: fleet land undo {task.id}",
+            code="ended",
+        )
     now = context.store.now()
     with decided(task):
         return write_task(context, rules.cancel(task, why, now=now), Kind.TASK_CANCELLED, why=why)
@@ -189,11 +213,12 @@ def reopen_task(context: Context, task: Task) -> TaskRow:
 
 
 def close(context: Context, request: CloseTask) -> TaskRow:
-    why = some_text("reason", request.why, most=MOST_WHY)
-    task = the_task(context, request.task, Permission.COMPLETE)
+    task, why = the_task(context, request.task, Permission.COMPLETE), request.why.strip()
     if context.run is not None and context.run.id == task.run_id:
         return _close_own(context, task, context.run, why)
     must_be_theirs(context, task)
+    if task.state is TaskState.RUNNING and task.spec.mode == Mode.TERMINAL:
+        return _close_terminal(context, task, why)
     with decided(task):
         closed = rules.close(task, why, now=context.store.now())
         return write_task(context, closed, Kind.TASK_CLOSED, why=why)
@@ -203,6 +228,22 @@ def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
     """Its own agent says that it is done; the task is settled when the run has ended."""
     event = context.event(Kind.RUN_CLOSED, task.id, why=why)
     context.commit([Put(replace(run, closed=why)), Same(task)], event)
+    return rows(context, [task])[0]
+
+
+def _close_terminal(context: Context, task: Task, why: str) -> TaskRow:
+    """An agent in a terminal waits there for its person; the supervisor ends it between turns."""
+    run = context.store.run(task.run_id)
+    if run.state is RunState.CLAIMED:
+        raise Refused(
+            f"{task.id} is still starting.",
+            fix=f"To end it: fleet cancel {task.id}",
+            code="starting",
+        )
+    if run.wanted is Wanted.NOTHING:
+        event = context.event(Kind.RUN_CLOSED, task.id, run=run.id, why=why)
+        closing = replace(run, wanted=Wanted.CLOSE, closed=why)
+        context.commit([Put(closing), Same(task)], event)
     return rows(context, [task])[0]
 
 
@@ -227,18 +268,19 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
         return rows(context, [task])[0]
     if any(isinstance(change.record, Message) for change in changes):
         task = rules.grant(task)
-    resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0))
+    resumed = replace(task, paused=False, tally=replace(task.tally, not_before=0, stuck=False))
     return write_task(context, let_run(resumed, cause_of(context)), Kind.TASK_RESUMED, changes)
 
 
 def _parked(context: Context, task: Task) -> list[Change]:
     """End the rate limit of the credential that it waits for: resuming means that, too."""
     try:
-        name = credential(choose_for(context.world(task.project), task))
+        choice = choose_for(context.world(task.project), task)
     except FleetError:
         return []
-    row = context.store.slots([name]).get(name)
-    return [Put(replace(row, parked_until=0))] if row and row.parked_until else []
+    names = [credential(choice, host) for host in context.store.hosts()]
+    rows = context.store.slots(names).values() if names else ()
+    return [Put(replace(row, parked_until=0)) for row in rows if row.parked_until]
 
 
 def _budget_question(context: Context, task: Task) -> list[Change]:
@@ -271,7 +313,14 @@ OPERATIONS = (
     ),
     Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
     Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Queue an ended task again."),
-    Operation("task.close", CloseTask, _P.COMPLETE, close, "Close a task: mark it as done."),
+    Operation(
+        "task.close",
+        CloseTask,
+        _P.COMPLETE,
+        close,
+        "Close a task: mark it as done.",
+        at_host=True,
+    ),
     Operation("task.pause", PauseTask, _P.ASSIGN, pause, "Keep a task from starting."),
     Operation(
         "task.resume", ResumeTask, _P.ASSIGN, resume, "Let a paused or postponed task start."

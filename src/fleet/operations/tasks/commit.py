@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import Refused
@@ -28,6 +29,8 @@ def write_task(
 ) -> TaskRow:
     """Write the task, its parents and the event in one commit; return the task's row."""
     event = context.event(kind, task.id, **data)
+    if not task.version:  # so that a task that was only added was last changed when it was added
+        event = replace(event, at=task.created_at)
     parents = parent_changes(context.store, task, now=event.at)
     unheard = refused_words(context.store, task, now=event.at)
     written = context.commit([Put(task), *more, *parents, *unheard], event)[0]

@@ -35,6 +35,8 @@ class RemoveDependency(Request[TaskRow]):
 
 def needed(context: Context, name: str) -> Task:
     """The task of that name; raise unless another task can wait for it."""
+    if not name.strip():
+        raise NotFound("No task was named.", fix=LIST)
     try:
         need = the_task(context, name, Permission.READ)
     except NotFound as error:
@@ -52,27 +54,33 @@ def depend(context: Context, request: AddDependency) -> TaskRow:
     need = needed(context, request.needs)
     if need.id in task.after:
         return rows(context, [task])[0]
-    if need.id == task.id:
+    changed, seen = with_need(context, task, need.id)
+    same = [Same(t) for t in seen]  # else two commits at once could make a circle
+    return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need.id)
+
+
+def with_need(context: Context, task: Task, need: str) -> tuple[Task, list[Task]]:
+    """The task, waiting for `need` too, and the other tasks that this was decided by."""
+    if need in task.after:
+        return task, []
+    if need == task.id:
         raise BadInput(f"{task.id} cannot wait for itself.", fix="Name another task.")
-    seen = {need.id: need}
+    seen: dict[str, Task] = {}
 
     def needs_of(task_id: str) -> tuple[str, ...]:
-        task = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
-        if task is None:
+        other = seen.get(task_id) or context.store.tasks_by_id([task_id]).get(task_id)
+        if other is None:
             return ()
-        seen[task_id] = task
-        return task.after
+        seen[task_id] = other
+        return other.after
 
     try:
-        changed = rules.depend(task, need.id, needs_of)
+        changed = rules.depend(task, need, needs_of)
     except BadInput as error:
-        first, then, *_ = rules.find_path(need.id, task.id, needs_of)
+        first, then, *_ = rules.find_path(need, task.id, needs_of)
         error.fix = f"`fleet dep rm {first} {then}` breaks the circle."
         raise
-    same = [
-        Same(t) for t in seen.values() if t.id != task.id
-    ]  # else two commits at once could make a circle
-    return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need.id)
+    return changed, [other for other in seen.values() if other.id != task.id]
 
 
 def independ(context: Context, request: RemoveDependency) -> TaskRow:

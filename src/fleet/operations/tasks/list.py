@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, nearest
-from fleet.domain.task import SETTLED, TaskState
+from fleet.domain.errors import Refused
+from fleet.domain.limits import Items, Name, OneOf, Rows
+from fleet.domain.task import SETTLED, Directory, TaskState
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.names import how_many, team_in_view, the_task
+from fleet.operations.shared.names import MAX_ROWS, team_in_view, the_task
 from fleet.operations.shared.pages import pages
 from fleet.operations.tasks.rows import STATE_OF, TaskRow, rows
-from fleet.ports import TaskQuery
+from fleet.ports import STANDINGS, TaskQuery
 
 if TYPE_CHECKING:
-    from fleet.domain.task import Task
+    from collections.abc import Iterator
+
     from fleet.operations.catalogue import Context
 
+Statuses = Annotated[
+    tuple[Annotated[str, OneOf(tuple(STATE_OF), "state of a task")], ...], Items(50)
+]
 IN_VIEW = tuple(str(state) for state in TaskState if state not in SETTLED)
 
 
@@ -26,41 +31,71 @@ IN_VIEW = tuple(str(state) for state in TaskState if state not in SETTLED)
 class ListTasks(Request[tuple[TaskRow, ...]]):
     """`all`: also done and cancelled tasks. `statuses`: states, or statuses as a list shows them.
 
-    `before`: the last task of the page before.
+    `before`: the last task of the page before. `tasks`: these, whatever their state, each once and
+    in this order.
     """
 
-    project: str = ""
-    team: str = ""
+    project: Directory = ""
+    team: Name = ""
     all: bool = False
-    statuses: tuple[str, ...] = ()
+    statuses: Statuses = ()
     before: str = ""
-    limit: int = 50
+    limit: Rows = 50
+    tasks: Annotated[tuple[str, ...], Items(MAX_ROWS)] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyTasks(Request[tuple[TaskRow, ...]]):
     """In the order in which they start. `before`: the last task of the page before."""
 
-    limit: int = 50
+    limit: Rows = 50
     before: str = ""
 
 
 def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
-    limit, team = how_many(request.limit), team_in_view(context, request.team)
+    limit, team = request.limit, team_in_view(context, request.team)
+    if request.tasks:
+        return _named(context, request.tasks, limit)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
-    query = TaskQuery(_states(request), request.project, team, before=before, limit=limit)
+    query = TaskQuery((), request.project, team, before=before, limit=limit)
+    listed = {
+        row.id: row
+        for group in _groups(request.statuses)
+        for row in _matching(context, _narrowed(query, group, request), group)
+    }
+    return tuple(sorted(listed.values(), key=_newest)[:limit])
+
+
+def _groups(statuses: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Each is read for itself, because only then an index has it."""
+    indexed = tuple(status for status in statuses if status in STANDINGS)
+    others = tuple(status for status in statuses if status not in STANDINGS)
+    return [group for group in (indexed, others) if group] or [()]
+
+
+def _narrowed(query: TaskQuery, group: tuple[str, ...], request: ListTasks) -> TaskQuery:
+    if group and group[0] in STANDINGS:
+        return query._replace(may_be=group)
+    if group:
+        return query._replace(states=tuple(sorted({str(STATE_OF[name]) for name in group})))
+    return query if request.all else query._replace(states=IN_VIEW)
+
+
+def _matching(context: Context, query: TaskQuery, statuses: tuple[str, ...]) -> Iterator[TaskRow]:
+    """The newest of these statuses; there may be further ones among what is read."""
     matching = (row for page in pages(context.store.tasks, query) for row in rows(context, page))
-    return tuple(islice((row for row in matching if _is_wanted(row, request.statuses)), limit))
+    return islice((row for row in matching if _is_wanted(row, statuses)), query.limit)
 
 
-def _states(request: ListTasks) -> tuple[str, ...]:
-    for name in request.statuses:
-        if name not in STATE_OF:
-            fix = nearest(name, STATE_OF) or f"Choose one of: {', '.join(STATE_OF)}."
-            raise BadInput(f"'{name}' is not a state of a task.", fix=fix)
-    if request.statuses:
-        return tuple(sorted({str(STATE_OF[name]) for name in request.statuses}))
-    return () if request.all else IN_VIEW
+def _newest(row: TaskRow) -> int:
+    return -int(row.id.removeprefix("t-"))
+
+
+def _named(context: Context, names: tuple[str, ...], limit: int) -> tuple[TaskRow, ...]:
+    if len(names) > limit:
+        raise Refused(f"{len(names)} tasks are more than the limit, {limit}.", fix="Name fewer.")
+    named = {t.id: t for t in (the_task(context, name, Permission.READ) for name in names)}
+    return tuple(rows(context, list(named.values())))
 
 
 def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
@@ -68,21 +103,10 @@ def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
 
 
 def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:
-    limit, team = how_many(request.limit), team_in_view(context)
+    limit, team = request.limit, team_in_view(context)
     last = the_task(context, request.before, Permission.READ) if request.before else None
-    size = limit
-    while True:  # other teams' tasks, and earlier pages, come first
-        candidates = context.store.candidates(now=context.store.now(), limit=size)
-        mine = [
-            t for t in candidates if team in {"", t.team} and (not last or _turn(t) > _turn(last))
-        ]
-        if len(mine) >= limit or len(candidates) < size:
-            return tuple(rows(context, mine[:limit]))
-        size *= 4
-
-
-def _turn(task: Task) -> tuple[int, int, int]:
-    return task.spec.priority, task.created_at, int(task.id.removeprefix("t-"))
+    tasks = context.store.candidates_after(last, team=team, now=context.store.now(), limit=limit)
+    return tuple(rows(context, tasks))
 
 
 _READ = Permission.READ

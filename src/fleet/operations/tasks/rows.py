@@ -27,6 +27,8 @@ STATUS_BY_REASON = {  # the status of an open task by the reason why it waits; t
     "assigned": "assigned",
     "held": "held",
     "after": "waiting",
+    "uncommitted": "waiting",
+    "unlanded": "waiting",
     "postponed": "postponed",
     "children": "children",
 }
@@ -34,6 +36,7 @@ STATE_OF = {  # the state behind every status that is shown, and of the states t
     **{str(state): state for state in TaskState},
     **dict.fromkeys(("ready", *STATUS_BY_REASON.values()), TaskState.OPEN),
     **dict.fromkeys(("starting", "stopping"), TaskState.RUNNING),
+    **dict.fromkeys(("landing", "landed", "beaten"), TaskState.DONE),
 }
 
 
@@ -56,7 +59,8 @@ class UsageRow:
 class RunNow:
     """The newest run of a task, as a list shows it.
 
-    `setup`: the set-up command that its workspace is at, since `heard_at`.
+    `setup`: the set-up command that its workspace is at, since `heard_at`. `added`, `removed`: lines
+    that its task has changed, known when the run has succeeded.
     """
 
     id: str
@@ -68,11 +72,19 @@ class RunNow:
     usage: UsageRow
     last: str
     setup: str = ""
+    branch: str = ""
+    added: int | None = None
+    removed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """`given`: which of agent, coder and model the task itself names."""
+    """`given`: which of agent, coder and model the task itself names.
+
+    `landing`: the id of its landing, until it has landed. `landed`: the commit it landed with.
+    `uncommitted`: of one that is done, how many changed files its agent left that no commit has.
+    `route`: the rule of fleet.yaml that chose its agent and model.
+    """
 
     id: str
     title: str
@@ -89,6 +101,10 @@ class TaskRow:
     cwd: str
     created_at: Time
     run: RunNow | None
+    landing: str = ""
+    landed: str = ""
+    uncommitted: int = 0
+    route: str = ""
 
 
 def rows(
@@ -141,6 +157,10 @@ def _row(
         cwd=spec.cwd,
         created_at=task.created_at,
         run=_run_now(run, progress) if run else None,
+        landing=task.tally.landing,
+        landed=task.tally.landed,
+        uncommitted=task.uncommitted,
+        route=who.route,
     )
 
 
@@ -148,9 +168,10 @@ def _who(task: Task, run: Run | None) -> Choice:
     """Who does the task or did it last; `default` where that is decided when it starts."""
     if run is not None and task.state is not TaskState.OPEN:
         return run.choice
+    if (choice := frozen(task)) is not None:
+        return choice
     spec = task.spec
-    named = Choice(spec.agent or spec.coder or DEFAULT, spec.coder or DEFAULT, spec.model)
-    return frozen(task) or named
+    return Choice(spec.agent or spec.coder or DEFAULT, spec.coder or DEFAULT, spec.model)
 
 
 def _status(task: Task, reasons: Sequence[Wait], run: Run | None) -> str:
@@ -158,8 +179,14 @@ def _status(task: Task, reasons: Sequence[Wait], run: Run | None) -> str:
         if run is not None and run.wanted:
             return "stopping"
         return "starting" if run is not None and run.state is RunState.CLAIMED else "running"
+    if task.state is TaskState.DONE and (task.tally.landing or task.tally.landed):
+        return "landing" if task.tally.landing else "landed"
+    if task.state is TaskState.DONE and task.tally.beaten:
+        return "beaten"
     if task.state is not TaskState.OPEN:
         return str(task.state)
+    if not reasons:
+        return "ready"
     codes = {w.code for w in reasons}
     return next((status for code, status in STATUS_BY_REASON.items() if code in codes), "ready")
 
@@ -177,6 +204,9 @@ def _run_now(run: Run, progress: Progress | None) -> RunNow:
         usage=usage_row(usage),
         last=ended.detail if ended else heard.last if heard else "",
         setup=heard.setup if heard and run.state is RunState.CLAIMED else "",
+        branch=run.workspace.branch if run.workspace else "",
+        added=ended.checkpoint.added if ended and ended.checkpoint else None,
+        removed=ended.checkpoint.removed if ended and ended.checkpoint else None,
     )
 
 

@@ -8,18 +8,31 @@ from typing import TYPE_CHECKING
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.addressing import may_read
-from fleet.domain.choice import model_slots
+from fleet.domain.choice import model_slots, no_program, program_owner
 from fleet.domain.data import dataclass
-from fleet.domain.errors import FleetError
-from fleet.domain.schedule import Ask, Slot, Wait, credential, schedule, waits, within_parent
+from fleet.domain.errors import FleetError, Refused
+from fleet.domain.hosts.labels import NO_HOST, unfit
+from fleet.domain.inbox import landing_item
+from fleet.domain.landing.landing import LandingState, blocker_of
+from fleet.domain.schedule import (
+    Ask,
+    Slot,
+    Wait,
+    credential,
+    on_host,
+    schedule,
+    waits,
+    within_parent,
+)
 from fleet.domain.task import (
     Mode,
     Spec,
+    TaskState,
 )  # imported at run time: a client reads the types of a reply
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.addresses import reader_of
 from fleet.operations.messages.rows import MessageRow, message_row
-from fleet.operations.shared.choice import choose_for
+from fleet.operations.shared.choice import check_gate, choose_for
 from fleet.operations.shared.names import the_task
 from fleet.operations.tasks.commit import children
 from fleet.operations.tasks.rows import TaskRow, UsageRow, rows, usage_row
@@ -27,16 +40,19 @@ from fleet.operations.tasks.rows import TaskRow, UsageRow, rows, usage_row
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fleet.domain.run import Host, Run
+    from fleet.domain.run import Host, Progress, Run
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
-
+    from fleet.ports import Store
 
 MOST_MESSAGES = 200
+MOST_REASONS = 10  # of hosts that cannot do a task
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
+    """`commit`: of the checkpoint with which it ended; empty: there is none."""
+
     id: str
     state: str
     coder: str
@@ -51,6 +67,7 @@ class RunRow:
     ending: str
     detail: str
     usage: UsageRow
+    commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +139,9 @@ def _whole(context: Context, task: Task, detail: TaskDetail) -> TaskDetail:
     store, reader = context.store, reader_of(context.store, context.actor)
     messages = store.messages(task.id, newest=MOST_MESSAGES)
     if detail.task.status == "ready":
-        reasons = _no_room(context, task)
+        reasons = no_room(context, task)
+    elif task.tally.landing and task.state is TaskState.DONE:
+        reasons = (_landing_wait(context, task),)
     else:
         needs, questions = store.tasks_by_id(task.after), store.open_questions([task.id])
         reasons = waits(
@@ -133,13 +152,36 @@ def _whole(context: Context, task: Task, detail: TaskDetail) -> TaskDetail:
         children=tuple(child.id for child in children(store, task)),
         needed_by=tuple(store.dependents(task.id)),
         waits=tuple(WaitRow(w.code, w.why, w.fix) for w in reasons),
-        runs=tuple(_run_row(r) for r in store.runs(task.id)),
+        runs=_run_rows(store, task),
         messages=tuple(message_row(m) for m in messages if may_read(m, reader)),
     )
 
 
-def _run_row(run: Run) -> RunRow:
+def _landing_wait(context: Context, task: Task) -> Wait:
+    """Why its work has not landed yet, and what to type."""
+    landing = context.store.landing(task.tally.landing)
+    if landing.state is LandingState.HELD:
+        item = landing_item(task, landing)
+        return Wait(task.id, "held", item.words, item.actions[0].command)
+    train = context.store.trains().get(landing.train)
+    why = (
+        landing.why
+        or (blocker_of(train) if train else "")
+        or f"It waits to land on {landing.branch}."
+    )
+    return Wait(task.id, str(landing.state), why, f"fleet land show {landing.id}")
+
+
+def _run_rows(store: Store, task: Task) -> tuple[RunRow, ...]:
+    runs = store.runs(task.id)
+    progress = store.progress([run.id for run in runs if run.live])
+    return tuple(_run_row(run, progress.get(run.id)) for run in runs)
+
+
+def _run_row(run: Run, progress: Progress | None) -> RunRow:
+    """Of a run that goes on, what it has used so far."""
     outcome, workspace = run.outcome, run.workspace
+    usage = outcome.usage if outcome else progress.usage if progress else None
     return RunRow(
         id=run.id,
         state=run.state,
@@ -154,37 +196,71 @@ def _run_row(run: Run) -> RunRow:
         ended_at=run.ended_at or None,
         ending=outcome.ending if outcome else "",
         detail=outcome.detail if outcome else "",
-        usage=usage_row(outcome.usage if outcome else None),
+        usage=usage_row(usage),
+        commit=outcome.checkpoint.commit if outcome and outcome.checkpoint else "",
     )
 
 
-def _no_room(context: Context, task: Task) -> tuple[Wait, ...]:
+def no_room(context: Context, task: Task) -> tuple[Wait, ...]:
     """What keeps a ready task from starting: missing capacity, or wrong settings."""
     try:
         world = context.world(task.project)
         task = replace(task, spec=context.edited(task))
         choice = choose_for(world, task)
+        hosts = context.store.hosts()
+        check_gate(task, world)
+        owner = program_owner(choice, world.fleet.agent(choice.agent))
+        if program := missing_programs(hosts.values(), context.store.now()).get(owner):
+            raise no_program(program)
+        check_hosts(hosts.values(), task, owner, context.store.now())
     except FleetError as error:
         return (Wait(task.id, error.code, error.message, error.fix),)
     store = context.store
     limit = context.world("").settings.max_concurrent
-    hosts = store.hosts()
     queued = task.spec.mode == Mode.QUEUED or task.spawned
     rooms = tuple(Slot(f"host {h.id}", h.room or limit) for h in hosts.values() if queued)
-    alone = (Slot(f"directory {task.spec.cwd}", 1),) if task.spec.in_place else ()
+    ids = [*hosts] or [""]
+    directory = f"directory {task.spec.cwd}" if task.spec.in_place else ""
+    alone = tuple(Slot(on_host(directory, host), 1) for host in ids if directory)
     swarm = within_parent(store.task(task.parent) if task.parent else None)
-    servings = model_slots(choice, world.fleet, _down(hosts.values(), store.now()))
+    servings = model_slots(choice, world.fleet, down_nodes(hosts.values(), store.now()), ids)
     needs = tuple(group for group in (rooms, swarm, servings, alone) if group)
-    ask = Ask(task, choice, needs, "" if servings else credential(choice))
-    return schedule([ask], store.slots(sorted(ask.names)), now=store.now()).waits
+    asks = [Ask(task, choice, needs, "" if servings else credential(choice, host)) for host in ids]
+    taken = store.slots(sorted({name for ask in asks for name in ask.names}))
+    reasons = [schedule([ask], taken, now=store.now()).waits for ask in asks]
+    return min(reasons, key=len)  # one host that could start it is enough
 
 
-def _down(hosts: Iterable[Host], now: int) -> dict[str, str]:
+def check_hosts(hosts: Iterable[Host], task: Task, owner: str, now: int) -> None:
+    """Raise when no host that is there can do the task, with the reason of each."""
+    there = [host for host in hosts if host.holder and host.lease_until > now]
+    reasons = [(host, unfit(host, task, owner)) for host in there]
+    if reasons and all(why for _, why in reasons):
+        each = "; ".join(f"{host.id}: {why}" for host, why in reasons[:MOST_REASONS])
+        more = f"; and {len(reasons) - MOST_REASONS} more" if reasons[MOST_REASONS:] else ""
+        raise Refused(
+            f"No host can run it. {each}{more}.",
+            fix="Start `fleet run` on one that can.",
+            code=NO_HOST,
+        )
+
+
+def down_nodes(hosts: Iterable[Host], now: int) -> dict[str, str]:
     """The nodes that no live host can reach, and why."""
-    views = [dict(_seen(line) for line in h.down) for h in hosts if h.lease_until > now]
+    return _of_all(host.down for host in hosts if host.lease_until > now)
+
+
+def missing_programs(hosts: Iterable[Host], now: int) -> dict[str, str]:
+    """By owner: the program that no live host finds."""
+    return _of_all(host.missing for host in hosts if host.lease_until > now)
+
+
+def _of_all(lines: Iterable[tuple[str, ...]]) -> dict[str, str]:
+    """What every host says, by the first word of the line."""
+    views = [dict(map(_seen, of_host)) for of_host in lines]
     if not views:
         return {}
-    return {address: why for address, why in views[0].items() if all(address in v for v in views)}
+    return {name: rest for name, rest in views[0].items() if all(name in view for view in views)}
 
 
 def _seen(line: str) -> tuple[str, str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission
 from fleet.domain.causes import KINDS
@@ -12,14 +11,13 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.event import Kind
 from fleet.domain.fleet import RUN_ROLES
+from fleet.domain.limits import Name, OneOf, Text
 from fleet.domain.run import Checkpoint
-from fleet.domain.task import ENDED, Mode, Spec
+from fleet.domain.task import BRANCH, ENDED, Directory, Mode, Option, Priority, Spec
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.branch_names import is_id
 from fleet.operations.shared.causes import check_directory
 from fleet.operations.shared.entries import must_be_self, the_team
-from fleet.operations.shared.names import clean_text, some_text
-from fleet.operations.tasks.change import MOST_TITLE, AddTask, new_task
+from fleet.operations.tasks.change import MOST_PROMPT, MOST_TITLE, AddTask, Needs, new_task
 from fleet.operations.tasks.commit import write_task
 from fleet.operations.tasks.rows import TaskRow
 from fleet.ports import TaskQuery
@@ -27,7 +25,26 @@ from fleet.ports import TaskQuery
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-SESSION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+_HANDLE = Text(  # messages to `t-3` go to the task t-3
+    200,
+    pattern=rf"(?!(t-)?[0-9]+(\.[0-9]+)?$){BRANCH}",
+    what="handle",
+    example="Name it for its work, such as fix-login.",
+)
+Handle = Annotated[str, _HANDLE]
+SomeHandle = Annotated[str, _HANDLE._replace(some=True)]
+SomePrompt = Annotated[
+    str, Text(MOST_PROMPT, some=True, what="prompt", example="Say what it is to do.")
+]
+Session = Annotated[  # it becomes an argument of a command and part of a path
+    str,
+    Text(
+        200,
+        pattern=r"((?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*)?",
+        what="session name",
+        example="Use at most 200 letters, digits, '.', '_' and '-'.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,63 +57,49 @@ class SpawnAgent(Request[TaskRow]):
     follows from the caller.
     """
 
-    handle: str
-    prompt: str
-    team: str = ""
-    cwd: str = ""
-    agent: str = ""
-    model: str = ""
+    handle: Handle
+    prompt: SomePrompt
+    team: Name = ""
+    cwd: Directory = ""
+    agent: Option = ""
+    model: Option = ""
     swarm: str = ""
-    session: str = ""
+    session: Session = ""
     depth: int = 0
-    priority: int = 2
-    after: tuple[str, ...] = ()
+    priority: Priority = 2
+    after: Needs = ()
     terminal: bool = False
     sender: str = ""
-    role: str = ""
-    kind: str = ""
+    role: Annotated[str, OneOf(("", *RUN_ROLES, *KINDS), "role of an agent")] = ""
+    kind: Name = ""
 
 
 def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     must_be_self(context, request.sender)
-    session = _session(request.session)
-    prompt = some_text("prompt", request.prompt, most=1_000_000, example="Say what it is to do.")
-    handle = _handle(request.handle)
-    project = clean_text("directory", request.cwd, most=4096) or context.project
+    prompt, session = request.prompt.strip(), request.session
+    project = request.cwd or context.project
     if not project:
         raise BadInput("No working directory was given.", fix="Name the directory of a project.")
     check_directory(context, project)
     agent, role = _who(context, request, project)
-    kind = clean_text("kind", request.kind, most=MOST_TITLE)
     spec = Spec(
         agent=agent,
-        labels=(kind,) if kind else (),
+        labels=(request.kind,) if request.kind.strip() else (),
         model=request.model,
         priority=request.priority,
         cwd=project,
-        branch=handle,
+        branch=request.handle,
         mode=Mode.TERMINAL if request.terminal else Mode.QUEUED,
     )
     title = " ".join(prompt.split())[:MOST_TITLE]
     team = the_team(context, request.team, Permission.SPAWN)
     wanted = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
-    _must_be_free(context, handle, project, team)
+    _must_be_free(context, request.handle, project, team)
     task = replace(new_task(context, wanted, role=role, depth=request.depth), spawned=True)
     if session:
         tally = replace(task.tally, checkpoint=Checkpoint(session=session))
         task = replace(task, tally=tally)
     return write_task(context, task, Kind.TASK_ADDED, title=task.title)
-
-
-def _handle(name: str) -> str:
-    """Refuse a handle that looks like a task's id: messages to `t-3` go to the task t-3."""
-    handle = clean_text("handle", name.strip(), most=MOST_TITLE)
-    if is_id(handle):
-        raise BadInput(
-            f"The handle '{handle}' looks like a task's id.",
-            fix="Name it for its work, such as fix-login.",
-        )
-    return handle
 
 
 def _who(context: Context, request: SpawnAgent, project: str) -> tuple[str, str]:
@@ -116,20 +119,10 @@ def _must_be_free(context: Context, handle: str, project: str, team: str) -> Non
     taken = (t for t in context.store.tasks(query) if t.state not in ENDED)
     if (other := next(taken, None)) is not None:
         raise Refused(
-            f"{other.id} is '{handle[:60]}' already, and has not ended.",
+            f"{other.id} has the handle '{handle[:60]}', and has not ended.",
             fix=f"Use another handle, or dismiss {other.id} first.",
             code="taken",
         )
-
-
-def _session(name: str) -> str:
-    """Checked, because it becomes an argument of a command and part of a path."""
-    if name and not SESSION.fullmatch(name):
-        raise BadInput(
-            "The session name is not valid.",
-            fix="Use at most 200 letters, digits, '.', '_' and '-'.",
-        )
-    return name
 
 
 OPERATIONS = (

@@ -15,10 +15,29 @@ STATUSES = {
     "running": "A coder works on it.",
     "stopping": "Its coder is being ended.",
     "asking": "It asks something, and waits for the answer.",
-    "paused": "A person, or its budget, holds it.",
+    "paused": "It waits for a person: who paused it, or who has to change something first.",
     "held": "A worker asked for it; a team-lead or a coordinator must let it run.",
     "review": "Its agent is done; a person looks first.",
     "failed": "Its attempts are spent: a person must act.",
     "done": "It is done, and its gate passed.",
+    "landing": "It is done, and its work waits to come to its branch.",
+    "landed": "It is done, and its work is on its branch.",
+    "beaten": "It is done, and another task's solution of the same work was picked.",
     "cancelled": "It is not wanted any more.",
 }
+
+OPEN = ("ready", "waiting", "postponed", "assigned", "asking", "paused", "held")
+AT_WORK = ("starting", "running", "stopping")
+ENDED = ("failed", "cancelled", "done")
+# The tasks that a command can take: for the shell that completes them, and for patterns.
+TAKES = {
+    "cancel": (*OPEN, *AT_WORK, "children", "review", "failed"),
+    "retry": (*ENDED, "review"),
+    "reopen": ("asking", "paused", "postponed", "held", "assigned", "review", *ENDED),
+    "close": (*OPEN, "review", "failed"),
+    "pause": (*(status for status in OPEN if status != "paused"), *AT_WORK),
+    "resume": ("paused", "postponed", "held", "asking"),
+    "merge": ("done", "review"),
+    "wait": (*OPEN, *AT_WORK, "children"),
+}
+RETRIED = ("failed",)  # by a pattern: it means no task that somebody cancelled

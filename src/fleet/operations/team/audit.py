@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fleet.base.outside import Time
 from fleet.domain.access import Permission, Role, allow
-from fleet.domain.audit import AuditQuery, AuditRecord, number_of
+from fleet.domain.audit import AuditQuery, AuditRecord
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput
+from fleet.domain.limits import Name, Rows, Text
 from fleet.operations.catalogue import Context, Operation, Request
-from fleet.operations.shared.names import how_many
+
+AuditId = Annotated[
+    str, Text(pattern="(a-[0-9]{1,18})?", what="id of an audit record", example="As in a-57.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ListAudit(Request[tuple[AuditRecord, ...]]):
     """Newest first; with `after`, the id of a record, oldest first from there on.
 
-    `since`: microseconds since 1970. A team-lead reads the records of its own team.
+    A team-lead reads the records of its own team.
     """
 
-    actor: str = ""
-    team: str = ""
+    actor: Name = ""
+    team: Name = ""
     refused: bool = False
-    since: int = 0
-    before: str = ""
-    after: str = ""
-    limit: int = 100
+    since: Time = 0
+    before: AuditId = ""
+    after: AuditId = ""
+    limit: Rows = 100
 
 
 def list_audit(context: Context, request: ListAudit) -> tuple[AuditRecord, ...]:
@@ -31,12 +37,9 @@ def list_audit(context: Context, request: ListAudit) -> tuple[AuditRecord, ...]:
     if context.actor.role is not Role.COORDINATOR:
         team = team or context.actor.team
         allow(context.actor, Permission.AUDIT, team=team)
-    for name in (request.before, request.after):
-        if name and name != "a-0" and not number_of(name):
-            raise BadInput(f"'{name[:60]}' is not the id of an audit record.", fix="As in a-57.")
     query = AuditQuery(
         actor=request.actor.strip(), team=team, refused=request.refused, since=request.since,
-        before=request.before, after=request.after, limit=how_many(request.limit),
+        before=request.before, after=request.after, limit=request.limit,
     )  # fmt: skip
     return tuple(context.audit().read(query))
 

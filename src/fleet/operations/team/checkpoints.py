@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import LEADS, Permission
 from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.message import MessageKind, MessageState, order_of
+from fleet.domain.limits import Name, OneOf, Rows, Text
+from fleet.domain.message import Details, MessageKind, MessageState, close, order_of
 from fleet.domain.run import Checkpoint, Summary
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.addresses import Address, address, own_names, reader_of
 from fleet.operations.messages.deliver import speak
 from fleet.operations.messages.speech import new_message, the_message
 from fleet.operations.shared.entries import a_name, must_be_self, must_own, the_team
-from fleet.operations.shared.names import clean_text, how_many, some_text, team_in_view
+from fleet.operations.shared.names import team_in_view
 from fleet.ports import MessageQuery, Put
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
     from fleet.operations.catalogue import Context
 
-MOST, MOST_ITEMS = 10_000, 200
 MOST_LOOKED_AT = 100  # hand-offs for one name, among which the caller may read some
 STATUS = {
     MessageState.OPEN: "pending",
@@ -39,6 +38,9 @@ SETTLED = {
     MessageState.REFUSED: Kind.CHECKPOINT_REJECTED,
 }
 STATES = {status: state for state, status in STATUS.items()}
+
+WhyRejected = Annotated[str, Text(10_000, what="reason")]
+AnyStatus = Annotated[str, OneOf(("", *STATES), "status")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,9 @@ class SaveCheckpoint(Request[CheckpointRow]):
     """`to`: the member who continues from it; empty: the caller."""
 
     summary: Summary
-    to: str = ""
+    to: Name = ""
     sender: str = ""
-    team: str = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +78,19 @@ class LoadCheckpoint(Request[CheckpointRow]):
 class LatestCheckpoint(Request[CheckpointRow]):
     """`to`: the member it is for; empty: the caller."""
 
-    to: str = ""
-    team: str = ""
+    to: Name = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListCheckpoints(Request[tuple[CheckpointRow, ...]]):
     """Newest first. `to`: those for this member; empty: the caller's own, for a lead all."""
 
-    to: str = ""
-    status: str = ""
-    team: str = ""
+    to: Name = ""
+    status: AnyStatus = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 50
+    limit: Rows = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +101,14 @@ class AcceptCheckpoint(Request[CheckpointRow]):
 @dataclass(frozen=True, slots=True)
 class RejectCheckpoint(Request[CheckpointRow]):
     checkpoint: str
-    why: str = ""
+    why: WhyRejected = ""
 
 
 def save(context: Context, request: SaveCheckpoint) -> CheckpointRow:
     must_be_self(context, request.sender)
     team = the_team(context, request.team, Permission.CHECKPOINT)
-    name = a_name("recipient", request.to or context.actor.name)
-    to, agent = address(context.store, team, name) if request.to else Address(name)
-    _check(request.summary)
+    name = a_name(request.to) or context.actor.name
+    to, agent = address(context.store, team, name) if a_name(request.to) else Address(name)
     handoff = new_message(
         context,
         MessageKind.HANDOFF,
@@ -116,7 +117,7 @@ def save(context: Context, request: SaveCheckpoint) -> CheckpointRow:
         team=team,
         to=to,
         data={"task": context.actor.task},
-        checkpoint=Checkpoint(session=_session(context), outline=request.summary),
+        details=Details(checkpoint=Checkpoint(session=_session(context), outline=request.summary)),
     )
     event = context.event(Kind.CHECKPOINT_SAVED, "", message=handoff.id, team=team)
     return _row(speak(context, handoff, [agent] if agent else [], event))
@@ -129,30 +130,17 @@ def _session(context: Context) -> str:
     return progress.session if progress else ""
 
 
-def _check(summary: Summary) -> None:
-    some_text("goal", summary.goal, most=MOST)
-    some_text("state", summary.now, most=MOST)
-    clean_text("test", summary.test, most=MOST)
-    lists = (*(d.files for d in summary.done), tuple(d.task for d in summary.done))
-    named = ("blockers", "questions", "next", "worked", "failed", "files")
-    for items in (*lists, *(getattr(summary, name) for name in named)):
-        if len(items) > MOST_ITEMS:
-            raise BadInput(f"{len(items)} items are too many.", fix=f"At most {MOST_ITEMS}.")
-        for item in items:
-            clean_text("item", item, most=MOST)
-
-
 def load(context: Context, request: LoadCheckpoint) -> CheckpointRow:
-    return _row(_the_handoff(context, request.checkpoint))
+    return _row(_the_handoff(context, request.checkpoint, Permission.READ))
 
 
-def _the_handoff(context: Context, name: str) -> Message:
-    return the_message(context, MessageKind.HANDOFF, name, Permission.CHECKPOINT)
+def _the_handoff(context: Context, name: str, permission: Permission) -> Message:
+    return the_message(context, MessageKind.HANDOFF, name, permission)
 
 
 def latest(context: Context, request: LatestCheckpoint) -> CheckpointRow:
     to = request.to.strip()
-    team = the_team(context, request.team, Permission.CHECKPOINT)
+    team = the_team(context, request.team, Permission.READ)
     names = _addressees(context, team, to) if to else own_names(context.store, context.actor)
     query = MessageQuery(MessageKind.HANDOFF, team=team, limit=MOST_LOOKED_AT)
     handoffs = _for_names(context, names, query)
@@ -163,11 +151,7 @@ def latest(context: Context, request: LatestCheckpoint) -> CheckpointRow:
 
 
 def list_checkpoints(context: Context, request: ListCheckpoints) -> tuple[CheckpointRow, ...]:
-    if request.status not in {"", *STATES}:
-        *some, last = STATES
-        known = f"{', '.join(some)} and {last}"
-        raise BadInput(f"'{request.status[:60]}' is not a status.", fix=f"There are {known}.")
-    team, limit = team_in_view(context, request.team), how_many(request.limit)
+    team, limit = team_in_view(context, request.team), request.limit
     query = MessageQuery(
         MessageKind.HANDOFF,
         team=team,
@@ -207,12 +191,11 @@ def accept(context: Context, request: AcceptCheckpoint) -> CheckpointRow:
 
 
 def reject(context: Context, request: RejectCheckpoint) -> CheckpointRow:
-    why = clean_text("reason", request.why, most=MOST)
-    return _settled(context, request.checkpoint, MessageState.REFUSED, why)
+    return _settled(context, request.checkpoint, MessageState.REFUSED, request.why)
 
 
 def _settled(context: Context, name: str, state: MessageState, why: str) -> CheckpointRow:
-    handoff = _the_handoff(context, name)
+    handoff = _the_handoff(context, name, Permission.CHECKPOINT)
     if handoff.to not in own_names(context.store, context.actor):
         must_own(context, handoff.to)
     if handoff.state is state:
@@ -220,15 +203,16 @@ def _settled(context: Context, name: str, state: MessageState, why: str) -> Chec
     if handoff.state is not MessageState.OPEN:
         status = STATUS[handoff.state]
         raise Refused(f"{handoff.id} is {status} already.", fix="Save another.", code="settled")
-    settled = replace(handoff, state=state, reason=why, closed_at=context.store.now())
+    settled = close(handoff, state, at=context.store.now(), reason=why)
     event = context.event(SETTLED[state], "", message=handoff.id, team=handoff.team)
     context.commit([Put(settled)], event)
     return _row(settled)
 
 
 def _row(handoff: Message) -> CheckpointRow:
-    assert handoff.checkpoint is not None
-    assert handoff.checkpoint.outline is not None
+    checkpoint = handoff.details.checkpoint
+    assert checkpoint is not None
+    assert checkpoint.outline is not None
     return CheckpointRow(
         id=handoff.id,
         sender=handoff.author,
@@ -236,14 +220,14 @@ def _row(handoff: Message) -> CheckpointRow:
         team=handoff.team,
         task=handoff.data["task"],
         status=STATUS[handoff.state],
-        why=handoff.reason,
+        why=handoff.receipt.reason,
         at=handoff.at,
-        settled_at=handoff.closed_at or None,
-        summary=handoff.checkpoint.outline,
+        settled_at=handoff.receipt.closed_at or None,
+        summary=checkpoint.outline,
     )
 
 
-_P = Permission.CHECKPOINT
+_P, _READ = Permission.CHECKPOINT, Permission.READ
 OPERATIONS = (
     Operation(
         "checkpoint.save",
@@ -254,18 +238,9 @@ OPERATIONS = (
         idempotent=False,
         shown_by="checkpoint.load",
     ),
-    Operation("checkpoint.load", LoadCheckpoint, _P, load, "Load a checkpoint.", reads=True),
-    Operation(
-        "checkpoint.latest", LatestCheckpoint, _P, latest, "Load the newest checkpoint.", reads=True
-    ),
-    Operation(
-        "checkpoint.list",
-        ListCheckpoints,
-        _P,
-        list_checkpoints,
-        "List the checkpoints.",
-        reads=True,
-    ),
+    Operation("checkpoint.load", LoadCheckpoint, _READ, load, "Load a checkpoint."),
+    Operation("checkpoint.latest", LatestCheckpoint, _READ, latest, "Load the newest checkpoint."),
+    Operation("checkpoint.list", ListCheckpoints, _READ, list_checkpoints, "List the checkpoints."),
     Operation(
         "checkpoint.accept",
         AcceptCheckpoint,

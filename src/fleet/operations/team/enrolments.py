@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from fleet.base.outside import Time
 from fleet.domain.access import (
@@ -25,20 +24,28 @@ from fleet.domain.access import (
 )
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
+from fleet.domain.errors import Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
+from fleet.domain.limits import Name, OneOf, Rows, Text, Whole
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import a_person, keep, new_entry, the_team
-from fleet.operations.shared.names import how_many
+from fleet.operations.shared.entries import keep, new_entry, the_team
 from fleet.operations.team import revocations
 from fleet.operations.team.members import BeSeen, be_seen, uid_of
 from fleet.operations.team.revocations import Ended, each
-from fleet.operations.team.tokens import SECOND, a_role, check_life, revoked
+from fleet.operations.team.tokens import (
+    SECOND,
+    Life,
+    RoleName,
+    check_life,
+    must_have_no_namesake,
+    revoked,
+)
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
     from fleet.domain.entry import Entry
     from fleet.operations.catalogue import Context
+    from fleet.ports import Store
 
 DAY = 86400
 PREFIX = "enrol-"
@@ -47,9 +54,12 @@ MOST_TOKENS = 1000  # of one name that are valid at once
 AUTH = Actor("auth", Role.COORDINATOR)  # acts for a caller who has only a secret, no token yet
 FIX = "`fleet token enrol` makes one, where the server runs."
 RESERVED = frozenset({SUPERVISOR, AUTH.name})
-_NAME = re.compile(
-    r"(?!t-[0-9]+$)[A-Za-z0-9_-]{1,50}"
-)  # `t-3` is reserved: messages to it go to the agent of that task
+HANDLE = r"(?!(t-)?[0-9]+$)[A-Za-z0-9_-]{1,50}"  # messages to `t-3` go to the agent of that task
+NAMING = "Use up to 50 letters, digits, - and _; a task's id is no name."
+
+Secret = Annotated[str, Text(1000)]
+EnrolName = Annotated[str, Text(50, pattern=HANDLE, what="name to enrol with", example=NAMING)]
+AnyRole = Annotated[str, OneOf(("", *Role), "role")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +98,11 @@ class EnrolledRow:
 class CreateEnrolment(Request[EnrolmentRow]):
     """The secret enrols members of `team` with this `role`, or with a role that may do less."""
 
-    role: str = "worker"
-    team: str = ""
-    name: str = ""
-    seconds: int = 7 * DAY
-    uses: int = MOST_USES
+    role: RoleName = "worker"
+    team: Name = ""
+    name: Annotated[str, Text(50, pattern=f"({HANDLE})?", what="name", example=NAMING)] = ""
+    seconds: Life = 7 * DAY
+    uses: Annotated[int, Whole(1, MOST_USES)] = MOST_USES
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +111,7 @@ class ListEnrolments(Request[tuple[EnrolmentRow, ...]]):
 
     all: bool = False
     before: str = ""
-    limit: int = 100
+    limit: Rows = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,29 +125,25 @@ class RevokeEnrolment(Request[EnrolmentRow]):
 class ShowEnrolment(Request[EnrolmentRow]):
     """What a secret is for. Raise `Forbidden` when it is not a valid one."""
 
-    secret: str
+    secret: Secret
 
 
 @dataclass(frozen=True, slots=True)
 class Enrol(Request[EnrolledRow]):
     """Join a team under a name that is not taken. Repeating it gives a new token."""
 
-    secret: str
-    name: str
-    team: str = ""
-    role: str = ""
-    seconds: int = DAY
+    secret: Secret
+    name: EnrolName
+    team: Name = ""
+    role: AnyRole = ""
+    seconds: Life = DAY
 
 
 def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
-    role, team = a_role(request.role), the_team(context, request.team, Permission.ADMIN)
-    name = _name(request.name) if request.name else ""
+    team = the_team(context, request.team, Permission.ADMIN)
     check_life(context, "A secret", request.seconds)
-    if not 1 <= request.uses <= MOST_USES:
-        raise BadInput(
-            f"A secret can be exchanged 1 to {MOST_USES} times.",
-            fix="Choose a number in that range.",
-        )
+    if request.name:
+        must_have_no_namesake(context, team, request.name)
     be_seen(context, BeSeen())  # so that no one can enrol under the name of its maker
     secret = PREFIX + secrets.token_urlsafe(32)
     entry = new_entry(
@@ -145,9 +151,9 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
         EntryKind.ENROLMENT,
         team="",  # it is looked up by the secret alone
         key=_hash(secret),
-        owner=name,
+        owner=request.name,
         until=context.store.now() + request.seconds * SECOND,
-        body={"role": str(role), "team": team, "most": request.uses},
+        body={"role": request.role, "team": team, "most": request.uses},
     )
     return replace(_row(keep(context, entry, Kind.ENROLMENT_CREATED)), secret=secret)
 
@@ -158,9 +164,7 @@ def list_enrolments(context: Context, request: ListEnrolments) -> tuple[Enrolmen
     query = EntryQuery(EntryKind.ENROLMENT, counting_at=now, before=request.before)
     entries = each(store, query)
     rows = (_row(entry, is_ended=_is_ended(ended, entry)) for entry in entries)
-    return tuple(
-        islice((row for row in rows if request.all or not row.revoked), how_many(request.limit))
-    )
+    return tuple(islice((row for row in rows if request.all or not row.revoked), request.limit))
 
 
 def _is_ended(ended: Ended, enrolment: Entry) -> bool:
@@ -208,13 +212,7 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
     enrolment = _enrolment(context, request.secret)
     if request.team.strip() not in {"", enrolment.body["team"]}:
         _wrong(f"That secret is not for team {request.team.strip()[:60]}.")
-    name, role = _name(request.name), _role(enrolment, request.role)
-    team = str(enrolment.body["team"])
-    if enrolment.owner not in {"", name}:
-        _wrong(f"That secret is not {name}'s.")
-    _must_be_free(context, enrolment, name)
-    _must_be_few(context, enrolment, name)
-    actor = Actor(name, role, team)
+    actor = admit(context, enrolment, request.name, _role(enrolment, request.role))
     at = context.store.now() / SECOND
     until = int(at + min(max(1, request.seconds), context.token_seconds))
     claims = claims_of(actor, secrets.token_hex(8), at=at, until=until)
@@ -224,28 +222,49 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
         EntryKind.TOKEN,
         team="",
         key=claims["jti"],
-        owner=name,
+        owner=actor.name,
         until=until * SECOND,
-        body={
-            "role": str(role), "team": team, "enrolment": enrolment.id, "mark": _mark(enrolment),
-        },
-    )  # fmt: skip
-    used = replace(enrolment, body={**enrolment.body, "uses": _uses(enrolment) + 1})
+        body={"role": str(actor.role), "team": actor.team, **marks(enrolment)},
+    )
     event = context.event(Kind.TOKEN_CREATED, "", entry=entry.id, team="")
-    context.commit([Put(entry), Put(used)], event)
+    context.commit([Put(entry), Put(used_once_more(enrolment))], event)
     be_seen(context._replace(actor=actor), BeSeen())
-    return EnrolledRow(uid_of(team, name), name, str(role), team, signed, until * SECOND)
+    uid = uid_of(actor.team, actor.name)
+    return EnrolledRow(uid, actor.name, str(actor.role), actor.team, signed, until * SECOND)
+
+
+def admit(context: Context, enrolment: Entry, name: str, role: Role) -> Actor:
+    """Who gets in by this secret under this name; raise if nobody may."""
+    if enrolment.owner not in {"", name}:
+        _wrong(f"That secret is not {name}'s.")
+    team = str(enrolment.body["team"])
+    must_have_no_namesake(context, team, name)
+    _must_be_free(context, enrolment, name)
+    _must_be_few(context, enrolment, name)
+    return Actor(name, role, team)
+
+
+def marks(enrolment: Entry) -> dict[str, str]:
+    """What a token's entry says of the secret that it came from."""
+    return {"enrolment": enrolment.id, "mark": _mark(enrolment)}
+
+
+def used_once_more(enrolment: Entry) -> Entry:
+    return replace(enrolment, body={**enrolment.body, "uses": _uses(enrolment) + 1})
+
+
+def valid_enrolment(store: Store, secret: str) -> Entry:
+    """Raise unless it is known, and neither expired nor revoked."""
+    entry = store.entry(EntryKind.ENROLMENT, "", _hash(secret))
+    if entry is None or not entry.counts(store.now()) or _is_ended(Ended(store), entry):
+        _wrong("That secret is unknown, expired or revoked.")
+    return entry
 
 
 def _enrolment(context: Context, secret: str) -> Entry:
-    """The enrolment of this secret; raise unless it is valid."""
     if not secret:
         raise Forbidden("No secret was sent.", fix=FIX, code="no_secret")
-    entry = context.store.entry(EntryKind.ENROLMENT, "", _hash(secret))
-    now = context.store.now()
-    if entry is None or not entry.counts(now) or _is_ended(Ended(context.store), entry):
-        _wrong("That secret is unknown, expired or revoked.")
-    return entry
+    return valid_enrolment(context.store, secret)
 
 
 def _wrong(message: str) -> NoReturn:
@@ -257,7 +276,7 @@ def _role(enrolment: Entry, wanted: str) -> Role:
     most = Role(enrolment.body["role"])
     if not wanted:
         return Role.WORKER if GRANTS[Role.WORKER] <= GRANTS[most] else most
-    role = a_role(wanted)
+    role = Role(wanted)
     if not GRANTS[role] - OWN <= GRANTS[most]:
         raise Forbidden(
             f"That secret cannot enrol a {role}.",
@@ -296,7 +315,7 @@ def _must_be_few(context: Context, enrolment: Entry, name: str) -> None:
     most = int(enrolment.body.get("most", MOST_USES))
     if _uses(enrolment) >= most:
         raise Refused(
-            f"That secret has been exchanged {most} times, which is all it is good for.",
+            f"That secret has been used {most} times, which is its limit.",
             fix="Ask for another: `fleet token enrol --uses NUMBER`.",
             code="used_up",
         )
@@ -312,15 +331,6 @@ def _must_be_few(context: Context, enrolment: Entry, name: str) -> None:
 
 def _uses(enrolment: Entry) -> int:
     return int(enrolment.body.get("uses", 0))
-
-
-def _name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise BadInput(
-            f"'{name[:60]}' is not a name to enrol with.",
-            fix="Use up to 50 letters, digits, - and _.",
-        )
-    return a_person(name)
 
 
 def _hash(secret: str) -> str:

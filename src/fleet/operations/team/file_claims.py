@@ -5,17 +5,17 @@ from __future__ import annotations
 import posixpath
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
+from fleet.domain.limits import Name, Rows, Text, Whole
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, query_of, the_team
-from fleet.operations.shared.names import clean_text, some_text
 from fleet.operations.shared.pages import pages
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 SECOND = 1_000_000
-MOST_SECONDS, MOST_PATH = 86400, 1000
+
+FilePath = Annotated[str, Text(1000, some=True, what="path", example="src/login.py")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +44,29 @@ class FileRow:
 class ClaimFile(Request[FileRow]):
     """Claims it for `seconds`; repeating it extends the claim."""
 
-    path: str
-    seconds: int = 600
-    team: str = ""
+    path: FilePath
+    seconds: Annotated[int, Whole(1, 86400)] = 600
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFile(Request[FileRow]):
-    path: str
-    team: str = ""
+    path: FilePath
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListFiles(Request[tuple[FileRow, ...]]):
     """`holder`: only the files that this member has claimed."""
 
-    holder: str = ""
-    team: str = ""
+    holder: Name = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 100
+    limit: Rows = 100
 
 
 def claim(context: Context, request: ClaimFile) -> FileRow:
     team, path = the_team(context, request.team, Permission.CLAIM), _path(request.path)
-    if not 1 <= request.seconds <= MOST_SECONDS:
-        raise BadInput(
-            f"{request.seconds} seconds are not between 1 and {MOST_SECONDS}.",
-            fix="Choose a time in that range.",
-        )
     actor, now = context.actor, context.store.now()
     until = now + request.seconds * SECOND
     entry = context.store.entry(EntryKind.FILE, team, path)
@@ -88,9 +84,13 @@ def claim(context: Context, request: ClaimFile) -> FileRow:
 
 def _path(text: str) -> str:
     """The path within the project, normalized. The file need not exist."""
-    path = posixpath.normpath(some_text("path", text, most=MOST_PATH, example="src/login.py"))
+    path = posixpath.normpath(text.strip())
     if path in {".", ".."} or path.startswith("../"):
-        raise BadInput(f"'{text[:60]}' is not a file of the project.", fix="src/login.py")
+        raise Refused(
+            f"'{text[:60]}' is not a file of the project.",
+            fix="Name one, such as src/login.py.",
+            code="no_such_file",
+        )
     return path
 
 
@@ -129,7 +129,7 @@ def release(context: Context, request: ReleaseFile) -> FileRow:
 
 
 def list_files(context: Context, request: ListFiles) -> tuple[FileRow, ...]:
-    now, owner = context.store.now(), clean_text("holder", request.holder, most=200)
+    now, owner = context.store.now(), request.holder
     query = query_of(
         context,
         EntryKind.FILE,

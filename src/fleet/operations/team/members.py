@@ -13,6 +13,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.event import Kind
+from fleet.domain.limits import Name, Rows
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, page, the_team
 from fleet.operations.shared.names import team_in_view
@@ -40,14 +41,14 @@ class MemberRow:
 class BeSeen(Request[MemberRow]):
     """Written at most once a minute."""
 
-    team: str = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListMembers(Request[tuple[MemberRow, ...]]):
-    team: str = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 100
+    limit: Rows = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class ShowMember(Request[MemberRow]):
     """`member`: a name, or the `uid` that other programs use (see `uid_of`)."""
 
     member: str
-    team: str = ""
+    team: Name = ""
 
 
 @lru_cache(1024)

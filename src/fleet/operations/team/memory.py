@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.errors import NotFound
 from fleet.domain.event import Kind
+from fleet.domain.limits import Items, Name, OneOf, Rows, Text
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, must_be_self, new_entry, query_of, the_team
-from fleet.operations.shared.names import clean_text, some_text
 from fleet.operations.shared.pages import pages
 
 if TYPE_CHECKING:
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 TYPES = ("fact", "decision", "pattern", "error")
-MOST_KEY, MOST, MOST_QUERY, MOST_TAGS = 200, 100_000, 1000, 50
+
+Key = Annotated[str, Text(200, some=True, what="key")]
+Tags = Annotated[tuple[Annotated[str, Text(200, some=True, what="tag")], ...], Items(50)]
+Value = Annotated[str, Text(100_000, some=True, what="value")]
+Query = Annotated[str, Text(1000, some=True, what="query", example="Give a word of it.")]
+MemoryType = Annotated[str, OneOf(TYPES, "type of memory")]
+AnyMemoryType = Annotated[str, OneOf(("", *TYPES), "type of memory")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +49,48 @@ class MemoryRow:
 class StoreMemory(Request[MemoryRow]):
     """Replaces the old value of the key. `agent`: the caller's own name, or empty."""
 
-    key: str
-    value: str
-    type: str = "fact"
-    tags: tuple[str, ...] = ()
-    agent: str = ""
-    team: str = ""
+    key: Key
+    value: Value
+    type: MemoryType = "fact"
+    tags: Tags = ()
+    agent: Name = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall(Request[MemoryRow]):
-    key: str
-    agent: str = ""
-    team: str = ""
+    key: Name
+    agent: Name = ""
+    team: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchMemory(Request[tuple[MemoryRow, ...]]):
     """Finds memories of the whole team with every word of the query in key, value or tags."""
 
-    query: str
-    agent: str = ""
-    type: str = ""
-    team: str = ""
+    query: Query
+    agent: Name = ""
+    type: AnyMemoryType = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 20
+    limit: Rows = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ListMemory(Request[tuple[MemoryRow, ...]]):
-    agent: str = ""
-    type: str = ""
-    team: str = ""
+    agent: Name = ""
+    type: AnyMemoryType = ""
+    team: Name = ""
     before: str = ""
-    limit: int = 50
+    limit: Rows = 50
 
 
 def store(context: Context, request: StoreMemory) -> MemoryRow:
     must_be_self(context, request.agent)
     agent, team = context.actor.name, the_team(context, request.team, Permission.MEMORY)
-    name = some_text("key", request.key, most=MOST_KEY)
-    value = some_text("value", request.value, most=MOST)
-    kind, tags = _type(request.type), _tags(request.tags)
-    now = context.store.now()
-    body = {"key": name, "value": value, "type": kind, "tags": list(tags), "changed_at": now}
+    name, value, now = request.key.strip(), request.value.strip(), context.store.now()
+    tags = list(dict.fromkeys(tag.strip() for tag in request.tags))
+    body = {"key": name, "value": value, "type": request.type, "tags": tags, "changed_at": now}
     text = " ".join((name, value, *tags))
     entry = context.store.entry(EntryKind.MEMORY, team, _key(agent, name))
     if entry is None:
@@ -102,22 +106,9 @@ def _key(agent: str, name: str) -> str:
     return json.dumps([agent, name])
 
 
-def _type(word: str) -> str:
-    if word not in TYPES:
-        fix = nearest(word, TYPES) or f"Choose one of: {', '.join(TYPES)}."
-        raise BadInput(f"'{word[:60]}' is not a type of memory.", fix=fix)
-    return word
-
-
-def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
-    if len(tags) > MOST_TAGS:
-        raise BadInput(f"{len(tags)} tags are too many.", fix=f"Give at most {MOST_TAGS}.")
-    return tuple(dict.fromkeys(some_text("tag", tag, most=MOST_KEY) for tag in tags))
-
-
 def recall(context: Context, request: Recall) -> MemoryRow:
     agent = request.agent.strip() or context.actor.name
-    team = the_team(context, request.team, Permission.MEMORY)
+    team = the_team(context, request.team, Permission.READ)
     entry = context.store.entry(EntryKind.MEMORY, team, _key(agent, request.key.strip()))
     if entry is None:
         raise NotFound(
@@ -128,9 +119,8 @@ def recall(context: Context, request: Recall) -> MemoryRow:
 
 
 def search(context: Context, request: SearchMemory) -> tuple[MemoryRow, ...]:
-    query = some_text("query", request.query, most=MOST_QUERY, example="Give a word of it.")
     listing = ListMemory(request.agent, request.type, request.team, request.before, request.limit)
-    return _matching(context, listing, query)
+    return _matching(context, listing, request.query.strip())
 
 
 def list_memory(context: Context, request: ListMemory) -> tuple[MemoryRow, ...]:
@@ -138,19 +128,17 @@ def list_memory(context: Context, request: ListMemory) -> tuple[MemoryRow, ...]:
 
 
 def _matching(context: Context, request: ListMemory, text: str) -> tuple[MemoryRow, ...]:
-    wanted = _type(request.type) if request.type else ""
-    owner = clean_text("agent", request.agent.strip(), most=MOST_KEY)
     query = query_of(
         context,
         EntryKind.MEMORY,
         team=request.team,
-        owner=owner,
+        owner=request.agent.strip(),
         text=text,
         limit=request.limit,
         before=request.before,
     )
     rows = (_row(entry) for page in pages(context.store.entries, query) for entry in page)
-    return tuple(islice((row for row in rows if wanted in {"", row.type}), request.limit))
+    return tuple(islice((row for row in rows if request.type in {"", row.type}), request.limit))
 
 
 def _row(entry: Entry) -> MemoryRow:
@@ -168,10 +156,10 @@ def _row(entry: Entry) -> MemoryRow:
     )
 
 
-_P = Permission.MEMORY
+_P, _READ = Permission.MEMORY, Permission.READ
 OPERATIONS = (
     Operation("memory.store", StoreMemory, _P, store, "Store a memory under a key."),
-    Operation("memory.recall", Recall, _P, recall, "Recall a memory by its key.", reads=True),
-    Operation("memory.search", SearchMemory, _P, search, "Search the memories.", reads=True),
-    Operation("memory.list", ListMemory, _P, list_memory, "List the memories.", reads=True),
+    Operation("memory.recall", Recall, _READ, recall, "Recall a memory by its key."),
+    Operation("memory.search", SearchMemory, _READ, search, "Search the memories."),
+    Operation("memory.list", ListMemory, _READ, list_memory, "List the memories."),
 )

@@ -9,6 +9,7 @@ from fleet.domain.access import LEEWAY, Revocation, is_ended, token_key
 from fleet.domain.entry import EntryKind
 from fleet.domain.event import Kind
 from fleet.operations.shared.entries import new_entry
+from fleet.operations.shared.pages import pages
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ def all_of(store: Store) -> Iterator[Revocation]:
 
 def each(store: Store, query: EntryQuery) -> Iterator[Entry]:
     """All of them, page by page; the query's `limit` does not count."""
-    while entries := store.entries(query._replace(limit=PAGE)):
-        yield from entries
-        query = query._replace(before=entries[-1].id)
+    for page in pages(store.entries, query._replace(limit=PAGE)):
+        yield from page
 
 
 class Ended:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.task import ENDED, Join, Limits, Spec, TaskState, is_ended_swarm
+from fleet.domain.limits import Name, Rows, Text, Whole
+from fleet.domain.task import ENDED, Directory, Join, Limits, Spec, TaskState, is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import new_entry, page, the_team
-from fleet.operations.shared.names import clean_text, the_task
-from fleet.operations.tasks.change import AddTask, CancelTask, cancel, new_task
+from fleet.operations.shared.names import the_task
+from fleet.operations.tasks.change import AddTask, CancelTask, Reason, cancel, new_task
 from fleet.operations.tasks.commit import children, write_task
 from fleet.ports import Put
 
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.operations.catalogue import Context
 
-MOST_AGENTS = 100
-MOST_NAME, MOST_DESCRIPTION = 100, 500
 LIST = "`fleet swarms` lists them."
+
+SwarmName = Annotated[str, Text(100, some=True, what="name")]
+SwarmAbout = Annotated[str, Text(500, what="description")]
+MaxAgents = Annotated[int, Whole(1, 100, what="max_agents", example="The default is 10.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,11 @@ class SwarmRow:
 class CreateSwarm(Request[SwarmRow]):
     """A task joins the swarm by naming it as its parent."""
 
-    name: str
-    max_agents: int = 10
-    description: str = ""
-    team: str = ""
-    project: str = ""
+    name: SwarmName
+    max_agents: MaxAgents = 10
+    description: SwarmAbout = ""
+    team: Name = ""
+    project: Directory = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,10 @@ class ShowSwarm(Request[SwarmRow]):
 class ListSwarms(Request[tuple[SwarmRow, ...]]):
     """Newest first; `all`: also those that have ended."""
 
-    team: str = ""
+    team: Name = ""
     all: bool = False
     before: str = ""
-    limit: int = 50
+    limit: Rows = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +78,13 @@ class KillSwarm(Request[SwarmRow]):
     """Cancels every task in it and ends their runs; their work is kept."""
 
     swarm: str
-    why: str = "Its swarm was ended."
+    why: Reason = "Its swarm was ended."
 
 
 def create(context: Context, request: CreateSwarm) -> SwarmRow:
-    if not 1 <= request.max_agents <= MOST_AGENTS:
-        raise BadInput(
-            f"{request.max_agents} agents are not between 1 and {MOST_AGENTS}.",
-            fix="The default is 10.",
-        )
-    clean_text("name", request.name, most=MOST_NAME)
-    description = clean_text("description", request.description, most=MOST_DESCRIPTION)
     wanted = AddTask(
         request.name,
-        description,
+        request.description,
         request.project,
         Spec(limits=Limits(agents=request.max_agents)),
         join=str(Join.ALL),

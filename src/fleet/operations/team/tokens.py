@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import (
@@ -20,11 +20,11 @@ from fleet.domain.access import (
 )
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
+from fleet.domain.limits import LONGEST, Name, OneOf, Rows, Whole
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.shared.entries import a_person, keep, new_entry, the_team
-from fleet.operations.shared.names import how_many
+from fleet.operations.shared.entries import PersonName, a_name, keep, new_entry, the_team
 from fleet.operations.team import revocations
 from fleet.operations.team.revocations import GRACE, Ended, each
 from fleet.ports import EntryQuery, Put
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 SECOND = 1_000_000
+MAX_NAMESAKES = 1000  # tokens of one name, in every case, that are looked through
+
+RoleName = Annotated[str, OneOf(tuple(Role), "role")]
+Life = Annotated[int, Whole(1, LONGEST)]  # the setting server.token_days may allow less
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,10 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class CreateToken(Request[TokenRow]):
-    name: str
-    role: str = "worker"
-    team: str = ""
-    seconds: int = 30 * 86400
+    name: PersonName
+    role: RoleName = "worker"
+    team: Name = ""
+    seconds: Life = 30 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class RevokeToken(Request[RevokedRow]):
     """
 
     token: str = ""
-    team: str = ""
+    team: Name = ""
     all: bool = False
     before: Time = 0
 
@@ -96,13 +100,14 @@ class ListTokens(Request[tuple[TokenRow, ...]]):
 
     all: bool = False
     before: str = ""
-    limit: int = 100
+    limit: Rows = 100
 
 
 def create(context: Context, request: CreateToken) -> TokenRow:
-    name, role = a_person(request.name), a_role(request.role)
+    name, role = a_name(request.name), Role(request.role)
     team = the_team(context, request.team, Permission.ADMIN)
     check_life(context, "A token", request.seconds)
+    must_have_no_namesake(context, team, name)
     at = context.store.now() / SECOND
     until = int(at) + request.seconds
     claims = claims_of(Actor(name, role, team), secrets.token_hex(8), at=at, until=until)
@@ -119,27 +124,33 @@ def create(context: Context, request: CreateToken) -> TokenRow:
     return replace(_row(keep(context, entry, Kind.TOKEN_CREATED)), token=signed)
 
 
+def must_have_no_namesake(context: Context, team: str, name: str) -> None:
+    """Raise if somebody in the team has the name in other letters: people could not tell them apart."""
+    for kind in (EntryKind.MEMBER, EntryKind.TOKEN, EntryKind.ENROLMENT):
+        query = EntryQuery(kind, namesake=name, limit=MAX_NAMESAKES)
+        for entry in context.store.entries(query):
+            there = entry.team if kind is EntryKind.MEMBER else entry.body.get("team")
+            if entry.owner != name and there == team:
+                raise Refused(
+                    f"{entry.owner} is in team {team}: {name} differs from that only by case.",
+                    fix=f"Use {entry.owner}, or choose another name.",
+                    code="taken",
+                )
+
+
 def check_life(context: Context, what: str, seconds: int) -> None:
-    if not 1 <= seconds <= context.token_seconds:
-        raise BadInput(
+    if seconds > context.token_seconds:
+        raise Refused(
             f"{what} can be valid for at most {context.token_seconds / 86400:g} days on this server.",
             fix="Choose a shorter time, or have the setting `server.token_days` raised.",
             code="too_long",
         )
 
 
-def a_role(name: str) -> Role:
-    known = {str(role): role for role in Role}
-    if name not in known:
-        fix = nearest(name, known) or f"Choose one of: {', '.join(known)}."
-        raise BadInput(f"'{name[:60]}' is not a role.", fix=fix)
-    return known[name]
-
-
 def revoke(context: Context, request: RevokeToken) -> RevokedRow:
     wanted, now = request.token.strip(), context.store.now()
     if bool(wanted) == request.all or not 0 <= request.before <= now:
-        raise BadInput(
+        raise NotFound(
             "Name a token or a member, or all; and no time in the future.",
             fix="fleet token revoke NAME, or fleet token revoke --all",
         )
@@ -163,10 +174,12 @@ def _revoke_one(context: Context, entry: Entry) -> RevokedRow:
 
 
 def revoked(context: Context, entry: Entry) -> Entry:
-    """The token's entry, once it is revoked."""
+    """The token's entry, once it is revoked, and the whole session with it if it is one's."""
     body = {**entry.body, "revoked_at": context.store.now()}
     changed = replace(entry, body=body)
     revocation = Revocation(token_key(entry.key), until=entry.until + GRACE)
+    if first := str(body.get("first", "")):
+        revocation = Revocation(token_key(first), until=0)  # it may have been renewed
     revocations.revoke(context, revocation, Put(changed))
     return changed
 
@@ -191,14 +204,15 @@ def list_tokens(context: Context, request: ListTokens) -> tuple[TokenRow, ...]:
         row = _row(entry, is_ended=is_revoked(ended, entry))
         if request.all or not row.revoked:
             rows.append(row)
-            if len(rows) == how_many(request.limit):
+            if len(rows) == request.limit:
                 break
     return tuple(rows)
 
 
 def is_revoked(ended: Ended, token: Entry) -> bool:
     body = token.body
-    keys = keys_of(token.key, token.owner, str(body["team"]), str(body.get("mark", "")))
+    marks = str(body.get("mark", "")), str(body.get("first", ""))
+    keys = keys_of(token.key, token.owner, str(body["team"]), *marks)
     return bool(body.get("revoked_at")) or ended(keys, token.at)
 
 

@@ -70,5 +70,5 @@ def test_mail_to_a_task_that_is_not_there_is_refused(office):
 
 
 def test_a_person_is_not_called_like_an_agent(office):
-    assert "looks like a task's id" in office.refused(CreateToken("t-5"), kind=BadInput).message
+    assert "A task's id" in office.refused(CreateToken("t-5"), kind=BadInput).fix
     office.refused(CreateEnrolment("worker", name="t-5"), kind=BadInput)

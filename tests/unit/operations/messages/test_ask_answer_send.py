@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
+from fleet.domain.task import Spec
 from fleet.operations.messages.ask_answer_send import (
     Answer,
     Ask,
@@ -103,9 +106,8 @@ def test_what_is_no_question_cannot_be_answered(office):
         (Comment("t-1", "\n"), "The comment is empty"),
         (Comment("t-1", "\udce9"), "not valid text"),
         (Answer("t-1", " "), "The answer is empty"),
-        (ListQuestions(0), "limit of 0"),
-        (ReadTranscript("t-1", offset=-1), "Cannot read"),
-        (ReadTranscript("t-1", limit=0), "Cannot read"),
+        (ListQuestions(0), "Limit 0"),
+        (ReadTranscript("t-1", limit=0), "Limit 0"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence_with_a_fix(request_, words, office):
@@ -187,9 +189,19 @@ def test_only_what_was_not_read_is_withdrawn_and_by_another_only_with_assign(off
     first = office.call(SendWords(task, "One"), worker).id
     second = office.call(SendWords(task, "Two"), worker).id
     office.refused(Unsend(first), other, Forbidden)
-    assert office.call(Unsend(first), worker).status == "refused"
-    assert office.call(Unsend(second)).status == "refused"
-    assert office.refused(Unsend(first), worker).message == f"{first} was already refused."
+    assert office.call(Unsend(first), worker).status == "withdrawn"
+    assert office.call(Unsend(second)).status == "withdrawn"
+    assert office.refused(Unsend(first), worker).message == f"{first} was already withdrawn."
     note = office.call(Comment(task, "A note")).id
     assert "not a message to an agent" in office.refused(Unsend(note), kind=BadInput).message
     assert office.told()[-2:] == ["message.withdrawn", "message.posted"]
+
+
+def test_an_answer_to_a_coder_that_takes_it_as_a_program_is_a_coordinators(office):
+    lead = replace(office.person(Role.TEAM_LEAD, name="lea"), remote=True)
+    office.world.settings = office.world.settings._replace(coder="claude")
+    task = office.add(spec=Spec(coder="scripted"))
+    office.call(Ask("Which?", task))
+    error = office.refused(Answer(task, "run id"), lead, kind=Forbidden)
+    assert "as a program" in error.message
+    assert office.call(Answer(task, "the first")).text == "the first"

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.domain.budget import GIVE_UP, GO_ON
 from fleet.domain.errors import NotFound
 from fleet.domain.run import Ending, Host, Slots
+from fleet.domain.spending.budget import GIVE_UP, GO_ON
 from fleet.domain.task import Spec
 from fleet.operations.messages.ask_answer_send import Answer, ReadMessage, SendWords
 from fleet.operations.tasks.change import CancelTask, CloseTask, ResumeTask
@@ -144,9 +144,8 @@ def test_a_node_that_no_host_can_reach_is_named(office):
     host = Host("box-1", 0, "box", "h", "boot", soon, ("http://big:11434 connection refused",))
     office.store.commit([Put(host)], [])
     (wait,) = office.show(task).waits
-    assert wait.why == (
-        "No free slot: qwen@http://big:11434 on node big cannot be used (connection refused)."
-    )
+    assert wait.why == "No node that serves its model answers: big (connection refused)."
+    assert "fleet nodes" in wait.fix
     other = replace(host, id="box-2", down=())
     office.store.commit([Put(other)], [])
     assert office.show(task).waits == ()

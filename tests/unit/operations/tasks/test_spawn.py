@@ -6,7 +6,7 @@ import pytest
 
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import BadInput, Forbidden
-from fleet.domain.task import Spec
+from fleet.domain.task import Mode, Spec
 from fleet.operations.tasks.assign import AssignTask
 from fleet.operations.tasks.at_work import ListAgents
 from fleet.operations.tasks.change import AddTask, CancelTask
@@ -135,3 +135,14 @@ def test_an_agent_may_do_no_more_than_who_asks_for_it(office):
     office.refused(SpawnAgent("", "x", cwd="/r", role="coordinator"), kind=BadInput)
     worker = office.person(Role.WORKER, name="bob")
     office.refused(SpawnAgent("", "x", cwd="/r", role="worker"), worker, Forbidden)
+
+
+def test_what_is_asked_for_in_a_terminal_starts_on_the_host_where_it_is_asked_for(office):
+    """On a store of one host nothing needs to be said about it."""
+    wish = AddTask("Look", "look", spec=Spec(mode=Mode.TERMINAL))
+    office.agents.host = "box-1"
+    office.agents.shared = True
+    assert office.store.task(office.call(wish).id).spec.limits.needs == ("box-1",)
+    assert office.store.task(office.call(AddTask("Queued")).id).spec.limits.needs == ()
+    office.agents.shared = False
+    assert office.store.task(office.call(wish).id).spec.limits.needs == ()

@@ -22,6 +22,7 @@ from fleet.operations.team.checkpoints import (
     AcceptCheckpoint,
     LatestCheckpoint,
     ListCheckpoints,
+    LoadCheckpoint,
     RejectCheckpoint,
     SaveCheckpoint,
 )
@@ -189,7 +190,7 @@ def test_what_an_agent_heard_of_a_chat_is_not_unread_for_it(office, bob):
     heard = office.store.messages(task)[0]
     assert office.call(ListChats(), office.agent(run))[0].unread == 2
     office.store.commit(read_marks(office.store, heard, run, now=9), [])
-    assert office.store.message(first.id).readers == (run,)
+    assert office.store.message(first.id).receipt.readers == (run,)
     assert office.call(ListChats(), office.agent(run))[0].unread == 1
 
 
@@ -226,7 +227,7 @@ def test_a_checkpoint_that_a_run_saves_for_itself_is_not_told_to_it_but_to_the_n
     office.progress(run, session="s-1")
     saved = office.call(SaveCheckpoint(Summary("Goal", "Half")), office.agent(run))
     assert office.store.messages(task) == []
-    assert office.store.message(saved.id).checkpoint.session == "s-1"
+    assert office.store.message(saved.id).details.checkpoint.session == "s-1"
     told = known_to(office.store, office.store.task(task), [])
     assert told.startswith(f"[Checkpoint from {run}]")
 
@@ -285,9 +286,14 @@ def test_of_two_that_claim_at_once_one_gets_it(office, bob, cat):
     assert caught.value.code == "claimed"
 
 
-@pytest.mark.parametrize("path", ["", "..", "../x", "a/../../x", "a\0b"])
+@pytest.mark.parametrize("path", ["", " ", "a\0b"])
 def test_a_path_that_is_none_is_refused(office, path):
     office.refused(ClaimFile(path), kind=BadInput)
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "a/../../x"])
+def test_a_path_outside_the_project_is_refused(office, path):
+    assert office.refused(ClaimFile(path), kind=Refused).code == "no_such_file"
 
 
 def test_a_token_is_revoked_by_its_id_or_with_all_of_a_name(office):
@@ -356,3 +362,19 @@ def test_what_an_agent_saved_for_itself_is_listed_under_its_run(office):
     run = office.start(office.add())
     saved = office.call(SaveCheckpoint(Summary("A port", "Half.")), office.agent(run))
     assert [row.id for row in office.call(ListCheckpoints(run))] == [saved.id]
+
+
+def test_a_monitor_reads_the_memories_of_its_team_and_stores_none(office, bob):
+    monitor = office.person(Role.MONITOR, name="mon")
+    office.call(StoreMemory("port", "5433"), bob)
+    assert office.call(Recall("port", "bob"), monitor).value == "5433"
+    assert len(office.call(SearchMemory("5433"), monitor)) == 1
+    office.refused(StoreMemory("port", "1"), monitor, kind=Forbidden)
+
+
+def test_a_monitor_reads_no_hand_off_for_another(office, bob):
+    monitor = office.person(Role.MONITOR, name="mon")
+    saved = office.call(SaveCheckpoint(Summary("Login", "Half done"), "cat"), bob)
+    assert office.call(ListCheckpoints("cat"), monitor) == ()
+    office.refused(LoadCheckpoint(saved.id), monitor, kind=NotFound)
+    office.refused(SaveCheckpoint(Summary("x", "y")), monitor, kind=Forbidden)

@@ -1,0 +1,180 @@
+"""What joining a queue does on the machine that joins, and how that is undone.
+
+`fleet host add` runs this there over ssh; `fleet host join` runs it where it is typed. A record of
+what was done is beside it, so that undoing touches nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fleet.app.hosts.link import TOKEN
+from fleet.base.files import write_atomically
+from fleet.config import home as home_of
+from fleet.config.commands.init import ensure_home
+from fleet.config.commands.set import UNSET, Change, Context, apply, parsed
+from fleet.config.keys import table
+from fleet.domain.errors import FleetError, Unavailable
+
+RECORD = "joined.json"
+START_SECONDS = 60.0
+UNIT = """\
+# Written by `fleet host add`; `fleet host forget` removes it.
+[Unit]
+Description=Fleet supervisor
+After=network-online.target
+
+[Service]
+Environment=FLEET_HOME={home}
+ExecStart={program} run foreground
+KillMode=process
+OOMPolicy=continue
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def main() -> None:
+    """JSON on standard input and output; an error is one, too."""
+    wish = json.load(sys.stdin)
+    if wish.get("home"):
+        os.environ["FLEET_HOME"] = wish["home"]
+    try:
+        answer: dict[str, Any] = undo() if wish.get("undo") else settle(wish)
+    except FleetError as error:
+        answer = {"error": error.message, "fix": error.fix}
+    os.write(1, f"{json.dumps(answer)}\n".encode())
+
+
+def settle(wish: dict[str, Any]) -> dict[str, Any]:
+    """`settings`: what to set. `program`: the fleet to start. `root`: its folder, if it was sent."""
+    home = home_of(os.environ)
+    ensure_home(home)
+    before = record_of(home)
+    changed = _set(home, wish["settings"]) or before.get("root") != wish["root"]
+    done = {
+        **before,
+        "root": wish["root"],
+        "program": wish["program"],
+        "settings": {**before.get("settings", {}), **wish["settings"]},
+        "link": _link(wish) or before.get("link", ""),
+    }
+    if wish.get("token"):
+        write_atomically(home / TOKEN, wish["token"].encode(), mode=0o600)
+    _write(home, done)  # before the service: what fails then can still be undone
+    service = _start(home, wish["program"], restart=changed)
+    _write(home, {**done, "unit": service})
+    from fleet.adapters.home.home import Home  # as late as it is needed
+
+    return {"host": Home(home).host_id(), "home": str(home), "service": service or "background"}
+
+
+def undo() -> dict[str, Any]:
+    home = home_of(os.environ)
+    done = record_of(home)
+    if not done:
+        return {"undone": []}
+    _stop(done)
+    unchanged = [
+        Change(change.key, change.path, UNSET)
+        for name, value in done["settings"].items()
+        for change in [parsed(f"{name}={value}")]
+    ]
+    context = Context(Path("/"), home, os.environ)
+    apply(unchanged, file=context.file(table.USER), layer=table.USER, context=context)
+    link = Path(done.get("link") or "/nowhere")
+    if link.is_symlink():
+        link.unlink()
+    if done["root"]:
+        shutil.rmtree(done["root"], ignore_errors=True)
+    for name in (TOKEN, RECORD):
+        (home / name).unlink(missing_ok=True)
+    return {"undone": [*done["settings"], *filter(None, (done.get("link"), done["root"]))]}
+
+
+def record_of(home: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        read: dict[str, Any] = json.loads((home / RECORD).read_text("utf-8"))
+        return read
+    return {}
+
+
+def _write(home: Path, done: dict[str, Any]) -> None:
+    write_atomically(home / RECORD, json.dumps(done).encode(), mode=0o600)
+
+
+def _set(home: Path, settings: dict[str, str]) -> bool:
+    """Whether that changed anything. The file has the store's password, so it is the user's alone."""
+    context = Context(Path("/"), home, os.environ)
+    file = context.file(table.USER)
+    before = file.read_bytes() if file.exists() else b""
+    changes = [parsed(f"{name}={value}") for name, value in settings.items()]
+    apply(changes, file=file, layer=table.USER, context=context)
+    file.chmod(0o600)
+    return file.read_bytes() != before
+
+
+def _link(wish: dict[str, Any]) -> str:
+    """`fleet` on the user's PATH, unless there is one that is not ours."""
+    if not wish["root"]:
+        return ""
+    link, ours = Path.home() / ".local/bin/fleet", str(Path(wish["root"]).parent)
+    if link.exists() and not str(link.resolve()).startswith(ours):
+        return ""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(wish["program"])
+    return str(link)
+
+
+def _start(home: Path, program: str, *, restart: bool) -> str:
+    """The unit of systemd that runs the supervisor; empty: it runs in the background."""
+    if _run("systemctl", "--user", "show-environment").returncode == 0:
+        unit = Path.home() / ".config/systemd/user/fleet.service"
+        unit.parent.mkdir(parents=True, exist_ok=True)
+        unit.write_text(UNIT.format(home=home, program=program), "utf-8")
+        _run("loginctl", "enable-linger")
+        _run("systemctl", "--user", "daemon-reload")
+        _must("systemctl", "--user", "enable", "fleet")
+        _must("systemctl", "--user", "restart" if restart else "start", "fleet")
+        return str(unit)
+    if restart:
+        _run(program, "run", "stop")
+    _must(program, "run", "start")
+    return ""
+
+
+def _stop(done: dict[str, Any]) -> None:
+    if unit := done.get("unit"):
+        _run("systemctl", "--user", "disable", "--now", "fleet")
+        Path(unit).unlink(missing_ok=True)
+        _run("systemctl", "--user", "daemon-reload")
+    else:
+        _run(done["program"], "run", "stop")
+
+
+def _must(*argv: str) -> None:
+    done = _run(*argv)
+    if done.returncode:
+        words = " ".join((done.stderr or done.stdout).split())[-500:]
+        raise Unavailable(f"`{' '.join(argv[-2:])}` failed there: {words}", code="no_start")
+
+
+def _run(*argv: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            argv, capture_output=True, text=True, timeout=START_SECONDS, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(argv, 127, "", str(error))

@@ -1,0 +1,51 @@
+"""Give this host an id of its own when its home came from another machine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fleet.adapters.home.host_identity import HostIdentity
+from fleet.domain.hosts.lease import ALONE, beat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet.adapters.home.home import Home
+    from fleet.domain.run import Host
+    from fleet.ports import Store
+
+LOOK = 0.25  # seconds between looks at the row of who may be another machine
+
+
+def settle_host(home: Home, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> str:
+    """Call it with the home's lock held, on a shared store. Return what became of the id, if anything.
+
+    After a reboot it watches for a moment whether somebody else writes this host's row.
+    """
+    identity, old = HostIdentity(home), home.host_id()
+    row = store.hosts().get(old)
+    if not identity.is_copied and not _is_another(identity, store, row, sleep):
+        return ""
+    new = identity.renew()
+    return f"This home was copied: another machine has the id {old}. This host is {new} now."
+
+
+def _is_another(
+    identity: HostIdentity, store: Store, row: Host | None, sleep: Callable[[float], None]
+) -> bool:
+    """Whether another machine writes the row."""
+    if row is None or not row.holder:
+        return False
+    if not identity.knows(row.holder):
+        return True
+    return not identity.is_certain and _moves(store, row, sleep)
+
+
+def _moves(store: Store, row: Host, sleep: Callable[[float], None]) -> bool:
+    for _ in range(int((1.5 * beat(row.lease or ALONE) + 1) / LOOK)):
+        sleep(LOOK)
+        now = store.hosts().get(row.id)
+        if now is not None and now.version != row.version:
+            return True
+    return False

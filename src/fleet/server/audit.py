@@ -29,11 +29,18 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
 
 MINUTE = 60.0  # seconds in which the same refusal is written once, then counted
+ALARMING = 100  # refusals within such a minute: the coordinators are told
+HOUR = 3600 * 1_000_000  # microseconds in which they are told once
 REFUSALS = 1000  # that are counted apart from each other
-STRANGERS = 100  # of these, by callers without a token: whoever floods us cannot push out the rest
+STRANGERS = 100  # of these, by callers without a token: a flood of them cannot push out the rest
 ERROR_FRAME = '{"type":"error"'
 DENIED = "websocket.http.response"
-FORBIDDING = UNPROVEN | {"forbidden", "forged", "too_many_requests"}  # codes of frames
+FORBIDDING = UNPROVEN | {
+    "forbidden",
+    "forged",
+    "too_many_requests",
+    "too_many_streams",
+}  # codes of frames
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -60,7 +67,12 @@ def admitted(grant: Grant) -> None:
 
 
 class Audit:
-    """In the loop. `reads`: what changes nothing is written down, too."""
+    """In the loop. `reads`: what changes nothing is written down, too.
+
+    `alarm` is told of a minute with many refusals.
+    """
+
+    alarm: Callable[[str], None] | None = None
 
     def __init__(
         self,
@@ -72,7 +84,8 @@ class Audit:
     ) -> None:
         self._trail, self._reads, self._minute, self._clock = trail, reads, minute, clock
         self._repeats: dict[AuditRecord, int] = {}
-        self._strangers = 0
+        self._strangers = self._of_this_minute = 0
+        self._quiet_until = 0
         self._counting: asyncio.TimerHandle | None = None
         self.refusals: Counter[str] = Counter()
         self.dropped = 0  # records that could not be written
@@ -116,6 +129,12 @@ class Audit:
         elif by.grant and (self._reads or outcome is Outcome.FAILED):
             self._write(record)
 
+    def refused_at_the_door(self, address: str, code: str) -> None:
+        """A connection that was refused before it had sent a whole request."""
+        self._refuse(
+            AuditRecord("", self._clock(), str(Outcome.REFUSED), address=address, code=code)
+        )
+
     def _record(
         self, outcome: Outcome, actor: Actor | None, operation: str, target: str, code: str = ""
     ) -> AuditRecord:
@@ -134,6 +153,9 @@ class Audit:
     def _refuse(self, record: AuditRecord) -> None:
         """Write the first of a minute; count the others, and write how many there were after it."""
         self.refusals[record.code] += 1
+        self._of_this_minute += 1
+        if self._of_this_minute == ALARMING and record.at >= self._quiet_until:
+            self._tell(record)
         known = replace(record, at=0, target="")
         if known not in self._repeats:
             stranger = not record.token
@@ -150,11 +172,21 @@ class Audit:
             loop = asyncio.get_running_loop()
             self._counting = loop.call_later(self._minute, self.count)
 
+    def _tell(self, last: AuditRecord) -> None:
+        self._quiet_until = last.at + HOUR
+        if self.alarm is not None:
+            self.alarm(
+                f"{ALARMING} requests were refused within a minute, the last of them from"
+                f" {last.address or 'an unknown address'} ({last.code})."
+                " `fleet audit --refused` lists them."
+            )
+
     def count(self) -> None:
         """Write how often each refusal was repeated; the next of its kind is written again."""
         if self._counting is not None:
             self._counting.cancel()
-        repeats, self._repeats, self._strangers, self._counting = self._repeats, {}, 0, None
+        repeats, self._repeats, self._counting = self._repeats, {}, None
+        self._strangers = self._of_this_minute = 0
         for record, times in repeats.items():
             if times:
                 self._write(replace(record, at=self._clock(), count=times))

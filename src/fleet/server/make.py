@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jwt.algorithms import has_crypto
+
 from fleet.app.compute.nodes import Compute
 from fleet.app.server_process import KeyRing, issuer_keys
 from fleet.client import LocalClient
@@ -17,16 +19,18 @@ from fleet.domain.errors import BadConfig
 from fleet.operations.catalogue import perform
 from fleet.server.audit import Audit
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
-from fleet.server.folders import Folders
 from fleet.server.http.app import BURST, RATE, Server
 from fleet.server.http.guard import LOOPBACK, Rates
+from fleet.server.http.hooks import HookRules
 from fleet.server.http.idempotency import once
+from fleet.server.http.offered_places import OfferedPlaces
 from fleet.server.live.presence import Revoked
 from fleet.server.live.stream import Streams
 from fleet.server.metrics import Meters, Watch
-from fleet.server.people import People
-from fleet.server.reads import Reads
+from fleet.server.oidc_people import People
+from fleet.server.read_queue import Reads
 from fleet.server.ready import Readiness
+from fleet.server.task_folders import Folders
 from fleet.server.tokens import Tokens
 from fleet.server.writer import Writer
 
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from fleet.ports import Chosen, Store, TaskFiles, World
 
 WORLD_TRUST_SECONDS = 0.2  # seconds for which a project is believed to be as it was
-WAITERS = 16  # runs that are being ended for somebody who waits
+WAITERS = 16  # runs that are being ended for a caller who waits
 OUTSIDE = 8  # programs that are being waited for, such as git
 
 
@@ -64,17 +68,30 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         streams=streams,
         rates=Rates(RATE, BURST),
         hosts=hosts,
-        hosts_do=HostThreads(app),
+        hosts_do=HostThreads(app, OfferedPlaces((directory, *app.loaded.settings.server.places))),
         meters=meters,
         watch=Watch(app.another_store, meters, streams.tell, _each_of(folders.add, revoked.saw)),
         audit=Audit(app.audit_trail(), reads=app.loaded.settings.server.audit == "all"),
         readiness=Readiness(app.another_store, app.home.path, app.home.host_id()),
-        persistence="postgresql" if app.shared else "sqlite",
+        persistence=app.store_kind.name,
         compat=CLAUDE_FLEET,
         folders=folders,
+        hook_rules=_hook_rules(app, directory),
         relay=lambda: _relay(app),
         directory=directory,
         places=app.loaded.settings.server.places,
+    )
+
+
+def _hook_rules(app: App, directory: str) -> HookRules:
+    settings = app.loaded.settings
+    hooks = settings.hooks
+    return HookRules(
+        secret=app.hook_secret,
+        people=hooks.people,
+        label=hooks.label,
+        team=settings.team,
+        project=hooks.project or directory,
     )
 
 
@@ -113,8 +130,8 @@ class Glances:
 class HostThreads:
     """In threads beside the loop and the writer, each with a store of its own."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, app: App, offers: OfferedPlaces) -> None:
+        self._app, self._offers = app, offers
         self._over = threading.Event()
         self._waiters = ThreadPoolExecutor(WAITERS, "hosts")
         self._outside = ThreadPoolExecutor(OUTSIDE, "outside")
@@ -130,7 +147,7 @@ class HostThreads:
     def _do(self, actor: Actor, request: Request[Any], key: str) -> Any:
         own = replace(self._app)
         try:
-            context = own.context._replace(actor=actor)
+            context = own.context._replace(actor=actor, offers=self._offers)
             return once(context, request, key) if key else perform(context, request)
         finally:
             own.store.close()
@@ -155,6 +172,11 @@ def _people(app: App) -> People | None:
         raise BadConfig(
             "server.oidc.issuer is set, and server.oidc.audience is not.",
             fix="Set it to the id of this server at the issuer: its tokens for others are not for us.",
+        )
+    if not has_crypto:
+        raise BadConfig(
+            "server.oidc.issuer is set, and the package that checks its tokens is not installed.",
+            fix="Install it: pip install 'agent-fleet[oidc]'",
         )
     return People(settings, issuer_keys(settings.issuer))
 

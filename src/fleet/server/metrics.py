@@ -9,9 +9,11 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fleet.domain.choice import slot_of
 from fleet.domain.errors import FleetError
 from fleet.domain.event import Kind
 from fleet.domain.nodes.breaker import State
+from fleet.domain.schedule import ON_HOST
 from fleet.domain.task import TaskState
 from fleet.ports import Totals
 from fleet.server.prometheus import Histogram, Metric, Sample
@@ -32,7 +34,7 @@ QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0
 
 
 class Meters:
-    """Written by the thread that watches, and by the loop; read by whoever asks."""
+    """Written by the thread that watches, and by the loop; read by callers."""
 
     def __init__(self) -> None:
         self.number = 0  # of the last event that was counted
@@ -161,12 +163,14 @@ def _slots(store: Store, fleet: Fleet) -> Iterable[Sample]:
     rows = store.slots()
     for name, model in fleet.models.items():
         for serving in model.servings:
-            where = serving.node.endpoint or serving.node.name
-            row = rows.get(f"{serving.upstream}@{where}")
-            taken = len(row.holders) if row else 0
+            name_of = slot_of(serving, "")
+            own = [r for n, r in rows.items() if n == name_of or n.startswith(name_of + ON_HOST)]
+            taken = sum(len(row.holders) for row in own)
             labels = {"node": serving.node.name, "model": name}
             yield Sample({**labels, "state": "held"}, taken)
-            yield Sample({**labels, "state": "free"}, max(0, serving.slots - taken))
+            yield Sample(
+                {**labels, "state": "free"}, max(0, serving.slots * max(1, len(own)) - taken)
+            )
 
 
 def _breakers(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:

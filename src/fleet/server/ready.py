@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import FleetError, Unavailable
-from fleet.supervisor.supervisor import LEASE
+from fleet.domain.task import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from fleet.ports import Store
 
-TRUST_SECONDS = 1.0  # for which an answer counts: whoever asks often costs nothing more
-DEADLINE = 2.0  # seconds for the store
+TRUST_SECONDS = 1.0  # for which an answer counts: frequent requests cost nothing more
+STORE_SECONDS = 2.0  # seconds for the store
 FREE_BYTES = 32 << 20  # on the disk of the home
 SILENT_SECONDS = 10.0  # without a look of the thread that watches the store
 PROBE = "probe"  # the kind of the ids that are taken to try a write
-BEAT = LEASE // 3  # what is left at least of the lease of a supervisor that renews it
+BEAT = 60 * SECOND  # the longest time between two renewals of a supervisor's lease
 
 Problems = dict[str, str]  # by what they are of: the store, the disk, the supervisor
 
@@ -72,8 +72,8 @@ class Readiness:
         ):
             self._look, self._looked = asyncio.get_running_loop().create_future(), time.monotonic()
             threading.Thread(target=self._try, args=(self._look,), daemon=True).start()
-        done, _ = await asyncio.wait({self._look}, timeout=DEADLINE)
-        slow = {"store": f"The store did not answer within {DEADLINE:g} seconds."}
+        done, _ = await asyncio.wait({self._look}, timeout=STORE_SECONDS)
+        slow = {"store": f"The store did not answer within {STORE_SECONDS:g} seconds."}
         self._last = self._look.result() if done else slow
         if "store" not in self._last:
             self._trouble = ""
@@ -86,7 +86,7 @@ class Readiness:
             problems |= self._store()
         except FleetError as error:
             problems["store"] = _store_problem(error)
-        except Exception as error:  # noqa: BLE001  # whoever waits for the answer gets one
+        except Exception as error:  # noqa: BLE001  # the caller who waits gets one
             problems["store"] = f"The store cannot be used ({type(error).__name__})."
         with suppress(RuntimeError):  # the server has ended
             look.get_loop().call_soon_threadsafe(_answer, look, problems)
@@ -106,7 +106,7 @@ class Readiness:
             if not self.supervised:
                 return {}
             row = store.hosts().get(self._host)
-            beats = row is not None and row.holder and row.lease_until - store.now() > BEAT
+            beats = row is not None and row.holder and store.now() - row.renewed_at < BEAT
             return {} if beats else {"supervisor": "The supervisor does not beat."}
         finally:
             store.close()

@@ -17,7 +17,7 @@ from fleet.app.server_process import noted
 from fleet.base.machine import is_out_of_files, raise_file_limit
 from fleet.domain.errors import Refused
 from fleet.server.audit import Observed
-from fleet.server.http.door import MOST, Door
+from fleet.server.http.connections import MAX_CONNECTIONS, Door
 from fleet.server.http.guard import LOOPBACK, REQUEST_SECONDS
 from fleet.server.http.wire import websocket, wire
 from fleet.server.make import make_server
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fleet.app import App
     from fleet.ports import Beside
 
-SECRET = 16  # signs: whoever has a token can try all that are shorter
+SECRET = 16  # characters: the owner of a token could try all secrets that are shorter
 GRACE = 5  # seconds for requests that are being answered
 RAISE_LIMIT = "Raise the limit on open files (ulimit -n)."
 WARN_SECONDS = 60.0  # between two warnings about it
@@ -60,10 +60,14 @@ class Serving:
         self._backlog = min(BACKLOG, files // 4)  # so many may be accepted before one is counted
         self._home, self._host, self._ping = app.home.path, host, ping
         self._proxies = app.loaded.settings.server.trusted_proxies
-        self._door = Door(min(MOST, files // 2), self._proxies)
+        self._door = Door(min(MAX_CONNECTIONS, files // 2), self._proxies)
         self._socket = _bound(host, port, self._backlog)
         self._server = make_server(app, host=host, names=names)
         self._server.patience = patience
+        self._server.streams.each = min(
+            app.loaded.settings.server.streams, max(1, self._door.most // 4)
+        )
+        self._door.refused = self._server.audit.refused_at_the_door
         self._uvicorn: uvicorn.Server | None = None
         self._over = False
 

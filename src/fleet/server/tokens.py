@@ -1,10 +1,11 @@
-"""Tokens: signed claims of who somebody is. The keys outlive the server."""
+"""Tokens: signed claims of who the caller is. The keys outlive the server."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jwt
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fleet.app.server_process import Key, KeyRing
-    from fleet.server.people import People
+    from fleet.server.oidc_people import People
 
 ALGORITHM = "HS256"
 FIX = "`fleet token create` makes one."
@@ -43,7 +44,7 @@ class Grant:
 
 
 class Tokens:
-    """`is_revoked` is asked for every request: somebody may have been sent away since."""
+    """`is_revoked` is asked for every request: a member may have been removed since."""
 
     def __init__(
         self,
@@ -104,16 +105,19 @@ class Tokens:
             if self._people is not None and header.get("alg") != ALGORITHM:
                 return _granted(*self._people.read(token, header))
             claims, key = self._decoded(token)
+            token_id, mark = str(claims["jti"]), str(claims.get("enrolment", ""))
             actor = Actor(
                 str(claims["sub"]),
                 Role(claims["role"]),
                 str(claims["team"]),
                 str(claims.get("run", "")),
                 remote=True,
+                token=token_id,
+                until=int(claims["exp"]) * 1_000_000,
             )
-            token_id, mark = str(claims["jti"]), str(claims.get("enrolment", ""))
             at = round(float(claims.get("iat", 0)) * 1_000_000)
-            keys = keys_of(token_id, actor.name, actor.team, mark)
+            session = str(claims.get("session", ""))
+            keys = keys_of(token_id, actor.name, actor.team, mark, session)
             return Grant(token_id, actor, float(claims["exp"]), key, at, keys)
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
@@ -145,6 +149,7 @@ def _granted(claims: dict[str, Any], actor: Actor, key: str) -> Grant:
     token_id = f"{OUTSIDE}{claims['sub']}"
     at = round(float(claims["iat"]) * 1_000_000)
     ended_by = keys_of(token_id, actor.name, actor.team)
+    actor = replace(actor, token=token_id, until=int(claims["exp"]) * 1_000_000)
     return Grant(token_id, actor, float(claims["exp"]), f"{OUTSIDE}{key}", at, ended_by)
 
 

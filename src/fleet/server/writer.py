@@ -118,7 +118,7 @@ class Writer:
         """In the loop."""
         self._busy = False
         for job, reply, failed in results:
-            if job.done.done():  # whoever asked has left
+            if job.done.done():  # the caller has left
                 continue
             if failed is not None:
                 job.done.set_exception(failed)
@@ -142,7 +142,7 @@ class Writer:
                 results = self._written(store, batch, alone=False)
             except Spoiled:  # seldom: they are done again, each for itself, which costs more
                 results = self._written(store, batch, alone=True)
-        except BaseException as error:  # noqa: BLE001  # whoever asked is told; the thread goes on
+        except BaseException as error:  # noqa: BLE001  # the caller is told; the thread goes on
             results = [(job, None, error) for job in batch]
             self._stated.set()
         with suppress(RuntimeError):  # the loop is gone, and with it those who asked
@@ -168,5 +168,5 @@ def _tried(store: Store, job: Job) -> tuple[Any, BaseException | None]:
         if job.key:
             return once(context, job.request, job.key), None
         return perform(context, job.request), None
-    except Exception as error:  # noqa: BLE001  # it is whoever asked who must know
+    except Exception as error:  # noqa: BLE001  # it is the caller who must know
         return None, error

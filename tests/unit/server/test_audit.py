@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fleet.domain.access import Actor, Role
-from fleet.server.audit import REFUSALS, STRANGERS, Audit, Observed, admitted
+from fleet.server.audit import ALARMING, HOUR, REFUSALS, STRANGERS, Audit, Observed, admitted
 from fleet.server.metrics import Meters
 from fleet.server.tokens import Grant
 from fleet.testing.fakes import MemoryTrail
@@ -81,3 +81,19 @@ def test_what_the_disk_does_not_take_is_counted(kept):
     audit, kept.full = Audit(kept), True
     asked(audit, ["10.0.0.1"])
     assert audit.dropped == 1
+
+
+def test_somebody_is_told_of_many_refusals_within_a_minute_once_an_hour(kept):
+    now, told = 0, []
+    audit = Audit(kept, clock=lambda: now)
+    audit.alarm = told.append
+    asked(audit, ["10.0.0.1"] * (ALARMING - 1))
+    asked(audit, ["10.0.0.1"] * (ALARMING - 1))
+    assert told == []  # they are of two minutes
+    asked(audit, ["10.0.0.7"] * 3 * ALARMING)
+    asked(audit, ["10.0.0.7"] * 3 * ALARMING)
+    assert len(told) == 1
+    assert "10.0.0.7 (bad_token)" in told[0]
+    now = HOUR
+    asked(audit, ["10.0.0.8"] * ALARMING)
+    assert len(told) == 2

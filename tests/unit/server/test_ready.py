@@ -7,17 +7,21 @@ import time
 import pytest
 
 from fleet.domain.errors import Unavailable
+from fleet.domain.hosts.lease import ALONE
 from fleet.domain.run import Host
+from fleet.domain.task import SECOND
 from fleet.ports import Put
 from fleet.server import ready
 from fleet.server.ready import Readiness
-from fleet.supervisor.supervisor import LEASE
 from fleet.testing.memory_store import MemoryStore
 
 
 @pytest.fixture
 def store():
     return MemoryStore()
+
+
+LEASE = ALONE * SECOND
 
 
 def asked(readiness: Readiness) -> dict[str, str]:
@@ -59,7 +63,7 @@ def test_a_store_that_is_away_is_named_without_its_address(tmp_path):
 
 
 def test_a_store_that_stalls_is_given_up_after_the_deadline(tmp_path, store, monkeypatch):
-    monkeypatch.setattr(ready, "DEADLINE", 0.05)
+    monkeypatch.setattr(ready, "STORE_SECONDS", 0.05)
     stalled = threading.Event()
 
     def stalls():

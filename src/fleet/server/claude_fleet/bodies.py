@@ -2,164 +2,196 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from fleet.domain.limits import LONGEST, Items, Name, Whole
+from fleet.domain.run import MAX_POINTS, Point, Points, SomePoint
+from fleet.domain.task import Directory, Option
+from fleet.operations.compat.mark import Mark
+from fleet.operations.messages.ask_answer_send import Words
+from fleet.operations.messages.boards import (
+    AnyPriority,
+    AnyType,
+    PostPriority,
+    PostType,
+    SomePosts,
+)
+from fleet.operations.messages.mail import MailText, Subject
+from fleet.operations.shared.entries import Recipient
+from fleet.operations.tasks.change import Needs, Prompt, Title
+from fleet.operations.tasks.spawn import Session, SomeHandle, SomePrompt
+from fleet.operations.team.checkpoints import AnyStatus, WhyRejected
+from fleet.operations.team.memory import (
+    AnyMemoryType,
+    Key,
+    MemoryType,
+    Query,
+    Tags,
+    Value,
+)
+from fleet.operations.team.swarms import MaxAgents, SwarmAbout, SwarmName
 from fleet.server.claude_fleet.routes import Body
+from fleet.server.http.pages import PAGES
+
+PageSize = Annotated[int, PAGES]
+SwarmId = Annotated[str, Meta(examples=["t-7"])]
+MessageIds = Annotated[SomePosts, Meta(examples=[["m-12"]])]
 
 
 class PageAsked(Body):
     before: str = ""
-    limit: int = 50
+    limit: PageSize = 50
 
 
 class TaskBody(Body):
-    subject: str
-    to_handle: str = ""
+    subject: Title
+    to_handle: Name = ""
     from_uid: str = ""
-    team_name: str = ""
-    description: str = ""
-    blocked_by: tuple[str, ...] = ()
+    team_name: Name = ""
+    description: Prompt = ""
+    blocked_by: Needs = ()
 
 
 class StatusBody(Body):
-    status: str
+    status: Mark
 
 
 class SpawnBody(Body):
-    handle: str
-    team_name: str = ""
-    working_dir: str = ""
-    initial_prompt: str = ""
-    session_id: str = ""
+    handle: SomeHandle
+    team_name: Name = ""
+    working_dir: Directory = ""
+    initial_prompt: Prompt = ""
+    session_id: Session = ""
     swarm_id: str = ""
     depth_level: int = 0
     spawn_mode: Literal["process", "tmux", "native"] = "process"
-    model: str = ""
-    role: str = ""
+    model: Option = ""
+    role: Name = ""
 
 
 class QueueBody(Body):
-    task: str
-    target_agent_type: str = ""
+    task: SomePrompt
+    target_agent_type: Name = ""
     requester_handle: str = ""
     swarm_id: str = ""
     depth_level: int = 0
     priority: Literal["low", "normal", "high", "critical"] = "normal"
-    depends_on: tuple[str, ...] = ()
-    team_name: str = ""
+    depends_on: Needs = ()
+    team_name: Name = ""
 
 
 class WordsBody(Body):
-    message: str
+    message: Words
 
 
 class BroadcastBody(Body):
-    message: str = ""
-    text: str = ""
+    message: MailText | None = None
+    text: MailText | None = None
     from_: str = msgspec.field(default="", name="from")
 
 
 class SwarmsAsked(Body):
     include_agents: bool = False
     before: str = ""
-    limit: int = 50
+    limit: PageSize = 50
 
 
 class KillBody(Body):
-    """A swarm is always ended gracefully: whoever asks for less gets no less."""
+    """A swarm is always ended gracefully: a request for less gets no less."""
 
     graceful: bool = True
 
 
 class RejectBody(Body):
-    reason: str = ""
+    reason: WhyRejected = ""
 
 
 class SwarmBody(Body):
-    name: str
-    description: str = ""
-    max_agents: int = 10
+    name: SwarmName
+    description: SwarmAbout = ""
+    max_agents: MaxAgents = 10
 
 
 class PostBody(Body):
-    swarm_id: str
-    message_type: str
+    swarm_id: SwarmId
+    message_type: Annotated[PostType, Meta(examples=["status"])]
     payload: dict[str, Any]
     sender_handle: str = ""
-    target_handle: str = ""
-    priority: str = "normal"
+    target_handle: Name = ""
+    priority: PostPriority = "normal"
 
 
 class BoardAsked(Body):
-    message_type: str = ""
+    message_type: Annotated[AnyType, Meta(examples=["status"])] = ""
     unread_only: bool = False
     reader_handle: str = ""
-    priority: str = ""
+    priority: AnyPriority = ""
     before: str = ""
-    limit: int = 100
+    limit: PageSize = 100
 
 
 class ReadBody(Body):
-    message_ids: tuple[str, ...]
+    message_ids: MessageIds
     reader_handle: str = ""
 
 
 class ArchiveBody(Body):
-    message_ids: tuple[str, ...]
+    message_ids: MessageIds
 
 
 class OldBody(Body):
     """The age in milliseconds is claude-fleet's word for it."""
 
-    max_age_hours: int = 24
-    max_age_ms: int = 0
+    max_age_hours: Annotated[int, Whole(0, LONGEST // 3600)] = 24
+    max_age_ms: Annotated[int, Whole(0, LONGEST * 1000)] = 0
 
 
 class DoneBody(Body):
-    task: str
-    files: tuple[str, ...] = ()
+    task: Point
+    files: Points = ()
 
 
 class CheckpointBody(Body):
-    goal: str
-    now: str
+    goal: SomePoint
+    now: SomePoint
     from_handle: str = ""
-    to_handle: str = ""
-    test: str = ""
-    done_this_session: tuple[DoneBody, ...] = ()
-    blockers: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
-    worked: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    to_handle: Name = ""
+    test: Point = ""
+    done_this_session: Annotated[tuple[DoneBody, ...], Items(MAX_POINTS)] = ()
+    blockers: Points = ()
+    questions: Points = ()
+    next: Points = ()
+    worked: Points = ()
+    failed: Points = ()
+    files: Points = ()
 
 
 class CheckpointsAsked(Body):
-    status: str = ""
+    status: AnyStatus = ""
     before: str = ""
-    limit: int = 50
+    limit: PageSize = 50
 
 
 class MailBody(Body):
-    to: str
-    body: str
+    to: Recipient
+    body: MailText
     from_: str = msgspec.field(default="", name="from")
-    subject: str = ""
+    subject: Subject = ""
 
 
 class MemoryBody(Body):
-    key: str
-    value: str
-    agent_id: str = ""
-    memory_type: str = "fact"
-    tags: tuple[str, ...] = ()
+    key: Key
+    value: Value
+    agent_id: Name = ""
+    memory_type: MemoryType = "fact"
+    tags: Tags = ()
 
 
 class SearchBody(Body):
-    query: str
-    agent_id: str = ""
-    memory_type: str = ""
-    limit: int = 20
+    query: Query
+    agent_id: Name = ""
+    memory_type: AnyMemoryType = ""
+    limit: PageSize = 20

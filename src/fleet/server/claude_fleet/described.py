@@ -29,7 +29,7 @@ TABLE: tuple[tuple[Any, ...], ...] = (
     ("PATCH /tasks/{id}", "Set a task's status.", _R.TaskReply, _B.StatusBody),
     ("POST /orchestrate/spawn", "Queue an agent.", _R.SpawnedReply, _B.SpawnBody),
     ("POST /orchestrate/dismiss/{handle:path}", "End an agent.", _R.EndedReply),
-    ("POST /orchestrate/send/{handle:path}", "Send a message to an agent.", _R.EndedReply, _B.WordsBody),
+    ("POST /orchestrate/send/{handle:path}", "Queue a message for an agent.", _R.QueuedWordsReply, _B.WordsBody),
     ("GET /orchestrate/workers", "List the agents at work.", list[_R.WorkerReply]),
     ("GET /orchestrate/output/{handle:path}", "Read an agent's output.", _R.OutputReply),
     ("POST /mail", "Send mail.", _R.MailReply, _B.MailBody),

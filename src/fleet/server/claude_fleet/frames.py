@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.ports import Store
 
+TOPIC = "chatId"  # where a frame of ours has `topic`
 UPDATED, ASSIGNED = "task_updated", "task_assigned"
 NAMES = {
     Kind.BOARD_POSTED: "blackboard_message",
@@ -30,7 +31,7 @@ NAMES = {
 
 def frame_of(event: Event, store: Store) -> dict[str, Any]:
     """How the frame begins; the event itself follows."""
-    chat = {"chatId": event.data["chat"]} if "chat" in event.data else {}
+    chat = {TOPIC: event.data["chat"]} if "chat" in event.data else {}
     return {"type": _name(event, store), "number": event.number, **chat}
 
 

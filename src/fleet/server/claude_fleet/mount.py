@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from fleet.server.claude_fleet.auth import Enrolling
 from fleet.server.claude_fleet.described import described
-from fleet.server.claude_fleet.frames import frame_of
+from fleet.server.claude_fleet.frames import TOPIC, frame_of
 from fleet.server.claude_fleet.paths import PATHS
 from fleet.server.claude_fleet.routes import other_routes, with_error_field
 from fleet.server.http.compat import Compat
@@ -31,4 +31,4 @@ def _routes(
     return [auth, *other_routes(PATHS, who, perform, directory)]
 
 
-CLAUDE_FLEET = Compat("claude-fleet", described(), _routes, frame_of)
+CLAUDE_FLEET = Compat("claude-fleet", described(), _routes, frame_of, TOPIC)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.causes import KINDS
+from fleet.domain.errors import Refused
 from fleet.domain.fleet import RUN_ROLES
 from fleet.domain.run import DoneItem, Summary
 from fleet.domain.task import PRIORITIES, Spec
@@ -18,6 +19,7 @@ from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMa
 from fleet.operations.tasks.at_work import ListAgents
 from fleet.operations.tasks.change import AddTask, CancelTask
 from fleet.operations.tasks.list import ListTasks
+from fleet.operations.tasks.observe import LookAtAgents
 from fleet.operations.tasks.show import ShowTask
 from fleet.operations.tasks.spawn import SpawnAgent
 from fleet.operations.tasks.transcript import ReadTranscript
@@ -57,7 +59,7 @@ from fleet.server.claude_fleet.bodies import (
     WordsBody,
 )
 from fleet.server.claude_fleet.paths_talk import TALK
-from fleet.server.claude_fleet.routes import OtherPath, message_id, must_be_uid, page_of
+from fleet.server.claude_fleet.routes import OtherPath, message_id, must_be_uid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +70,7 @@ MOST_OUTPUT = 1 << 24
 
 
 def _add_task(call: Call) -> AddTask:
-    """To a member it is theirs to do by hand; to nobody, it is queued and a run does it."""
+    """To a member it is theirs to do by hand; to no one, it is queued and a run does it."""
     body = call.as_(TaskBody)
     must_be_uid(call, body.from_uid)
     return AddTask(
@@ -86,7 +88,7 @@ def _spawn(call: Call) -> SpawnAgent:
     is_role = body.role in RUN_ROLES or body.role in KINDS
     return SpawnAgent(
         body.handle,
-        body.initial_prompt,
+        body.initial_prompt if body.initial_prompt.strip() else body.handle,
         body.team_name,
         body.working_dir or call.directory,
         model=body.model,
@@ -136,7 +138,7 @@ def _board(call: Call) -> ReadBoard:
         query.unread_only,
         query.reader_handle,
         query.before,
-        page_of(query.limit),
+        query.limit,
     )
 
 
@@ -163,7 +165,7 @@ def _save(call: Call) -> SaveCheckpoint:
 
 def _checkpoints(call: Call) -> ListCheckpoints:
     query = call.query_as(CheckpointsAsked)
-    limit = page_of(query.limit)
+    limit = query.limit
     return ListCheckpoints(call.path["handle"], query.status, before=query.before, limit=limit)
 
 
@@ -174,7 +176,7 @@ def _mail(call: Call) -> SendMail:
 
 def _mails(call: Call, *, unread: bool) -> ListMail:
     query = call.query_as(PageAsked)
-    limit = page_of(query.limit)
+    limit = query.limit
     return ListMail(call.path["handle"], unread, before=query.before, limit=limit)
 
 
@@ -182,7 +184,10 @@ def _broadcast(call: Call) -> Broadcast:
     body = call.as_(BroadcastBody)
     mine = {call.actor.name, uid_of(call.actor.team, call.actor.name)}
     sender = "" if body.from_ in mine else body.from_
-    return Broadcast(body.message or body.text, sender=sender, team=call.path["team"])
+    text = body.message or body.text
+    if text is None:
+        raise Refused("There is no message.", fix='Send {"message": "…"}.', code="no_message")
+    return Broadcast(text, sender=sender, team=call.path["team"])
 
 
 def _swarm(call: Call) -> CreateSwarm:
@@ -192,7 +197,7 @@ def _swarm(call: Call) -> CreateSwarm:
 
 def _swarms(call: Call) -> ListSwarms:
     query = call.query_as(SwarmsAsked)
-    return ListSwarms(before=query.before, limit=page_of(query.limit))
+    return ListSwarms(before=query.before, limit=query.limit)
 
 
 def _agents_if_asked(call: Call) -> ListAgents | None:
@@ -210,18 +215,18 @@ def _reject(call: Call) -> RejectCheckpoint:
 
 def _members(call: Call) -> ListMembers:
     query = call.query_as(PageAsked)
-    return ListMembers(call.path["team"], query.before, page_of(query.limit))
+    return ListMembers(call.path["team"], query.before, query.limit)
 
 
 def _team_tasks(call: Call) -> ListTeamTasks:
     query = call.query_as(PageAsked)
-    return ListTeamTasks(call.path["team"], before=query.before, limit=page_of(query.limit))
+    return ListTeamTasks(call.path["team"], before=query.before, limit=query.limit)
 
 
 def _waiting(call: Call) -> ListTasks:
     query = call.query_as(PageAsked)
     statuses = ("ready", "waiting", "postponed", "starting")
-    return ListTasks(statuses=statuses, before=query.before, limit=page_of(query.limit))
+    return ListTasks(statuses=statuses, before=query.before, limit=query.limit)
 
 
 def _remember(call: Call) -> StoreMemory:
@@ -231,12 +236,12 @@ def _remember(call: Call) -> StoreMemory:
 
 def _search(call: Call) -> SearchMemory:
     body = call.as_(SearchBody)
-    return SearchMemory(body.query, body.agent_id, body.memory_type, limit=page_of(body.limit))
+    return SearchMemory(body.query, body.agent_id, body.memory_type, limit=body.limit)
 
 
 def _memories(call: Call) -> ListMemory:
     query = call.query_as(PageAsked)
-    return ListMemory(call.path["agent"], before=query.before, limit=page_of(query.limit))
+    return ListMemory(call.path["agent"], before=query.before, limit=query.limit)
 
 
 def _one(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
@@ -259,6 +264,13 @@ def _sent(reply: Any, _call: Call) -> Any:
 
 def _done(reply: Any, call: Call) -> Any:
     return {"success": True, "handle": call.path.get("handle", reply.id), "id": reply.id}
+
+
+def _queued_words(reply: Any, call: Call) -> Any:
+    """It was taken down; the agent reads it when it can."""
+    asks = next((sight.asks for sight in call.beside if sight.asks), "")
+    why = f"{reply.task} asks a person for permission first: {asks}" if asks else None
+    return {**_done(reply, call), "status": reply.status, "waitsFor": why}
 
 
 def _named(name: str, show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
@@ -297,9 +309,16 @@ PATHS: tuple[OtherPath, ...] = (
         "POST",
         "/orchestrate/send/{handle:path}",
         lambda s: SendWords(s.path["handle"], s.as_(WordsBody).message),
-        _done,
+        _queued_words,
+        beside=lambda s: LookAtAgents((s.path["handle"],)),
     ),
-    _P("GET", "/orchestrate/workers", lambda _: ListAgents(), _many(shapes.worker)),
+    _P(
+        "GET",
+        "/orchestrate/workers",
+        lambda _: ListAgents(),
+        shapes.workers,
+        beside=lambda _: LookAtAgents(),
+    ),
     _P(
         "GET",
         "/orchestrate/output/{handle:path}",

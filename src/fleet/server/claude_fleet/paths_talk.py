@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fleet.domain.errors import BadInput, Forbidden
-from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
+from fleet.domain.limits import Name
+from fleet.operations.messages.chats import Line, ListChats, MarkChat, OpenChat, ReadChat, Say
 from fleet.operations.team.members import ShowMember, uid_of
 from fleet.operations.worktrees import (
+    CommitMessage,
     CommitWorktree,
+    GitName,
     MergeWorktree,
     ProposeWorktree,
+    PullBody,
+    PullTitle,
     PushWorktree,
     ShowWorktree,
 )
 from fleet.server.claude_fleet import shapes
-from fleet.server.claude_fleet.routes import Body, OtherPath, must_be_uid, page_of
+from fleet.server.claude_fleet.bodies import PageSize
+from fleet.server.claude_fleet.routes import Body, OtherPath, must_be_uid
 
 if TYPE_CHECKING:
     from fleet.operations.messages.chats import ChatRow, SayingRow
@@ -27,26 +33,26 @@ if TYPE_CHECKING:
 
 
 class ChatBody(Body):
-    """Two, of whom one is whoever asks; or a whole team."""
+    """Two, of whom one is the caller; or a whole team."""
 
     uid1: str = ""
     uid2: str = ""
-    team_name: str = ""
+    team_name: Name = ""
 
 
 class ChatsAsked(Body):
     before: str = ""
-    limit: int = 50
+    limit: PageSize = 50
 
 
 class MessagesAsked(Body):
     before: str = ""
     after: str = ""
-    limit: int = 50
+    limit: PageSize = 50
 
 
 class SayBody(Body):
-    text: str
+    text: Line
     from_: str = msgspec.field(default="", name="from")
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -56,17 +62,17 @@ class ChatReadBody(Body):
 
 
 class CommitBody(Body):
-    message: str
+    message: CommitMessage
 
 
 class MergeBody(Body):
-    onto: str = ""
+    onto: GitName = ""
 
 
 class ProposeBody(Body):
-    title: str
-    body: str = ""
-    base: str = ""
+    title: PullTitle
+    body: PullBody = ""
+    base: GitName = ""
 
 
 def _open(call: Call) -> OpenChat:
@@ -89,12 +95,12 @@ def _open(call: Call) -> OpenChat:
 def _chats(call: Call) -> ListChats:
     must_be_uid(call, call.path["uid"])
     query = call.query_as(ChatsAsked)
-    return ListChats(before=query.before, limit=page_of(query.limit))
+    return ListChats(before=query.before, limit=query.limit)
 
 
 def _messages(call: Call) -> ReadChat:
     query = call.query_as(MessagesAsked)
-    return ReadChat(call.path["chat"], query.before, query.after, page_of(query.limit))
+    return ReadChat(call.path["chat"], query.before, query.after, query.limit)
 
 
 def _say(call: Call) -> Say:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+from fleet.operations.compat.mark import WORDS
 
 
 class Reply(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -37,7 +39,7 @@ class TaskReply(Reply):
     owner_uid: str | None
     created_by_handle: str
     created_by_uid: str
-    status: str
+    status: Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(WORDS)})]
     blocked_by: list[str]
     created_at: str
     updated_at: str
@@ -57,6 +59,7 @@ class WorkerReply(Reply):
     spawn_mode: str
     swarm_id: str | None
     depth_level: int
+    asks: str | None
 
 
 class RoutingReply(Reply):
@@ -287,6 +290,14 @@ class EndedReply(Reply):
     success: bool
     handle: str
     id: str
+
+
+class QueuedWordsReply(Reply):
+    success: bool
+    handle: str
+    id: str
+    status: str
+    waits_for: str | None
 
 
 class MarkedReply(Reply):

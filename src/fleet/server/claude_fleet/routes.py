@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
 from starlette.responses import Response
@@ -12,6 +12,8 @@ from starlette.routing import Route
 
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import BadInput, FleetError, Forbidden
+from fleet.domain.limits import limit_of
+from fleet.domain.limits.check import test_of
 from fleet.operations.catalogue import find
 from fleet.operations.shared.untrusted import check_plain
 from fleet.operations.team.members import uid_of
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Request as Asked
 
 B = TypeVar("B")
-MAX_ROWS = 200  # rows in one reply
 
 
 class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -53,9 +54,10 @@ class Call:
     beside: Any = None
 
     def as_(self, kind: type[B]) -> B:
-        """What is null was not said."""
-        given = {name: value for name, value in self.body.items() if value is not None}
-        return _converted(given, kind)
+        """What is null was not said, if it is a field."""
+        known = _types(kind)  # type: ignore[arg-type]  # a class is hashable
+        body = self.body.items()
+        return _converted({n: v for n, v in body if v is not None or n not in known}, kind)
 
     def query_as(self, kind: type[B]) -> B:
         return _converted(from_query(_types(kind), self.query), kind)  # type: ignore[arg-type]  # a class is hashable
@@ -63,15 +65,27 @@ class Call:
 
 def _converted(given: Mapping[str, Any], kind: type[B]) -> B:
     try:
-        return msgspec.convert(given, kind, strict=True)
+        body = msgspec.convert(given, kind, strict=True)
     except msgspec.ValidationError as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))  # type: ignore[arg-type]  # it is one
         raise BadInput(f"{error}.", fix=f"Fields: {known}.") from None
+    for field, name, test in _tests(kind):  # type: ignore[arg-type]  # a class is hashable
+        if (value := getattr(body, field)) is not None:
+            test(name, value)
+    return body
+
+
+@cache
+def _tests(kind: Any) -> tuple[tuple[str, str, Callable[[str, Any], None]], ...]:
+    """The fields that have limits, by their names here and there."""
+    types = get_type_hints(kind, include_extras=True)
+    tests = [(f.name, f.encode_name, test_of(types[f.name])) for f in msgspec.structs.fields(kind)]
+    return tuple((field, name, test) for field, name, test in tests if test is not None)
 
 
 @cache
 def _types(kind: Any) -> dict[str, Any]:
-    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    return {field.encode_name: limit_of(field.type)[0] for field in msgspec.structs.fields(kind)}
 
 
 class OtherPath(NamedTuple):
@@ -130,6 +144,7 @@ def other_routes(
     def route(path: OtherPath) -> Route:
         async def handle(request: Request) -> Response:
             call = await heard(request, await who(request), directory)
+            key = "" if path.method == "GET" else key_of(request)
             body, headers = path.ask(call), {}
             operation = find(type(body))
             if is_list(operation):
@@ -137,7 +152,6 @@ def other_routes(
                 reply, cursor = cut(rows, body.limit)  # type: ignore[attr-defined]  # a list has one
                 headers = {"link": link_to(request, cursor)} if cursor else {}
             else:
-                key = "" if path.method == "GET" else key_of(request)
                 reply = await perform(operation, call.actor, body, key)
             if path.then and reply:
                 more = path.then(reply)
@@ -157,9 +171,3 @@ async def heard(request: Request, actor: Actor, directory: str = "") -> Call:
     query = request.query_params
     check_plain((body, dict(query), dict(request.path_params)))
     return Call(actor, request.path_params, query, body, directory)
-
-
-def page_of(limit: int) -> int:
-    if not 1 <= limit <= MAX_ROWS:
-        raise BadInput(f"A limit of {limit} is not between 1 and {MAX_ROWS}.", fix="Ask for pages.")
-    return limit

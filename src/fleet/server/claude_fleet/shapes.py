@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fleet.operations.messages.boards import PostRow
     from fleet.operations.messages.mail import MailRow
     from fleet.operations.tasks.at_work import AgentRow
+    from fleet.operations.tasks.observe import SightRow
     from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.show import TaskDetail
     from fleet.operations.tasks.transcript import Spoken
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from fleet.server.claude_fleet.routes import Call
 
 LINES = 100  # of a transcript
+SEATED = {  # what an agent in a terminal does, where that is not working
+    **{name: name for name in ("permission", "panel", "first-start")},
+    **dict.fromkeys(("waiting", "idle"), "ready"),
+    "exited": "stopped",
+}
 WORKER = {"starting": "starting", "running": "working", "stopping": "stopping"}
 
 
@@ -86,10 +92,19 @@ def _task(
     }  # fmt: skip
 
 
-def worker(row: AgentRow) -> dict[str, Any]:
+def workers(rows: Sequence[AgentRow], call: Call) -> list[dict[str, Any]]:
+    sights = {sight.run: sight for sight in call.beside}
+    return [worker(row, sights.get(row.run)) for row in rows]
+
+
+def worker(row: AgentRow, sight: SightRow | None = None) -> dict[str, Any]:
+    """`asks`: what it asks a person's leave for; until then it does nothing."""
+    state = WORKER.get(row.status, "stopped" if row.ended_at else row.status)
+    if sight is not None and state == "working":
+        state = SEATED.get(sight.doing, state)
     return {
         "id": row.task, "handle": row.branch or row.task, "teamName": row.team,
-        "state": WORKER.get(row.status, "stopped" if row.ended_at else row.status),
+        "state": state, "asks": (sight.asks or None) if sight else None,
         "health": "unknown" if row.ended_at else "healthy", "workingDir": row.path or row.project,
         "sessionId": row.session or None, "spawnedAt": ms(row.started_at), "currentTaskId": row.task,
         "restartCount": max(0, int(row.run.rpartition(".")[2] or 1) - 1),
@@ -118,7 +133,7 @@ def queued(row: TaskRow) -> dict[str, Any]:
     """`status` is claude-fleet's word for it, `state` is ours."""
     return {
         "id": row.id, "requestId": row.id, "status": QUEUED.get(TaskState(row.state), "spawned"),
-        "state": row.status, "priority": PRIORITIES[row.priority], "task": row.title,
+        "state": row.status, "priority": PRIORITIES[min(row.priority, len(PRIORITIES) - 1)], "task": row.title,
         "targetAgentType": next(iter(row.labels), None), "payload": {"task": row.title},
         "createdAt": ms(row.created_at), "spawnedWorkerId": row.run.id if row.run else None,
     }  # fmt: skip

@@ -3,49 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 
 from fleet import __version__
 from fleet.base.machine import is_out_of_files
-from fleet.domain.access import Permission, allow
-from fleet.domain.errors import FleetError, Forbidden
+from fleet.domain.access import Actor, Permission, Role, allow
+from fleet.domain.errors import FleetError, Forbidden, Unavailable
+from fleet.domain.limits.check import check
 from fleet.operations.catalogue import find, perform
+from fleet.operations.messages.alerts import RaiseAlert
+from fleet.operations.shared.elsewhere import ELSEWHERE
 from fleet.operations.tasks.list import ListTasks
+from fleet.operations.team.enrolments import AUTH
+from fleet.operations.team.sessions import valid_code
 from fleet.server.audit import admitted
-from fleet.server.figures import server_figures
 from fleet.server.http.codec import (
     encode,
     from_query,
-    hints,
-    is_read,
     location_of,
+    methods_of,
     object_of,
     outside,
     path_of,
+    query_types,
     request_of,
     spoken,
     status_of_done,
 )
+from fleet.server.http.connections import GUEST
+from fleet.server.http.dashboard import Dashboard, Screens, html
 from fleet.server.http.docs_page import page
-from fleet.server.http.door import GUEST
-from fleet.server.http.guard import REQUEST_SECONDS, BadBody, Guard, Rates, refused_body
+from fleet.server.http.guard import (
+    REQUEST_SECONDS,
+    BadBody,
+    Guard,
+    Rates,
+    client_address,
+    refused_body,
+)
+from fleet.server.http.hooks import HookRules, Hooks
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.offered_places import OfferedPlaces
 from fleet.server.http.openapi import document
 from fleet.server.http.pages import check_limit, cut, is_list, link_to, one_more
 from fleet.server.http.problem import TYPE, problem, refusal
 from fleet.server.http.routes import Answered, Routes
+from fleet.server.http.wrong_secrets import Guesses
+from fleet.server.live.links import Links
 from fleet.server.live.presence import EndedRuns, Presence
+from fleet.server.live.seats import Seats
 from fleet.server.live.sockets import AUTH_SECONDS, Sockets
 from fleet.server.live.sse import EventStream
 from fleet.server.mcp.http import Mcp
+from fleet.server.own_metrics import server_figures
 from fleet.server.prometheus import as_rows, exposition
 
 if TYPE_CHECKING:
@@ -53,33 +71,35 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from fleet.domain.access import Actor
     from fleet.operations.catalogue import Context, Operation
     from fleet.ports import Hosts, Store
     from fleet.server.audit import Audit
-    from fleet.server.folders import Folders
     from fleet.server.http.compat import Compat
     from fleet.server.live.presence import Revoked
     from fleet.server.live.stream import Streams
     from fleet.server.metrics import Meters, Watch
     from fleet.server.prometheus import Metric
-    from fleet.server.reads import Reads
+    from fleet.server.read_queue import Reads
     from fleet.server.ready import Readiness
+    from fleet.server.task_folders import Folders
     from fleet.server.tokens import Grant, Tokens
     from fleet.server.writer import Writer
 
     Handler = Callable[[Request], Awaitable[Response]]
 
 JSON = "application/json"
-FILES = frozenset({"run.transcript"})  # what reads files, too, however large they are
-TOKENS = "tokens"  # whoever asks: whose a token is must be known first
+FILES = frozenset(
+    {"run.said", "run.transcript", "search.find"}
+)  # what reads files, too, however large they are
+TOKENS = "tokens"  # for every caller: whose a token is must be known first
+SERVER = Actor("server", Role.COORDINATOR, "local")  # what it does by itself
 STATE = 100  # tasks with which a reader of events begins
 RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
 
 
 @dataclass
 class Server:
-    """`context` is one whose actor is replaced by whoever asks."""
+    """`context` is one whose actor is replaced by that of the caller."""
 
     context: Context
     reads: Reads
@@ -96,10 +116,13 @@ class Server:
     readiness: Readiness
     compat: Compat
     folders: Folders
+    hook_rules: HookRules
     directory: str = ""  # where an agent works when the call names none
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
     presence: Presence = field(default_factory=Presence)
+    guesses: Guesses = field(default_factory=Guesses)
+    dashboard: Dashboard = field(default_factory=Dashboard)
     persistence: str = "sqlite"
     connections: Callable[[], int] = int  # how many are open
     patience: float = REQUEST_SECONDS  # with those who send slowly
@@ -108,10 +131,16 @@ class Server:
         self.tokens.ended_by(EndedRuns(self.reads.store))
         self.context = self.context._replace(offers=OfferedPlaces((self.directory, *self.places)))
         self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
+        self.links = Links(self.admit)
         self.streams.checked_by(self.tokens.check)
+        self._hooks = Hooks(self.hook_rules, self.guesses, self.perform)
         transcripts = self.context.transcripts
-        sockets = Sockets(self.streams, self.admit, self.seen_by, self.reads, transcripts)
+        sockets = Sockets(
+            self.streams, self.admit, self.seen_by, self.reads, transcripts, self._read_for
+        )
+        sockets.other_topic = self.compat.topic
         sockets.patience = min(self.patience, AUTH_SECONDS)
+        shell = Answered(self.dashboard.shell)
         routes = [
             Route("/health", Answered(self.health), methods=["GET"]),
             Route("/ready", Answered(self.ready), methods=["GET"]),
@@ -120,21 +149,28 @@ class Server:
             Route("/mcp", Answered(self.mcp)),
             Route("/openapi.json", Answered(self.openapi), methods=["GET"]),
             Route("/docs", Answered(self.docs), methods=["GET"]),
-            Route("/", Answered(_to_docs), methods=["GET"]),
+            Route("/hooks/{forge}", Answered(self.hook), methods=["POST"]),
+            Route("/", shell, methods=["GET"]),
+            Route("/ui/{hash}/{name:path}", Answered(self.dashboard.file), methods=["GET"]),
             Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
             WebSocketRoute("/ws", sockets),
             Route("/ws", sockets),
+            WebSocketRoute("/ws/terminal", Seats(self.admit, self.perform)),
+            WebSocketRoute("/ws/host", self.links),
             *(self._route(operation) for operation in spoken().values()),
             *self.compat.routes(self.who, self.perform, self.directory),
         ]
-        return Guard(Routes(routes, self._lifespan, _failed), hosts=self.hosts)
+        known = Routes(routes, self._lifespan, _failed)
+        return Guard(Screens(known, shell), hosts=self.hosts)
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         self.streams.begin(asyncio.get_running_loop())
+        self.audit.alarm = self._raise_alert
         self.writer.start()
         self.folders.start()
         self.watch.start()
+        self.dashboard.begin()
         await asyncio.to_thread(self.revoked.begin, self.context)  # what comes after it, it sees
         try:
             yield
@@ -144,7 +180,17 @@ class Server:
             self.reads.stop()
             await asyncio.to_thread(self.watch.stop)
             await asyncio.to_thread(self.folders.stop)
+            self.audit.alarm = None
             self.audit.count()
+
+    def _raise_alert(self, text: str) -> None:
+        """By itself, and not in the name of whoever is asking now."""
+        alert = RaiseAlert(text, everywhere=True)  # a coordinator of any team may mend it
+        telling = self.perform(find(RaiseAlert), SERVER, alert)
+        self._alerts = asyncio.create_task(
+            telling, context=contextvars.Context()
+        )  # kept until it is done
+        self._alerts.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def let_go(self) -> None:
         """Of those whose answers go on for long: the end has begun."""
@@ -152,10 +198,11 @@ class Server:
         self.hosts_do.end()
 
     def _route(self, operation: Operation) -> Route:
-        methods = ["GET", "POST"] if is_read(operation) else ["POST"]
         paged = is_list(operation)
 
         async def handle(request: Request) -> Response:
+            if operation.is_open:
+                return await self._open(operation, request)
             actor = await self.who(request)
             body = request_of(operation, await _fields(operation, request))
             if paged:
@@ -163,7 +210,19 @@ class Server:
             reply = await self.perform(operation, actor, body, key_of(request))
             return _done(operation, reply)
 
-        return Route(path_of(operation), Answered(handle), methods=methods)
+        return Route(path_of(operation), Answered(handle), methods=methods_of(operation))
+
+    async def _open(self, operation: Operation, request: Request) -> Response:
+        """For a caller without a token. The code is read first: a guess does not keep the writer busy."""
+        body: Any = request_of(operation, await _fields(operation, request))
+        check(body)
+        try:
+            await self.reads.do(TOKENS, lambda store: valid_code(store, body.code))
+            return _done(operation, await self.perform(operation, AUTH, body))
+        except Forbidden as error:
+            if error.code == "bad_secret":
+                await self.guesses.slow_down(client_address(request.scope))
+            raise
 
     async def _page(
         self, operation: Operation, actor: Actor, body: Any, request: Request
@@ -177,22 +236,38 @@ class Server:
     async def perform(self, operation: Operation, actor: Actor, request: Any, key: str = "") -> Any:
         """Carry it out if the actor may, and write down that it was asked for."""
         try:
-            reply = await self._perform(operation, actor, request, key)
+            reply = await self._perform_there(operation, actor, request, key)
         except BaseException as error:
             self.audit.failed(operation, actor, request, error)
             self.readiness.failed(error)
             raise
-        if not is_read(operation):
+        if not operation.is_read:
             self.readiness.worked()
         self.audit.did(operation, actor, request, reply)
         return reply
+
+    async def _read_for(self, operation: Operation, actor: Actor, request: Any) -> Any:
+        """For a client that watches: what is looked at again and again is not written down."""
+        return await self._perform_there(operation, actor, request, "")
+
+    async def _perform_there(
+        self, operation: Operation, actor: Actor, request: Any, key: str
+    ) -> Any:
+        """Here; or, when it reads what only another host has, on that host, if it is linked."""
+        try:
+            return await self._perform(operation, actor, request, key)
+        except Unavailable as error:
+            host = str(error.about.get("host", ""))
+            if error.code != ELSEWHERE or not operation.is_read or not self.links.has(host):
+                raise
+        return await self.links.ask(host, operation, actor, request)
 
     async def _perform(self, operation: Operation, actor: Actor, request: Any, key: str) -> Any:
         if not actor.remote:  # nobody who asks a server counts as the person at its machine
             actor = replace(actor, remote=True)
         context = self.context._replace(actor=actor)
         allow(actor, operation.permission)
-        if is_read(operation) and not operation.outside:
+        if operation.is_read and not operation.outside:
             return await self.reads.do(
                 f"{actor.team}/{actor.name}",
                 lambda store: perform(context._replace(store=store), request),
@@ -241,6 +316,9 @@ class Server:
         tasks = perform(context, ListTasks(limit=STATE))
         return {"tasks": outside(tasks, find(ListTasks).reply)}
 
+    async def hook(self, request: Request) -> Response:
+        return _json(200, {"fleet": 1, "kind": "hook", "data": await self._hooks(request)})
+
     async def health(self, _request: Request) -> Response:
         """In constant time: it counts and tries nothing. The server answers, so it is 200."""
         problems = self.readiness.known(self.watch.looked, self.watch.trouble)
@@ -281,6 +359,7 @@ class Server:
             dropped=self.audit.dropped,
             connections=self.connections(),
             streams=self.streams.counts(),
+            busiest=self.streams.busiest,
             writing=len(self.writer),
         )
         read = await self.reads.do("", lambda store: self.meters.read(store, fleet, relay))
@@ -289,17 +368,13 @@ class Server:
     async def openapi(self, _request: Request) -> Response:
         return Response(document(self.compat), media_type=JSON)
 
-    async def docs(self, _request: Request) -> Response:
-        return Response(page(self.compat), media_type="text/html")
-
-
-async def _to_docs(_request: Request) -> Response:
-    return RedirectResponse("/docs")
+    async def docs(self, request: Request) -> Response:
+        return html(request, page(self.compat))
 
 
 async def _fields(operation: Operation, request: Request) -> dict[str, Any]:
     if request.method in {"GET", "HEAD"}:
-        fields = from_query(hints(operation.request), request.query_params)
+        fields = from_query(query_types(operation.request), request.query_params)
     else:
         fields = object_of(await request.body())
     check_limit(operation, fields)

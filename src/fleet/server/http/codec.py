@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from fleet.base.outside import Json, Time, is_marked, moment
+from fleet.base.outside import Json, Time, is_marked, microseconds, moment
 from fleet.domain.errors import BadInput, NotFound
 from fleet.domain.record_json import plain
 from fleet.operations.catalogue import operations
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation, Request
 
 ROOT = "/v1"
+EXACT = 1 << 53  # beyond it, a float stands for several whole numbers
 TRUTHS = {"true": True, "false": False}
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 @cache
@@ -51,8 +53,12 @@ def location_of(operation: Operation) -> str:
     return f"{path_of(show)}?{next(iter(hints(show.request)))}="
 
 
-def is_read(operation: Operation) -> bool:
-    return operation.is_read
+@cache
+def methods_of(operation: Operation) -> list[str]:
+    """Of what reads, also GET, unless a query cannot hold a field of it: a record."""
+    kinds = [part for kind in hints(operation.request).values() for part in (kind, *get_args(kind))]
+    flat = not any(map(is_dataclass, kinds))
+    return ["GET", "POST"] if operation.is_read and flat else ["POST"]
 
 
 def named(name: str) -> Operation:
@@ -62,12 +68,23 @@ def named(name: str) -> Operation:
         raise NotFound(f"There is no operation '{name}'.", fix="GET /openapi.json") from None
 
 
+def _number(text: str) -> float:
+    """To JSON, 2.0 is a whole number as 2 is."""
+    number = float(text)
+    if math.isinf(number):
+        raise msgspec.DecodeError("a number is out of range")
+    return int(number) if number.is_integer() and abs(number) < EXACT else number
+
+
+DECODER = msgspec.json.Decoder(float_hook=_number)
+
+
 def object_of(body: bytes) -> dict[str, Any]:
     """What a body says; nothing at all says nothing. Raise `BadInput` unless it is a JSON object."""
     if not body:
         return {}
     try:
-        fields = msgspec.json.decode(body)
+        fields = DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = "too deep" if isinstance(error, RecursionError) else str(error)
         raise BadInput(
@@ -82,8 +99,9 @@ def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
     """Raise `BadInput` with the place of what does not fit. What nobody knows is refused, too."""
     check_plain(fields)
     _check_known(operation.name, operation.request, fields)
-    if texts := _json_fields(operation.request):
-        fields = {**fields, **{name: _text(name, fields[name]) for name in texts if name in fields}}
+    if special := _special_fields(operation.request):
+        given = {name: read(name, fields[name]) for name, read in special if name in fields}
+        fields = {**fields, **given}
     try:
         return msgspec.convert(fields, operation.request, strict=True)
     except msgspec.ValidationError as error:
@@ -92,9 +110,24 @@ def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
 
 
 @cache
-def _json_fields(kind: type) -> tuple[str, ...]:
+def _special_fields(kind: type) -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:
+    """The fields that look different outside, and how they are read: see `fleet.base.outside`."""
     types = get_type_hints(kind, include_extras=True)
-    return tuple(field.name for field in fields(kind) if is_marked(types[field.name], Json))
+    readers = [(field.name, _reader(types[field.name])) for field in fields(kind)]
+    return tuple((name, read) for name, read in readers if read is not None)
+
+
+def _reader(hint: Any) -> Callable[[str, Any], Any] | None:
+    return _text if is_marked(hint, Json) else _time if is_marked(hint, Time) else None
+
+
+def _time(name: str, value: Any) -> int:
+    try:
+        return microseconds(value)
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(
+            f"'{name}' is not a time.", fix=f'For example: {{"{name}": "2026-01-31T12:00:00Z"}}'
+        ) from None
 
 
 def _text(name: str, value: Any) -> str:
@@ -110,8 +143,11 @@ def _check_known(what: str, kind: Any, fields: Mapping[str, Any]) -> None:
             raise BadInput(
                 f"{what} has no field '{name[:60]}'.", fix=f"Fields: {', '.join(known)}."
             )
-        if isinstance(value, dict) and is_dataclass(known[name]):
-            _check_known(f"{what}'s {name}", known[name], value)
+        inner = next(iter(get_args(known[name])), known[name])
+        if is_dataclass(inner):
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, dict):
+                    _check_known(f"{what}'s {name}", inner, part)
 
 
 def from_query(kinds: Mapping[str, Any], query: QueryParams) -> dict[str, Any]:
@@ -143,8 +179,19 @@ def _typed(name: str, kind: Any, text: str) -> Any:
             )
         return int(text)
     if getattr(kind, "__origin__", None) is tuple:
-        return [part for part in text.split(",") if part]
+        return _parts(name, text)
     return text
+
+
+def _parts(name: str, text: str) -> list[str]:
+    """Of a list in a query, in which an empty text would look like none."""
+    parts = text.split(",")
+    if not all(parts):
+        raise BadInput(
+            f"'{name}' has an empty part.",
+            fix=f"For example: ?{name}=a,b; leave out what is empty.",
+        )
+    return parts
 
 
 @cache
@@ -152,6 +199,16 @@ def hints(kind: type) -> dict[str, Any]:
     """The fields of a dataclass, with their types."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+@cache
+def query_types(kind: type) -> dict[str, Any]:
+    """The fields of a dataclass, with the types that they have in a query."""
+    marked = get_type_hints(kind, include_extras=True)
+    return {
+        name: str if is_marked(marked[name], Time) else plain_type
+        for name, plain_type in hints(kind).items()
+    }
 
 
 ENCODER = msgspec.json.Encoder(enc_hook=plain)

@@ -35,7 +35,8 @@ class Described(NamedTuple):
 class Compat(NamedTuple):
     """`routes` makes them of who asks, what performs an operation, and where agents work.
 
-    `frame` is how a frame of the WebSocket begins that tells of an event.
+    `frame` is how a frame of the WebSocket begins that tells of an event; `topic` is that program's
+    name for the field `topic` of a frame.
     """
 
     name: str
@@ -44,3 +45,4 @@ class Compat(NamedTuple):
         [Callable[[Request], Awaitable[Actor]], Callable[..., Awaitable[Any]], str], list[Route]
     ]
     frame: Callable[[Event, Store], dict[str, Any]]
+    topic: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fleet import __version__
-from fleet.server.http.codec import is_read, path_of, spoken
+from fleet.server.http.codec import methods_of, path_of, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +30,7 @@ FIXED = (
     ("GET /events", "A stream of events, as they happen.", "after"),
     ("GET /ws", "The events over a WebSocket. The first frame authenticates.", ""),
     ("POST /mcp", "The MCP tools for agents.", ""),
+    ("GET /", "The dashboard, for browsers. Its files need no token.", ""),
     ("GET /openapi.json", "This page for programs. Needs no token.", ""),
 )
 
@@ -39,7 +40,7 @@ def page(compat: Compat) -> str:
     heads = ("path", "what it does", "permission", "fields")
     own = (
         (
-            f"{'GET, ' if is_read(o) else ''}POST {path_of(o)}",
+            f"{', '.join(methods_of(o))} {path_of(o)}",
             o.summary,
             str(o.permission),
             ", ".join(o.request.__dataclass_fields__),  # type: ignore[attr-defined]  # it is one
@@ -54,7 +55,7 @@ def page(compat: Compat) -> str:
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Fleet {__version__}</title>"
         '<meta name=viewport content="width=device-width">'
-        f"<style>{STYLE}</style><h1>Fleet {__version__}</h1>"
+        f"<style nonce={{nonce}}>{STYLE}</style><h1>Fleet {__version__}</h1>"
         "<p>Send <code>Authorization: Bearer TOKEN</code> and JSON; "
         "<code>fleet token create NAME</code> makes a token. "
         'For programs: <a href="/openapi.json">/openapi.json</a>.</p>'

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BODY = 1 << 20
 REQUEST_SECONDS = 15.0  # seconds in which all headers, and then the whole body, must have come
 HEADERS = 200  # of one request
-SOCKET = "/ws"
+SOCKETS = frozenset({"/ws", "/ws/terminal", "/ws/host"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DENIAL = "websocket.http.response"  # what a server can do that refuses a socket with words
 
@@ -75,8 +75,8 @@ class Guard:
 def _refused_shape(scope: Scope) -> tuple[int, str, str] | None:
     if len(scope["headers"]) > HEADERS:
         return 431, "too_many_headers", f"There are over {HEADERS} headers."
-    if scope["type"] == "websocket" and scope["path"] != SOCKET:
-        return 404, "no_such_path", f"The only WebSocket is at {SOCKET}."
+    if scope["type"] == "websocket" and scope["path"] not in SOCKETS:
+        return 404, "no_such_path", "The only WebSockets are at /ws, /ws/terminal and /ws/host."
     return None
 
 

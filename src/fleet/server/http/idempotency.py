@@ -10,7 +10,9 @@ import msgspec
 
 from fleet.domain.access import allow
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import Refused
+from fleet.domain.limits import Text
+from fleet.domain.limits.check import text_test
 from fleet.operations.catalogue import find, perform
 from fleet.operations.shared.entries import new_entry
 from fleet.ports import Put
@@ -22,22 +24,25 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context, Request
 
 DAY = 86_400_000_000
-MAX_KEY_CHARACTERS = 200  # characters of a key
+KEY = Text(
+    200,
+    pattern="[!-~]*",
+    what="Idempotency-Key header",
+    example="Use up to 200 ASCII characters, without spaces.",
+)
+_check_key = text_test(KEY)
 KEYS_PER_CLEANING = 64  # of so many that are kept, one removes those whose day is over
 
 
 def key_of(request: HttpRequest) -> str:
-    """Sent again with this, a request is carried out once."""
-    return request.headers.get("idempotency-key", "")
+    """Sent again with this, a request is carried out once. Raise `BadInput`."""
+    key = request.headers.get("idempotency-key", "")
+    _check_key("key", key)
+    return key
 
 
 def once(context: Context, request: Request[Any], key: str) -> Any:
     """What was done and that it was done are in one transaction: see `Writer`."""
-    if len(key) > MAX_KEY_CHARACTERS or not key.isprintable():
-        raise BadInput(
-            "The Idempotency-Key header is not valid.",
-            fix=f"Up to {MAX_KEY_CHARACTERS} plain characters.",
-        )
     operation, actor, store = find(type(request)), context.actor, context.store
     allow(actor, operation.permission)
     name = encode([actor.name, operation.name, key]).decode()

@@ -12,9 +12,10 @@ import msgspec
 from fleet import __version__
 from fleet.base.outside import Json, Time
 from fleet.domain.data import NamedTuple
-from fleet.server.http.codec import encode, is_read, path_of, spoken, status_of_done
-from fleet.server.http.limits import bound, choose
-from fleet.server.http.pages import is_list
+from fleet.server.http import idempotency
+from fleet.server.http.codec import encode, methods_of, path_of, spoken, status_of_done
+from fleet.server.http.limits import JSON_OBJECT, PASSED_ON, PLAIN_TEXT, bound, choose, keywords
+from fleet.server.http.pages import PAGES, has_rows, is_list
 
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation
@@ -60,9 +61,10 @@ KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A request repeated with the same key within a day is executed once and gets the same reply.",
-    "schema": {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"},
+    "schema": {"type": "string"} | keywords(str, idempotency.KEY),
 }
 TEXT = {"type": "string"}
+IN_PATH = {"type": "string", "minLength": 1, "pattern": PLAIN_TEXT}
 LOCATION = {"Location": {"description": "Where it is shown.", "schema": TEXT}}
 LINK = {"Link": {"description": "The next page, as rel=next, if there is one.", "schema": TEXT}}
 NEXT = {
@@ -71,7 +73,7 @@ NEXT = {
 }
 OUTSIDE: dict[Any, dict[str, Any]] = {
     Time: {"type": "string", "format": "date-time"},
-    Json: {"type": "object"},
+    Json: JSON_OBJECT,
 }
 SAMPLES: dict[str, Any] = {  # what a field of this name may hold
     "task": "t-31", "needs": "t-30", "swarm": "t-7", "name": "bob", "handle": "fix-login",
@@ -80,7 +82,6 @@ SAMPLES: dict[str, Any] = {  # what a field of this name may hold
     "key": "db/port", "value": "It is 5433.", "query": "port", "path": "src/login.py", "to": "bob",
     "token": "bob", "status": "done", "payload": {"tests": "green"}, "host": "desk",
     "summary": {"goal": "Login", "now": "Half done"}, "subject": "Fix the login", "body": "Look.",
-    "toHandle": "bob", "swarmId": "t-7", "messageType": "status", "messageIds": ["m-12"],
     "goal": "Login", "now": "Half done", "chat": "3f2a9c04d1e8b765",
 }  # fmt: skip
 
@@ -99,14 +100,18 @@ def described(compat: Compat) -> dict[str, Any]:
     made, components = msgspec.json.schema_components(types, ref_template=REF)
     known = _Known(dict(zip(map(_word, types), made, strict=True)), components)
     for operation in operations:
-        known.fields(operation.request)["additionalProperties"] = False
         mark(operation.request, components)
         mark(operation.reply, components)
+        bound(operation.request, components)
+        if has_rows(operation):
+            known.fields(operation.request)["properties"]["limit"] |= keywords(int, PAGES)
     choose(components)
-    requests = [operation.request for operation in operations]
-    requests += [kind for other in others for kind in (other.body, other.query) if kind is not None]
-    for kind in requests:
-        bound(known.fields(kind))
+    for other in others:
+        for kind in (other.body, other.query):
+            if kind is not None:
+                bound(kind, components)
+        if other.body is not None:
+            _let_be_null(known.fields(other.body))
     paths = {path_of(operation): _path(operation, known) for operation in operations}
     for other in others:
         where = other.path.replace(":path}", "}")
@@ -117,7 +122,7 @@ def described(compat: Compat) -> dict[str, Any]:
         "security": [{"token": []}],
         "paths": paths | _fixed(),
         "components": {
-            "schemas": {**components, "Problem": PROBLEM},
+            "schemas": {**components, **PASSED_ON, "Problem": PROBLEM},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
             },
@@ -142,6 +147,17 @@ def mark(hint: Any, components: dict[str, Any]) -> None:
             properties[name] = schema
 
 
+def _let_be_null(schema: dict[str, Any]) -> None:
+    """What is null was not sent: claude-fleet's clients send it so."""
+    for name, field in schema["properties"].items():
+        if name in schema["required"]:
+            continue
+        if isinstance(field.get("type"), str) and "enum" not in field:
+            schema["properties"][name] = field | {"type": [field["type"], "null"]}
+        else:
+            schema["properties"][name] = {"anyOf": [field, {"type": "null"}]}
+
+
 def _word(kind: Any) -> str:
     """By which a type is known, also one that is made of others."""
     return f"{getattr(kind, '__module__', '')} {kind!r}"
@@ -161,7 +177,7 @@ class _Known(NamedTuple):
 
 def _path(operation: Operation, known: _Known) -> dict[str, Any]:
     fields = known.fields(operation.request)
-    what = {
+    what: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.name.partition(".")[0]],
@@ -173,20 +189,31 @@ def _path(operation: Operation, known: _Known) -> dict[str, Any]:
             LOCATION if operation.shown_by else {},
         ),
     }
+    if operation.is_open:
+        what["security"] = []
     post = {**what, "requestBody": _body(known, operation.request)}
-    if not is_read(operation):
+    if not operation.is_read:
         return {"post": {**post, "parameters": [KEY]}}
+    if "GET" not in methods_of(operation):
+        return {"post": post}
     get = {"operationId": f"{operation.name}.get", "parameters": _parameters(fields)}
     return {"post": post, "get": {**what, **get}}
 
 
 def _body(known: _Known, kind: Any) -> dict[str, Any]:
-    needed = known.fields(kind)["required"]
+    fields = known.fields(kind)
+    needed = fields["required"]
     content = {"schema": known.schema(kind)}
-    example = {name: SAMPLES[name] for name in needed if name in SAMPLES}
+    samples = {name: _sample(name, schema) for name, schema in fields["properties"].items()}
+    example = {name: samples[name] for name in needed if samples[name] is not None}
     if len(example) == len(needed):
         content["example"] = example
     return {"required": bool(needed), "content": {"application/json": content}}
+
+
+def _sample(name: str, schema: dict[str, Any]) -> Any:
+    """What such a field may hold: as its type says, else by its name; None if neither knows."""
+    return schema["examples"][0] if "examples" in schema else SAMPLES.get(name)
 
 
 def _parameters(fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -196,12 +223,22 @@ def _parameters(fields: dict[str, Any]) -> list[dict[str, Any]]:
             "name": name,
             "in": "query",
             "required": name in fields["required"],
-            "schema": schema,
+            "schema": _in_query(schema),
             **({"style": "form", "explode": False} if schema.get("type") == "array" else {}),
-            **({"example": SAMPLES[name]} if name in SAMPLES else {}),
+            **({"example": sample} if (sample := _sample(name, schema)) is not None else {}),
         }
         for name, schema in fields["properties"].items()
     ]
+
+
+def _in_query(schema: dict[str, Any]) -> dict[str, Any]:
+    """An empty list is left out: in a query it would look like one with an empty text."""
+    if schema.get("type") != "array":
+        return schema
+    some = {name: value for name, value in schema.items() if name != "default"} | {"minItems": 1}
+    if "enum" in schema["items"]:
+        return some
+    return some | {"items": schema["items"] | {"pattern": "^[^,\\u0000]+$"}}
 
 
 def _data(operation: Operation, reply: Any) -> dict[str, Any]:
@@ -233,7 +270,7 @@ def _name_there(other: Described, where: str) -> str:
 
 def _other(other: Described, where: str, tag: str, known: _Known) -> dict[str, Any]:
     parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        {"name": name, "in": "path", "required": True, "schema": IN_PATH}
         for name in re.findall(r"\{(\w+)\}", where)
     ]
     paged = other.query is not None and "before" in known.fields(other.query)["properties"]

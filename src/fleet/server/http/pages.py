@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_origin
 
 from fleet.domain.errors import BadInput
+from fleet.domain.limits import Whole
 from fleet.operations.shared.names import PAGE, cursor_of
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fleet.operations.catalogue import Operation
+
+PAGES = Whole(1, PAGE)
 
 
 def is_list(operation: Operation) -> bool:
@@ -24,15 +27,20 @@ def is_list(operation: Operation) -> bool:
     )
 
 
+def has_rows(operation: Operation) -> bool:
+    """Whether its `limit` is that of a page; of others it is something else, such as bytes."""
+    has_limit = "limit" in operation.request.__dataclass_fields__  # type: ignore[attr-defined]  # as above
+    return has_limit and get_origin(operation.reply) is tuple
+
+
 def check_limit(operation: Operation, fields: Mapping[str, Any]) -> None:
     limit = fields.get("limit")
-    rows = get_origin(operation.reply) is tuple  # of others it is something else, such as bytes
-    if rows and isinstance(limit, int) and not 1 <= limit <= PAGE:
+    if has_rows(operation) and isinstance(limit, int) and not PAGES.least <= limit <= PAGES.most:
         raise BadInput(f"A page has 1 to {PAGE} rows.", fix="Ask for the rest with `before`.")
 
 
 def one_more(request: Any) -> Any:
-    """With a row more than was asked for, whoever asks knows whether there are any."""
+    """With a row more than was asked for, the caller knows whether there are any."""
     return replace(request, limit=request.limit + 1)
 
 

@@ -18,6 +18,7 @@ UNPROVEN = frozenset(
     {"no_token", "bad_token", "unknown_key", "expired_token", "revoked_token", "stale_run"}
     | {"no_secret", "bad_secret"}
 )
+TOO_MANY = frozenset({"too_many_streams"})  # refused until the caller has fewer
 TITLES = {
     400: "Bad request", 401: "Not authenticated", 403: "Not allowed", 404: "Not found",
     405: "Method not allowed", 408: "Request timeout", 409: "Refused", 413: "Too large", 415: "Not JSON",
@@ -43,6 +44,8 @@ FIXES = {  # where nothing better is known
 
 
 def status_of(error: FleetError) -> int:
+    if error.code in TOO_MANY:
+        return 429
     return 401 if error.code in UNPROVEN else error.http_status
 
 
@@ -78,6 +81,6 @@ def refusal(error: FleetError) -> Response:
 
 
 def _challenge(code: str) -> str:
-    """RFC 6750: whoever sent no token is told of no error in it."""
+    """RFC 6750: a caller without a token is told of no error in it."""
     wrong = "" if code in {"no_token", "no_secret"} else ', error="invalid_token"'
     return f'Bearer realm="fleet"{wrong}'

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,6 +17,7 @@ from starlette.routing import Match, Route, Router
 from fleet.base.machine import is_out_of_files
 from fleet.domain.errors import FleetError
 from fleet.server.http.guard import BadBody
+from fleet.server.http.problem import TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -23,6 +27,11 @@ if TYPE_CHECKING:
     from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 
+PACKED_FROM = 1024  # bytes of an answer that is worth compressing
+ASIDE_FROM = 1 << 16  # bytes whose compression would keep others waiting
+QUICK = 1  # of gzip's levels: rows shrink to a seventh at a third of the time
+JSONS = frozenset({"application/json", TYPE})
+_NONE = re.compile(rb"q=0(\.0*)?")
 CALLER_ERRORS = (HTTPException, FleetError, BadBody)  # it was their doing, not ours
 
 
@@ -98,14 +107,40 @@ class Routes(Router):
 
 
 class Answered:
-    """A handler that makes the whole of its answer first."""
+    """A handler that makes the whole of its answer first. Large JSON is compressed if that is asked for."""
 
     def __init__(self, handle: Callable[[Request], Awaitable[Response]]) -> None:
         self._handle = handle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._handle(Request(scope, receive))
+        if len(answer.body) > PACKED_FROM and answer.media_type in JSONS:
+            await _pack(scope, answer)
         await answer(scope, receive, send)
+
+
+async def _pack(scope: Scope, answer: Response) -> None:
+    answer.headers.add_vary_header("accept-encoding")
+    if not accepts_gzip(scope):
+        return
+    body = bytes(answer.body)
+    if len(body) > ASIDE_FROM:
+        answer.body = await asyncio.to_thread(gzip.compress, body, QUICK)
+    else:
+        answer.body = gzip.compress(body, QUICK)
+    answer.headers["content-encoding"] = "gzip"
+    answer.headers["content-length"] = str(len(answer.body))
+
+
+def accepts_gzip(scope: Scope) -> bool:
+    """`gzip;q=0` refuses it."""
+    for name, value in scope["headers"]:
+        if name == b"accept-encoding":
+            for part in value.lower().split(b","):
+                coding, _, weight = part.partition(b";")
+                if coding.strip() == b"gzip":
+                    return not _NONE.fullmatch(weight.strip())
+    return False
 
 
 def _moved(scope: Scope) -> Response:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fleet.server.http.codec import encode
-from fleet.server.http.door import GUEST, Door, Guest
+from fleet.server.http.connections import GUEST, Door, Guest
 from fleet.server.http.guard import REQUEST_SECONDS
 from fleet.server.http.problem import TYPE, problem
 
@@ -25,7 +25,7 @@ HEAD = 1 << 16  # bytes of a request line and its headers
 
 
 class Wire(HttpToolsProtocol):
-    """Whoever connects must have asked for something by a time, and asks in HTTP.
+    """A client must have asked for something by a time, and asks in HTTP.
 
     There is a deadline for a request's headers, and then one for its body; a request that comes
     whole, as nearly all do, needs none.
@@ -120,6 +120,7 @@ class Wire(HttpToolsProtocol):
 
     def _show_out(self) -> None:
         if self.cycle is not None and not self._asking:  # it was answered, and is idle
+            self._guest.refuse("too_many_connections")
             self.transport.close()
         else:
             self._give_up(503, "too_many_connections", CROWDED)
@@ -154,6 +155,7 @@ class Wire(HttpToolsProtocol):
             self._refuse(status, code, detail)
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
+        self._guest.refuse(code)
         body = encode(problem(status, code, detail))
         later = "retry-after: 1\r\n" if status == 503 else ""
         head = (

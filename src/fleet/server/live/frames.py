@@ -135,7 +135,7 @@ def _content(store: Store, message_id: str) -> Content:
         members = tuple(chat.body["participants"] if chat else ())
         return Content(m, fields | {"chat": m.chat}, members)
     if m.kind is MessageKind.MAIL:
-        fields["subject"] = m.subject
+        fields["subject"] = m.details.subject
     return Content(m, fields)
 
 

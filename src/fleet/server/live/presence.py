@@ -105,13 +105,13 @@ class Presence:
     """Has it written down who asks; nobody waits for that."""
 
     def __init__(self) -> None:
-        self._noted: dict[Actor, float] = {}
+        self._noted: dict[tuple[str, str, str], float] = {}
 
     def note(self, context: Context, actor: Actor, writer: Writer) -> None:
-        now = time.monotonic()
-        if now - self._noted.get(actor, now - SEEN_NOTE_SECONDS) < SEEN_NOTE_SECONDS:
+        now, who = time.monotonic(), (actor.team, actor.name, actor.role)
+        if now - self._noted.get(who, now - SEEN_NOTE_SECONDS) < SEEN_NOTE_SECONDS:
             return
         if len(self._noted) >= KNOWN:
             self._noted.clear()
-        self._noted[actor] = now
+        self._noted[who] = now
         writer.do(context._replace(actor=actor), BeSeen())

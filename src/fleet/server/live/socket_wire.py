@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from wsproto import events
 
-from fleet.server.http.door import GUEST
+from fleet.server.http.connections import GUEST
 
 if TYPE_CHECKING:
     import asyncio
 
     from uvicorn._types import ASGISendEvent
 
-    from fleet.server.http.door import Guest
+    from fleet.server.http.connections import Guest
 
 # Of a socket whose first frame has not been accepted. A large frame is several events.
 FIRST_BYTES = 16 << 10
 FIRST_EVENTS = 8
+FLOOD = "too_many_frames"  # the code in the audit trail
 # Of any other: each event costs about 20 µs, and a fleet's client sends a few a minute.
 RATE, BURST = 50.0, 200.0  # events a second, and at once
 CLOSE_SECONDS = 2.0  # for the answer to our closing frame
@@ -56,6 +57,7 @@ class SocketWire(WSProtocol):
         elif not self._guest.known:
             self._bytes += len(data)
             if self._bytes > FIRST_BYTES:
+                self._guest.refuse(FLOOD)
                 self.transport.abort()
                 return
         super().data_received(data)
@@ -97,6 +99,7 @@ class SocketWire(WSProtocol):
         if self._left >= 0:
             return True
         if not self._guest.known:
+            self._guest.refuse(FLOOD)
             self.transport.abort()
         elif not self.transport.is_closing():
             self.transport.pause_reading()
@@ -110,7 +113,7 @@ class SocketWire(WSProtocol):
             self.transport.resume_reading()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Whoever is not known is not waited for: it would go on sending meanwhile."""
+        """A caller that is not known is not waited for: it would go on sending meanwhile."""
         closing = message["type"] == "websocket.close" and not self._guest.known
         if closing:
             self.read_paused = False  # nothing more is read

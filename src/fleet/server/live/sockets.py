@@ -15,14 +15,16 @@ from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refus
 from fleet.operations.messages.addresses import own_names, reader_of
 from fleet.operations.team.members import uid_of
 from fleet.server.http.codec import encode, object_of
-from fleet.server.http.door import GUEST
+from fleet.server.http.connections import GUEST
 from fleet.server.http.guard import DENIAL
 from fleet.server.http.problem import TYPE, problem, problem_of, status_of
 from fleet.server.http.wire import TRANSPORT
+from fleet.server.live.feeds import FEEDS
 from fleet.server.live.frames import Wrap, view_of
 from fleet.server.live.sse import refuse_token_in, state_at
 from fleet.server.live.stream import Reader
 from fleet.server.live.transcripts import Outputs
+from fleet.server.live.watches import Watches
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -33,18 +35,23 @@ if TYPE_CHECKING:
     from fleet.server.live.frames import Heard, View
     from fleet.server.live.sse import State
     from fleet.server.live.stream import Ending, Streams
-    from fleet.server.reads import Reads
+    from fleet.server.live.watches import Perform
+    from fleet.server.read_queue import Reads
     from fleet.server.tokens import Grant
 
 TOPICS = 100  # of one socket
+MOST_SINCE = 3600  # seconds; who lacks more loads all
 AUTH_SECONDS = 5.0  # for the first frame
 POLICY, RESTART, LATER = 1008, 1012, 1013  # why it is closed
-CODES = {"slow_reader": LATER, "stopping": RESTART}
+CODES = {"slow_reader": LATER, "stopping": RESTART, "too_many_streams": LATER}
 AUTH = 'The first frame is {"type": "auth", "token": "…"}.'
 
 
 class Sockets:
-    """`admit` says whose a token is, and counts that it asks; `reads` knows the tasks."""
+    """`admit` says whose a token is, and counts that it asks; `reads` knows the tasks.
+
+    `perform` does a read for an actor, if it may.
+    """
 
     def __init__(
         self,
@@ -53,10 +60,13 @@ class Sockets:
         state: State,
         reads: Reads,
         transcripts: Callable[[], Transcripts],
+        perform: Perform,
     ) -> None:
         self.streams, self.admit, self.state, self.reads = streams, admit, state, reads
         self.outputs = Outputs(reads, transcripts)
+        self.watches = Watches(streams, perform)
         self.patience = AUTH_SECONDS  # until somebody must have said who it is
+        self.other_topic = ""  # how clients of another program call a frame's `topic`
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
@@ -95,7 +105,8 @@ class _Talk:
         except (Gone, OSError):
             return
         except (FleetError, HTTPException) as error:
-            await self._close(POLICY, _sentence(error), code=getattr(error, "code", ""))
+            code = getattr(error, "code", "")
+            await self._close(CODES.get(code, POLICY), _sentence(error), code=code)
 
     async def _welcome(self, frame: Mapping[str, Any]) -> None:
         token = frame.get("token")
@@ -103,13 +114,17 @@ class _Talk:
             raise Forbidden(AUTH, code="no_token")
         grant = await self._sockets.admit(token)
         self._guest.prove()
-        actor = grant.actor
-        allow(actor, Permission.READ)
+        allow(grant.actor, Permission.READ)
+        with self._streams.one_of(grant.actor):
+            await self._hear(frame, token, grant.actor)
+
+    async def _hear(self, frame: Mapping[str, Any], token: str, actor: Actor) -> None:
         after, topics = _number(frame), _topics(frame)
         number = await self._streams.start_of(after)
         await self._must_hear(actor, topics)
         state = self._sockets.state
-        opening = {} if after is not None else await state_at(self._streams, state, actor)
+        bare = after is not None or frame.get("state") is False
+        opening = {} if bare else await state_at(self._streams, state, actor)
         number = opening.get("number", number)
         reading = await self._sockets.reads.do(_who(actor), lambda store: reader_of(store, actor))
         view = view_of(actor, Wrap.FRAMES, reading)
@@ -128,6 +143,7 @@ class _Talk:
         finally:
             self._streams.leave(reader)
             self._outputs.leave(reader)
+            self._sockets.watches.leave(reader)
 
     async def _talk(self, reader: Reader, actor: Actor) -> None:
         while True:
@@ -155,14 +171,30 @@ class _Talk:
                 left = frozenset(t for t in reader.view.topics if t[0] != topic)
                 self._streams.refile(reader, reader.view._replace(topics=left))
                 self._outputs.leave(reader, topic)
-                await self._say({"type": "unsubscribed", "chatId": topic})
+                await self._say({"type": "unsubscribed", **self._named(topic)})
+            case "watch":
+                await self._watch(reader, actor, frame)
+            case "unwatch":
+                kind, name = _watched(frame)
+                self._sockets.watches.unwatch(reader, kind, name)
+                await self._say({"type": "unwatched", kind: name})
             case "auth":
                 raise Refused("This socket is already authenticated.", fix="Open another socket.")
             case other:
                 raise BadInput(
                     f"There is no frame '{str(other)[:60]}'.",
-                    fix="There are auth, subscribe, unsubscribe and ping.",
+                    fix="There are auth, subscribe, unsubscribe, watch, unwatch and ping.",
                 )
+
+    async def _watch(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
+        kind, name = _watched(frame)
+        watches = self._sockets.watches
+        if kind == "rows":
+            changed = await watches.watch_rows(reader, actor, _since(frame["rows"]))
+            await self._say({"type": "watching", kind: name, "changed": changed})
+        else:
+            await watches.watch(reader, actor, kind, name, _number(frame) or 0)
+            await self._say({"type": "watching", kind: name})
 
     async def _subscribe(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
         """With `after`, what was said there since; then the answer; then what comes."""
@@ -174,7 +206,7 @@ class _Talk:
         known = any(name == topic for name, _ in view.topics)
         if not known and len(view.topics) >= TOPICS:
             raise Refused(f"A socket has at most {TOPICS} topics.", fix="Unsubscribe from some.")
-        answer = {"type": "subscribed", "chatId": topic, "number": reader.number}
+        answer = {"type": "subscribed", **self._named(topic), "number": reader.number}
         if known:
             await self._say(answer)
             return
@@ -213,7 +245,13 @@ class _Talk:
         text = message.get("text")
         if text is None:
             raise BadInput("Frames must be JSON text.", fix=AUTH, code="not_json")
-        return object_of(text.encode())
+        frame = object_of(text.encode())
+        other = frame.get(self._sockets.other_topic)
+        return frame | {"topic": other} if other else frame
+
+    def _named(self, topic: str) -> dict[str, str]:
+        other = self._sockets.other_topic
+        return {"topic": topic} | ({other: topic} if other else {})
 
     async def _say(self, frame: Mapping[str, Any]) -> None:
         await self._send({"type": "websocket.send", "text": encode(frame).decode()})
@@ -250,12 +288,34 @@ def _new(heard: Heard, before: View, now: View) -> bool:
 
 
 def _topic(frame: Mapping[str, Any]) -> str:
-    name = frame.get("chatId") or frame.get("topic")
+    name = frame.get("topic")
     if not isinstance(name, str) or not 0 < len(name) <= 200:
         raise BadInput(
-            "The frame has no `topic`.", fix="Give `chatId`: a chat, a task, a swarm, or `team`."
+            "The frame has no `topic`.", fix="Give the id of a chat, a task or a swarm, or `team`."
         )
     return name
+
+
+def _watched(frame: Mapping[str, Any]) -> tuple[str, str]:
+    for kind in ("said", "screen"):
+        name = frame.get(kind)
+        if isinstance(name, str) and 0 < len(name) <= 200:
+            return kind, name
+    for kind in ("rows", *FEEDS):
+        if kind in frame:
+            return kind, ""
+    raise BadInput(
+        "The frame names nothing to watch.",
+        fix="Give `rows`, `nodes`, `traces` or `land`, or a run as `said` or `screen`.",
+    )
+
+
+def _since(rows: object) -> int:
+    """Seconds whose changes it lacks."""
+    since = rows.get("since", 0) if isinstance(rows, dict) else 0
+    if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since <= MOST_SINCE:
+        raise BadInput(f"`since` is 0 to {MOST_SINCE} seconds.", fix="Leave it out, and load all.")
+    return since
 
 
 def _topics(frame: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,9 +9,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from fleet.domain.access import Permission, allow
-from fleet.domain.errors import BadInput, FleetError
+from fleet.domain.errors import BadInput
 from fleet.server.http.codec import encode
-from fleet.server.http.problem import refusal
 from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.frames import Wrap, view_of
 from fleet.server.live.stream import Reader, newest_in
@@ -50,28 +49,25 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        try:
-            refuse_token_in(request)
-            token, grant = await self._grant(request)
-            allow(grant.actor, Permission.READ)
-            after = _after(request)
-            number = await self._streams.start_of(after)
-            actor = grant.actor
-            opening = {} if after is not None else await state_at(self._streams, self._state, actor)
-        except FleetError as error:
-            await refusal(error)(scope, receive, send)
-            return
+        refuse_token_in(request)
+        token, grant = await self._grant(request)
+        actor = grant.actor
+        allow(actor, Permission.READ)
+        after = _after(request)
         if request.method == "HEAD":
             await Response(b"", headers=HEADERS)(scope, receive, send)
             return
-        headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        wrap = Wrap.CHUNKS if scope["http_version"] != "1.0" else Wrap.PLAIN
-        reader = Reader(
-            scope["state"][TRANSPORT], view_of(grant.actor, wrap), token,
-            opening.get("number", number), _last_words(send), wrap(b": still here\n\n"),
-        )  # fmt: skip
-        await self._read(reader, opening, receive)
+        with self._streams.one_of(actor):
+            number = await self._streams.start_of(after)
+            opening = {} if after is not None else await state_at(self._streams, self._state, actor)
+            headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            wrap = Wrap.CHUNKS if scope["http_version"] != "1.0" else Wrap.PLAIN
+            reader = Reader(
+                scope["state"][TRANSPORT], view_of(actor, wrap), token,
+                opening.get("number", number), _last_words(send), wrap(b": still here\n\n"),
+            )  # fmt: skip
+            await self._read(reader, opening, receive)
 
     async def _read(self, reader: Reader, opening: dict[str, Any], receive: Receive) -> None:
         ready = b"retry: 1000\nid: %d\nevent: ready\ndata: %b\n\n"

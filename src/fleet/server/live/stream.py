@@ -11,22 +11,23 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections import defaultdict
-from contextlib import suppress
+from collections import Counter, defaultdict
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadInput, FleetError, Forbidden
+from fleet.domain.errors import BadInput, FleetError, Forbidden, Refused
 from fleet.server.live.frames import Heard, Wrap, team_in
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 
+    from fleet.domain.access import Actor
     from fleet.domain.event import Event
     from fleet.ports import Store
     from fleet.server.live.frames import FrameOf, View
-    from fleet.server.reads import Reads
+    from fleet.server.read_queue import Reads
 
 BATCH = 500
 TICK = 1.0  # seconds between looks at who is still welcome
@@ -36,7 +37,8 @@ IN_KERNEL = 128 << 10  # and those that the kernel holds, which would be megabyt
 GRACE = 3.0  # seconds for last words
 PACE = 10.0  # seconds in which a reader must have taken most of what is held for it
 STREAMS = "streams"  # for whom it is read
-RECENT = 2000  # events that are kept encoded while somebody reads
+RECENT = 2000  # events that are kept encoded while a client reads
+EACH = 100  # streams of one member
 
 
 class Ending(NamedTuple):
@@ -76,7 +78,8 @@ class Reader:
 class Streams:
     """`team_of` says whose task an event is about. A far store is read beside the loop.
 
-    `frame_of` is how a frame of the WebSocket begins that tells of an event.
+    `frame_of` is how a frame of the WebSocket begins that tells of an event. One member, with
+    however many tokens, has at most `each` streams: they are never closed to make room for others.
     """
 
     def __init__(self, reads: Reads, team_of: Callable[[str], str], frame_of: FrameOf) -> None:
@@ -89,11 +92,14 @@ class Streams:
         self._number = 0  # of the last event that all in `_views` were sent
         self._views: dict[View, set[Reader]] = defaultdict(set)
         self._all: set[Reader] = set()
+        self.each = EACH
+        self._open: Counter[tuple[str, str]] = Counter()  # of each member
         self._recent: dict[int, Heard] = {}
         self._tasks: set[asyncio.Future[None]] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self._woken = self._over = False
         self.pace = PACE
+        self.saw: Callable[[list[Heard]], object] = lambda _: None  # is told of events, too
 
     def __len__(self) -> int:
         return len(self._all)
@@ -102,6 +108,29 @@ class Streams:
         """How many readers there are of each kind."""
         sockets = sum(reader.view.wrap is Wrap.FRAMES for reader in self._all)
         return {"sse": len(self._all) - sockets, "websocket": sockets}
+
+    @property
+    def busiest(self) -> int:
+        """How many the member has that has the most."""
+        return max(self._open.values(), default=0)
+
+    @contextmanager
+    def one_of(self, actor: Actor) -> Iterator[None]:
+        """Count a stream of this member while it is open. Raise `Refused` over the limit."""
+        member = (actor.team, actor.name)
+        if self._open[member] >= self.each:
+            raise Refused(
+                f"{actor.name} has {self.each} streams of events open, which is the limit.",
+                fix="Close one first; `server.streams` is the limit.",
+                code="too_many_streams",
+            )
+        self._open[member] += 1
+        try:
+            yield
+        finally:
+            self._open[member] -= 1
+            if not self._open[member]:
+                del self._open[member]
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -274,6 +303,7 @@ class Streams:
         if not some:
             return
         self._number = some[-1].number
+        self.saw(some)
         for view, readers in tuple(self._views.items()):
             self._hand_out(view.said(some), tuple(readers))
         if len(some) == BATCH and self._loop is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.domain.message import Message
     from fleet.ports import Chunk, Store, Transcripts
     from fleet.server.live.stream import Reader
-    from fleet.server.reads import Reads
+    from fleet.server.read_queue import Reads
 
 EVERY = 0.5  # seconds between two looks
 MAX_FRAME_BYTES = 64 << 10  # bytes in one frame, about

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
-from fleet.server.http.codec import encode
+from fleet.server.http.codec import DECODER, encode
 from fleet.server.http.problem import TYPE, problem
 from fleet.server.mcp.protocol import (
     BAD_JSON,
@@ -56,7 +56,7 @@ class Mcp:
             message = f"This server does not speak MCP {version[:30]}, but {known}."
             return Response(failure(None, BAD_REQUEST, message), 400, media_type=JSON)
         try:
-            message = msgspec.json.decode(await request.body())
+            message = DECODER.decode(await request.body())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             error = failure(None, BAD_JSON, "The body is not JSON.")
             return Response(error, 400, media_type=JSON)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Arguments = Mapping[str, Any]
 
 TREE = {"handle": "task"}
+SPEC = ("agent", "coder", "model", "priority", "branch", "review", "assignee")
 
 
 class Who(NamedTuple):
@@ -65,6 +66,20 @@ def assign(who: Who, given: Arguments) -> list[Step]:
     spec = {"assignee": given["agent"], "cwd": who.directory}
     prompt = given.get("description", "")
     return [Step("task.add", {"title": given["task"], "prompt": prompt, **_there(who, spec)})]
+
+
+def add_all(who: Who, given: Arguments) -> list[Step]:
+    """Each task has its fields and those of its `spec` side by side."""
+    tasks = []
+    for task in given["tasks"]:
+        if not isinstance(task, dict):
+            raise BadInput(
+                "A task is not an object.", fix='For example: {"title": "Fix the login"}'
+            )
+        spec = {"cwd": who.directory} | {key: task[key] for key in SPEC if key in task}
+        rest = {key: value for key, value in task.items() if key not in SPEC}
+        tasks.append({**_there(who, spec), **rest})
+    return [Step("task.add_all", {"tasks": tasks, "again": given.get("again", False)})]
 
 
 def spawn(who: Who, given: Arguments) -> list[Step]:

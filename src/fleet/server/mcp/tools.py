@@ -8,7 +8,7 @@ from fleet.domain.access import GRANTS, Role, allow
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError
 from fleet.server.http.codec import ENCODER, named, outside, request_of
-from fleet.server.mcp.tool_table import TOOLS
+from fleet.server.mcp.tool_table import TOOLS, property_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -49,7 +49,7 @@ async def run_tool(perform: Perform, who: Who, name: str, given: Mapping[str, An
 
 
 def shown_to(actor: Actor) -> list[Tool]:
-    """What somebody of this role may call, and would want to."""
+    """What a caller of this role may call, and would want to."""
     granted = GRANTS[actor.role]
     few = actor.role is Role.WORKER
     return [
@@ -74,7 +74,7 @@ def steps_of(name: str, who: Who, given: Mapping[str, Any]) -> list[Step]:
         what = f"has no '{unknown[0]}'" if unknown else f"needs '{missing[0]}'"
         raise BadInput(f"{name} {what}.", fix=f"It takes: {', '.join(tool.takes) or 'nothing'}.")
     for key, value in given.items():
-        _check(name, key, tool.takes[key], value)
+        _check(name, key, property_of(tool.takes[key]), value)
     return tool.steps(who, given)
 
 
@@ -90,3 +90,6 @@ def _check(name: str, key: str, schema: dict[str, Any], value: Any) -> None:
     if wrong or (schema.get("enum") and value not in schema["enum"]):
         wanted = " or ".join(schema["enum"]) if schema.get("enum") else kind
         raise BadInput(f"{name}: '{key}' must be {wanted}.")
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and not least <= value <= most:
+        raise BadInput(f"{name}: '{key}' must be from {least} to {most}.")

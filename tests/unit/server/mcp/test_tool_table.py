@@ -9,7 +9,7 @@ from fleet.domain.access import Actor, Role
 from fleet.domain.errors import FleetError
 from fleet.server.http.codec import named, request_of
 from fleet.server.mcp.tool_steps import Who
-from fleet.server.mcp.tool_table import TOOLS
+from fleet.server.mcp.tool_table import TOOLS, property_of
 from fleet.server.mcp.tools import shown_to, steps_of
 
 EXAMPLES = {
@@ -77,7 +77,29 @@ def test_what_is_handed_over_becomes_a_checkpoint_for_somebody():
     assert said["now"] == '{"branch": "x", "n": [1]}'
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "operation"),
+    [
+        ("inbox_list", {"kinds": ["question"]}, "inbox.list"),
+        ("question_answer", {"question": "t-3", "text": "1"}, "message.answer"),
+        ("task_pause", {"task": "t-3"}, "task.pause"),
+        ("task_resume", {"task": "t-3"}, "task.resume"),
+        ("task_retry", {"task": "t-3"}, "task.retry"),
+        ("task_send_back", {"task": "t-3", "text": "Round up."}, "task.send_back"),
+    ],
+)
+def test_what_the_inbox_offers_a_person_a_lead_can_do_by_a_tool(tool, given, operation):
+    lead = Who(Actor("lee", Role.TEAM_LEAD, "local"), "/somewhere")
+    (step,) = steps_of(tool, lead, given)
+    assert step.operation == operation
+    assert tool in {each.name for each in shown_to(lead.actor)}
+
+
 def example(schema):
+    if needed := schema.get("items", {}).get("required"):
+        return [dict.fromkeys(needed, "x")]
+    if "properties" in schema:
+        return {name: example(field) for name, field in schema["properties"].items()}
     return schema["enum"][0] if "enum" in schema else EXAMPLES[schema.get("type", "string")]
 
 
@@ -85,7 +107,7 @@ def example(schema):
 @pytest.mark.parametrize("every", [False, True], ids=["least", "most"])
 def test_what_a_tool_says_fits_its_operations(tool, every):
     names = tool.takes if every else tool.needs
-    given = {name: example(tool.takes[name]) for name in names}
+    given = {name: example(property_of(tool.takes[name])) for name in names}
     steps = steps_of(tool.name, RUN, given)
     assert steps
     for step in steps:
@@ -97,7 +119,7 @@ def test_what_a_tool_says_fits_its_operations(tool, every):
 def test_nobody_is_shown_what_they_may_not_do(role):
     actor = Actor("x", role, "local")
     for tool in shown_to(actor):
-        given = {name: example(tool.takes[name]) for name in tool.needs}
+        given = {name: example(property_of(tool.takes[name])) for name in tool.needs}
         assert steps_of(tool.name, Who(actor, "/x"), given)
         assert not tool.for_runs
 

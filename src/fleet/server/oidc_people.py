@@ -90,7 +90,7 @@ def _name(claims: dict[str, Any], claim: str) -> str:
     name = claims.get(claim)
     unproven = claim == "email" and claims.get("email_verified") is False
     if not isinstance(name, str) or name in RESERVED or unproven:
-        raise Forbidden(f"The token names nobody in its claim `{claim}`.", fix=FIX, code="no_role")
+        raise Forbidden(f"The token has no name in its claim `{claim}`.", fix=FIX, code="no_role")
     try:
         return a_person(name)
     except BadInput as error:

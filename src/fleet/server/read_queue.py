@@ -22,7 +22,7 @@ T = TypeVar("T")
 INLINE = 0.01  # seconds that a read may take in the loop
 THREADS = 4
 EACH = 2  # threads that one caller may use at once
-DEADLINE = 5.0  # seconds for one read
+READ_SECONDS = 5.0
 SLOW_SECONDS = 30.0  # for which what took long is not tried in the loop again
 KNOWN = 1000
 
@@ -92,12 +92,12 @@ class Reads:
                 thread.start()
             self._changed.notify()
         try:
-            async with asyncio.timeout(DEADLINE + 1):
+            async with asyncio.timeout(READ_SECONDS + 1):
                 result: T = await job.done
                 return result
         except TimeoutError:
             raise TooSlow(
-                f"This was not read within {DEADLINE:g} seconds.",
+                f"Reading this took more than {READ_SECONDS:g} seconds.",
                 fix="Try again later, and ask for less at once.",
             ) from None
 
@@ -108,11 +108,11 @@ class Reads:
             error: BaseException | None = None
             try:
                 store = store or self._open()
-                store.limit(DEADLINE)
+                store.limit(READ_SECONDS)
                 _OWN.store = store
-                if not job.done.done():  # somebody still waits for it
+                if not job.done.done():  # a caller still waits for it
                     result = job.act(store)
-            except BaseException as failure:  # noqa: BLE001  # whoever asked is told
+            except BaseException as failure:  # noqa: BLE001  # the caller is told
                 error = failure
             with suppress(RuntimeError):  # the loop is gone
                 job.done.get_loop().call_soon_threadsafe(_tell, job.done, result, error)
@@ -162,7 +162,7 @@ class _OfThread:
 
 
 def _tell(done: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if done.done():  # nobody waits any more
+    if done.done():  # no caller waits any more
         return
     if error is not None:
         done.set_exception(error)

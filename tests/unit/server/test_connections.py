@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleet.server.http.door import Door, Guest, group_of
+from fleet.server.http.connections import Door, Guest, group_of
 
 
 class Line:

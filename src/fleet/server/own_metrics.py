@@ -21,7 +21,7 @@ STARTED = time.time()  # of this module, where the kernel does not say
 
 def server_figures(
     *, refusals: Mapping[str, int], dropped: int, connections: int, streams: Mapping[str, int],
-    writing: int,
+    busiest: int, writing: int,
 ) -> tuple[Metric, ...]:  # fmt: skip
     """`writing`: requests that wait for the thread that writes."""
     refused = (Sample({"reason": code}, n) for code, n in sorted(refusals.items()))
@@ -30,6 +30,10 @@ def server_figures(
         Metric("fleet_refusals_total", "counter", "Refused requests.", tuple(refused)),
         Metric("fleet_connections", "gauge", "Open connections.", (Sample({}, connections),)),
         Metric("fleet_streams", "gauge", "Open streams of events.", tuple(kinds)),
+        Metric(
+            "fleet_streams_of_one_member", "gauge",
+            "Open streams of events of the member that has the most.", (Sample({}, busiest),),
+        ),
         Metric(
             "fleet_writer_queue", "gauge", "Requests that wait to be written.",
             (Sample({}, writing),),

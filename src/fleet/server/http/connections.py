@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 GUEST = "fleet.guest"  # in a scope's state: the `Guest` that a request came with
-MOST = 10_000  # connections; each takes about 14 KB
+MAX_CONNECTIONS = 10_000  # connections; each takes about 14 KB
 LOOKS = 64  # connections that are looked at for one that can leave
 
 
 class Guest:
-    """One connection. `known`: it came with a good token. `is_busy`: somebody is being answered."""
+    """One connection. `known`: it came with a good token. `is_busy`: a request is being answered."""
 
     __slots__ = ("_door", "address", "is_busy", "known", "show_out")
 
@@ -31,6 +31,10 @@ class Guest:
             self.known = True
             self._door.sort(self)
 
+    def refuse(self, code: str) -> None:
+        """What it sent was refused before anybody could be asked who it is."""
+        self._door.refused(self.address, code)
+
     def leave(self) -> None:
         self._door.leave(self)
         self.is_busy, self.show_out = _is_idle, _nothing
@@ -43,9 +47,10 @@ class Door:
     then the oldest idle one with a token. So a flood from one address shuts out itself.
     """
 
-    def __init__(self, most: int = MOST, proxies: Sequence[str] = ()) -> None:
+    def __init__(self, most: int = MAX_CONNECTIONS, proxies: Sequence[str] = ()) -> None:
         self.most, self._proxies = most, frozenset(proxies)
         self.turned_away = 0
+        self.refused: Callable[[str, str], None] = _unheard  # called with the address and a code
         self._strangers: dict[Guest, None] = {}
         self._known: dict[Guest, None] = {}
         self._from: dict[str, dict[Guest, None]] = {}
@@ -119,4 +124,8 @@ def _is_idle() -> bool:
 
 
 def _nothing() -> None:
+    pass
+
+
+def _unheard(_address: str, _code: str) -> None:
     pass

@@ -1,0 +1,218 @@
+"""`/ws/terminal`: sit down at an agent's terminal. Bytes both ways; who leaves ends only its own client."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+
+from fleet.domain.errors import BadInput, FleetError, Forbidden, Refused
+from fleet.operations.catalogue import find
+from fleet.operations.tasks.transcript import AttachRun
+from fleet.server.http.codec import encode, object_of
+from fleet.server.http.connections import GUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from fleet.domain.access import Actor
+    from fleet.operations.catalogue import Operation
+    from fleet.server.http.guard import Receive, Scope, Send
+    from fleet.server.tokens import Grant
+
+MAX_SEATS = 16  # people who sit at terminals
+CHUNK = 64 << 10
+FIRST_SECONDS = 5.0  # for the first frame
+WRITE_SECONDS = 5.0  # for what is typed to be taken
+CHECK_SECONDS = 2.0  # between looks at whether its token still counts
+GRACE = 2.0  # for its client to end
+COLUMNS, ROWS = (20, 500), (5, 200)
+POLICY = 1008
+AUTH = 'The first frame is {"type": "auth", "token": "…", "run": "t-3"}.'
+
+
+class Gone(Exception):
+    """The other side has left, or the terminal has ended."""
+
+
+class Seats:
+    """`perform` is that of the server: it checks the role, and writes down who sat down where."""
+
+    def __init__(
+        self,
+        admit: Callable[[str], Awaitable[Grant]],
+        perform: Callable[[Operation, Actor, Any], Awaitable[Any]],
+    ) -> None:
+        self._admit, self._perform, self._taken = admit, perform, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # that it wants to connect
+        await send({"type": "websocket.accept"})
+        try:
+            token, frame, argv = await self._welcome(scope, receive)
+        except TimeoutError:
+            await _close(send, AUTH)
+        except Gone:
+            return
+        except (FleetError, HTTPException) as error:
+            await _close(send, _sentence(error), getattr(error, "code", ""))
+        else:
+            self._taken += 1
+            try:
+                await _Seat(argv, _size(frame), receive, send).sit(lambda: self._admit(token))
+            finally:
+                self._taken -= 1
+
+    async def _welcome(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any], Any]:
+        async with asyncio.timeout(FIRST_SECONDS):
+            frame = _object(await _next(receive))
+        token, run = frame.get("token"), frame.get("run")
+        if frame.get("type") != "auth" or not isinstance(token, str) or not isinstance(run, str):
+            raise Forbidden(AUTH, code="no_token")
+        grant = await self._admit(token)
+        scope["state"][GUEST].prove()
+        seat = await self._perform(find(AttachRun), grant.actor, AttachRun(run))
+        if self._taken >= MAX_SEATS:  # last: a caller that waits for an answer has no seat yet
+            raise Refused(
+                f"{MAX_SEATS} people sit at terminals, which is the limit.", fix="Try later."
+            )
+        return token, frame, seat.argv
+
+
+class _Seat:
+    def __init__(self, argv: Any, size: tuple[int, int], receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._master, slave = os.openpty()
+        try:
+            _resize(self._master, size)
+            env = {
+                name: os.environ[name]
+                for name in ("PATH", "HOME", "LANG", "TMUX_TMPDIR")
+                if name in os.environ
+            }
+            self._client = subprocess.Popen(
+                list(argv), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                env={**env, "TERM": "xterm-256color"},
+            )  # fmt: skip
+        except BaseException:
+            os.close(self._master)
+            raise
+        finally:
+            os.close(slave)
+
+    async def sit(self, check: Callable[[], Awaitable[object]]) -> None:
+        """Until one of the three ends."""
+        await self._send({"type": "websocket.send", "text": '{"type":"seated"}'})
+        parts = [asyncio.create_task(p) for p in (self._show(), self._type(), _watch(check))]
+        why = "The terminal was left."
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                error = part.exception()
+                if isinstance(error, FleetError):
+                    why = error.message
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+            await asyncio.to_thread(self._leave)
+        with suppress(Exception):  # it may have left
+            await _close(self._send, why, number=1000)
+
+    async def _show(self) -> None:
+        reader = asyncio.StreamReader(limit=CHUNK)
+        loop = asyncio.get_running_loop()
+        pipe = os.fdopen(os.dup(self._master), "rb", 0)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            with suppress(OSError):  # so a pty tells that nobody is at its other end
+                while data := await reader.read(CHUNK):
+                    await self._send({"type": "websocket.send", "bytes": data})
+        finally:
+            transport.close()
+
+    async def _type(self) -> None:
+        while True:
+            message = await _next(self._receive)
+            data = message.get("bytes")
+            if data is None:
+                frame = _object(message)
+                if frame.get("type") == "size":
+                    _resize(self._master, _size(frame))
+                    self._client.send_signal(signal.SIGWINCH)
+                continue
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._write(data)
+
+    async def _write(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._master, data) :]
+            except BlockingIOError:
+                await asyncio.sleep(0.01)
+
+    def _leave(self) -> None:
+        """Only its own client: the agent, and others who are attached, go on."""
+        with suppress(ProcessLookupError):
+            self._client.send_signal(signal.SIGHUP)
+        try:
+            self._client.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self._client.kill()
+            self._client.wait()
+        os.close(self._master)
+
+
+async def _watch(check: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await asyncio.sleep(CHECK_SECONDS)
+        with suppress(HTTPException):
+            await check()
+
+
+async def _next(receive: Receive) -> Mapping[str, Any]:
+    message: Mapping[str, Any] = await receive()
+    if message["type"] == "websocket.disconnect":
+        raise Gone
+    return message
+
+
+def _object(message: Mapping[str, Any]) -> dict[str, Any]:
+    text = message.get("text")
+    if text is None:
+        raise BadInput("This frame must be JSON text.", fix=AUTH, code="not_json")
+    return object_of(text.encode())
+
+
+def _size(frame: Mapping[str, Any]) -> tuple[int, int]:
+    """Rows and columns, within reason."""
+    rows, columns = frame.get("rows"), frame.get("columns")
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return 30, 100
+    return max(ROWS[0], min(rows, ROWS[1])), max(COLUMNS[0], min(columns, COLUMNS[1]))
+
+
+def _resize(terminal: int, size: tuple[int, int]) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+
+
+def _sentence(error: FleetError | HTTPException) -> str:
+    if isinstance(error, HTTPException):
+        return "Too many requests. Wait a little."
+    return f"{error.public or error.message} {error.fix}".strip()
+
+
+async def _close(send: Send, why: str, code: str = "", *, number: int = POLICY) -> None:
+    frame = {"type": "error" if number == POLICY else "left", "message": why, "code": code}
+    await send({"type": "websocket.send", "text": encode(frame).decode()})
+    await send({"type": "websocket.close", "code": number, "reason": why[:60]})

@@ -1,0 +1,248 @@
+// The page: who is signed in, the rail, the top bar, and the screen of the address.
+import { html, render, signal, useEffect, useState } from "./vendor/preact.js";
+import { act, call, complain, exchange, Refusal, signedOut, signIn, signOut, toast, token } from "./call.js";
+import { listed, useKeys } from "./keys.js";
+import { begin } from "./live.js";
+import { Asking, confirm, Dialog, Toasts } from "./parts/dialog.js";
+import { Icon, last, Loading, money, Trouble } from "./parts/show.js";
+import { go, path } from "./router.js";
+import { rail, screenAt } from "./screens.js";
+import { connection, counts, inbox, may, me, tasks, version } from "./store.js";
+
+const overlay = signal(""); // keys, new or palette
+
+function Screen() {
+  const [shown, setShown] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const found = screenAt(path.value);
+  const load = found?.screen.load;
+  useEffect(() => {
+    setError(null);
+    load?.().then((module) => setShown({ load, View: module.default }), setError);
+  }, [load]);
+  if (!found) return html`<div class="empty"><h1>Not found</h1><p><a href="/">Go to the inbox</a></p></div>`;
+  if (error) return html`<${Trouble} error=${error} again=${() => location.reload()} />`;
+  if (shown?.load !== load) return html`<${Loading} />`;
+  return html`<${shown.View} words=${found.words} />`;
+}
+
+function Shell() {
+  const [Over, setOver] = useState(/** @type {any} */ (null));
+  const open = overlay.value;
+  useEffect(() => {
+    if (!open || open === "keys") return;
+    const load = open === "new" ? import("./screens/new_task.js") : import("./parts/palette.js");
+    load.then((module) => setOver(() => module.default), complain);
+  }, [open]);
+  useKeys([
+    { key: "?", what: "Show the keys", run: () => (overlay.value = "keys") },
+    { key: "Ctrl-k", what: "Search and do", run: () => (overlay.value = "palette") },
+    { key: "/", what: "Search and do", run: () => (overlay.value = "palette") },
+    { key: "n", what: "New task", run: () => may("add") && (overlay.value = "new") },
+  ], []);
+  useGo();
+  const close = () => {
+    overlay.value = "";
+    setOver(null);
+  };
+  return html`<div class="shell">
+    <a class="skip" href="#main">Skip to the content</a>
+    <nav class="rail" aria-label="Screens">
+      <a class="brand" href="/"><span class="mark"></span><b>Fleet</b></a>
+      ${rail().map(({ to, name, icon }) =>
+        html`<a class="to" href=${to} aria-current=${isAt(to) ? "page" : undefined}>
+          <${Icon} name=${icon} /><span>${name}</span>${to === "/" && html`<${Badge} />`}</a>`
+      )}
+      <div class="foot"><${Person} /></div>
+    </nav>
+    <${Top} />
+    <main class="main" id="main" tabindex="-1"><${Screen} /></main>
+    ${open === "keys" && html`<${Keys} close=${close} />`}
+    ${open && open !== "keys" && Over && html`<${Over} close=${close} />`}
+  </div>`;
+}
+
+/** `g` and then a letter goes to a screen. */
+function useGo() {
+  useEffect(() => {
+    let begun = 0;
+    /** @param {KeyboardEvent} event */
+    const hear = (event) => {
+      const writing = event.target instanceof Element && event.target.closest("input, textarea, select");
+      if (writing || event.ctrlKey || event.metaKey) return;
+      const to = rail().find(({ letter }) => letter === event.key)?.to;
+      if (to && Date.now() - begun < 1500) {
+        event.stopImmediatePropagation();
+        event.preventDefault();
+        go(to);
+      }
+      begun = event.key === "g" ? Date.now() : 0;
+    };
+    addEventListener("keydown", hear, true);
+    return () => removeEventListener("keydown", hear, true);
+  }, []);
+}
+
+/** @param {string} to */
+const isAt = (to) => path.value === to || (to === "/tasks" && path.value.startsWith("/t/"));
+
+function Badge() {
+  const count = inbox.value?.length || 0;
+  useEffect(() => {
+    document.title = count ? `(${count}) Fleet` : "Fleet";
+  }, [count]);
+  return count ? html`<span class="badge" aria-label=${`${count} need you`}>${count}</span>` : null;
+}
+
+const STATES = /** @type {Record<string, string>} */ ({ live: "Live", connecting: "Connecting", lost: "Reconnecting" });
+
+const LATER = 1200; // milliseconds after the first screen until what is not on it is asked for
+const EVERY = 60_000;
+
+/** What today has cost, and whether runs are started, a moment after the rest. */
+function useToday() {
+  const [today, setToday] = useState(/** @type {{ cost?: number, hosts?: import("./api.d.ts").HostRow[] }} */ ({}));
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const look = () => {
+      if (document.hidden || connection.value !== "live") return;
+      const since = new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
+      call("usage.report", { by: "day", since, east: -new Date().getTimezoneOffset() })
+        .then((report) => setToday((before) => ({ ...before, cost: report.total.cost })), () => {});
+      if (may("admin")) call("host.list", {}).then((hosts) => setToday((before) => ({ ...before, hosts })), () => {});
+    };
+    const first = setTimeout(look, round ? 0 : LATER);
+    const timer = setInterval(look, EVERY);
+    return () => {
+      clearTimeout(first);
+      clearInterval(timer);
+    };
+  }, [round, connection.value === "live"]);
+  return { ...today, again: () => setRound((before) => before + 1) };
+}
+
+/** Whether any host starts runs; one click stops that everywhere, and what runs goes on. @param {{ hosts: import("./api.d.ts").HostRow[], again: () => void }} props */
+function Drain({ hosts, again }) {
+  const awake = hosts.filter((host) => host.awake);
+  if (!awake.length) return null;
+  const draining = awake.every((host) => host.state === "draining");
+  const turn = async () => {
+    const text = "What runs goes on to its end. Nothing new starts until you resume.";
+    if (!draining && !await confirm({ title: "Start nothing new?", text, yes: "Start nothing new" })) return;
+    for (const host of awake) await act(draining ? "host.resume" : "host.drain", { host: host.id });
+    toast(draining ? "Ready tasks start again." : "Nothing new starts.");
+    again();
+  };
+  return html`<button class=${draining ? "warn-text" : "quiet"} aria-pressed=${draining} title="Whether ready tasks are started" aria-label=${draining ? "Resume: nothing new starts now" : "Start nothing new"} onClick=${turn}>
+    <${Icon} name=${draining ? "play" : "pause"} />${draining && html`<span>Paused</span>`}</button>`;
+}
+
+/** The projects of the tasks that are here; one is named. */
+function Project() {
+  version.value;
+  const names = [...new Set([...tasks.values()].map((row) => row.project).filter(Boolean))];
+  if (!names.length) return null;
+  return html`<a class="where" href="/tasks" title=${names.slice(0, 20).join("\n")}>${names.length === 1 ? last(names[0]) : `${names.length} projects`}</a>`;
+}
+
+function Top() {
+  const { cost, hosts, again } = useToday();
+  const { running, ready } = counts.value;
+  return html`<header class="top">
+    <button class="find" aria-label="Search" onClick=${() => (overlay.value = "palette")}>
+      <${Icon} name="search" /><span>Search</span><kbd>Ctrl K</kbd></button>
+    <${Project} />
+    <div class="grow"></div>
+    ${cost !== undefined && html`<a class="figures today" href="/costs" title="What today has cost"><b>${money(cost) || "$0"}</b> today</a>`}
+    <span class="figures"><b>${running}</b> running${ready > 0 && html`<span> · <b>${ready}</b> ready</span>`}</span>
+    <span class=${`link ${connection.value}`} role="status"><i></i><span>${STATES[connection.value]}</span></span>
+    ${hosts && html`<${Drain} hosts=${hosts} again=${again} />`}
+    ${may("add") && html`<button class="primary" aria-label="New task" onClick=${() => (overlay.value = "new")}><${Icon} name="plus" /><span>New task</span></button>`}
+  </header>`;
+}
+
+function Person() {
+  const who = me.value;
+  return html`<div class="person">
+    <button class="quiet" onClick=${turn} title="Light or dark" aria-label="Light or dark"><${Icon} name="theme" /></button>
+    <button class="quiet" onClick=${() => signOut()} title="Sign out" aria-label="Sign out"><${Icon} name="out" /></button>
+    ${who && html`<span class="who"><b>${who.name}</b><small>${who.role}</small></span>`}
+  </div>`;
+}
+
+const THEME = "fleet.theme";
+
+function turn() {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "light"
+    ? true
+    : getComputedStyle(document.documentElement).colorScheme === "dark"
+    ? false
+    : !matchMedia("(prefers-color-scheme: dark)").matches;
+  localStorage.setItem(THEME, dark ? "dark" : "light");
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+}
+
+/** @param {{ close: () => void }} props */
+function Keys({ close }) {
+  return html`<${Dialog} title="Keys" close=${close}>
+    <dl class="keys">
+      ${listed().map((key) => html`<div><dt><kbd>${key.key}</kbd></dt><dd>${key.what}</dd></div>`)}
+      ${rail().map(({ name, letter }) => html`<div><dt><kbd>g</kbd> <kbd>${letter}</kbd></dt><dd>Go to ${name}</dd></div>`)}
+    </dl>
+  <//>`;
+}
+
+function SignIn() {
+  const [text, setText] = useState("");
+  const [stay, setStay] = useState(false);
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    signIn(text.trim(), stay);
+    try {
+      await call("task.list", { limit: 1 });
+    } catch (refusal) {
+      setError(refusal);
+      signOut(/** @type {Error} */ (refusal).message);
+    }
+  };
+  const why = error?.message || signedOut.value;
+  return html`<main class="sign-in">
+    <form onSubmit=${submit}>
+      <div class="brand"><span class="mark"></span><b>Fleet</b></div>
+      <h1>Sign in</h1>
+      <p>On the server's machine, <code>fleet ui</code> opens this page signed in. Elsewhere, paste a token:
+        <code>fleet token create NAME</code> makes one.</p>
+      <label class="field">Token
+        <input type="password" autocomplete="off" spellcheck=${false} value=${text} autofocus
+          onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
+      <label class="check"><input type="checkbox" checked=${stay} onChange=${() => setStay(!stay)} /> Stay signed in on this device</label>
+      ${why && html`<p class="bad" role="alert">${why}</p>`}
+      <button class="primary" disabled=${!text.trim()}>Sign in</button>
+    </form>
+  </main>`;
+}
+
+function App() {
+  if (!token.value) return html`<${SignIn} /><${Toasts} />`;
+  return html`<${Shell} /><${Asking} /><${Toasts} />`;
+}
+
+/** The code in the address is used once, and removed before anything else happens. */
+async function start() {
+  const theme = localStorage.getItem(THEME);
+  if (theme) document.documentElement.dataset.theme = theme;
+  const code = /^#c=([\w.~-]+)$/.exec(location.hash)?.[1];
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  if (code) {
+    await exchange(code).catch((error) => {
+      signedOut.value = error instanceof Refusal ? `${error.message} ${error.fix}` : String(error);
+    });
+  }
+  const place = /** @type {Element} */ (document.getElementById("app"));
+  place.replaceChildren();
+  render(html`<${App} />`, place);
+  begin();
+}
+
+start();

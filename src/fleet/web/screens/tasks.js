@@ -1,0 +1,272 @@
+// Every task, live: a table of any length, or a board. Filters are words, kept in the address.
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { act, call, complain, toast } from "../call.js";
+import { useKeys } from "../keys.js";
+import { Switch } from "../parts/data.js";
+import { ask, confirm } from "../parts/dialog.js";
+import { Ago, Empty, Icon, last, lasted, Loading, money, short, Status, useLoaded } from "../parts/show.js";
+import { placed, Virtual } from "../parts/virtual.js";
+import { go, query } from "../router.js";
+import { finished, loadMore } from "../live.js";
+import { complete, connection, counts, further, loaded, may, numberOf, tasks, version } from "../store.js";
+
+/** @typedef {import("../api.d.ts").TaskRow} TaskRow */
+
+const CLOSED = new Set(["done", "cancelled"]);
+/** @typedef {typeof counts.value} Counts */
+/** Each with how many there are. @type {[string, string, (row: TaskRow) => boolean, (by: Counts) => number][]} */
+const VIEWS = [
+  ["active", "Active", (row) => !CLOSED.has(row.state), (by) => by.open + by.running + by.review + by.failed],
+  ["needs", "Needs you", (row) => ["asking", "failed", "review", "held"].includes(row.status), (by) => by.asking + by.failed + by.review + by.held],
+  ["running", "Running", (row) => row.state === "running", (by) => by.running],
+  ["waiting", "Waiting", (row) => row.state === "open" && row.status !== "asking", (by) => by.open - by.asking],
+  ["done", "Done", (row) => row.state === "done", (by) => by.done],
+  ["all", "All", () => true, (by) => by.open + by.running + by.review + by.failed + by.done + by.cancelled],
+];
+/** @type {[string, (row: TaskRow) => boolean, (by: Counts) => number][]} */
+const COLUMNS = [
+  ["Waiting", (row) => row.state === "open" && row.status !== "asking", (by) => by.open - by.asking],
+  ["Running", (row) => row.state === "running", (by) => by.running],
+  ["Needs you", (row) => ["asking", "failed"].includes(row.status), (by) => by.asking + by.failed],
+  ["Review", (row) => row.status === "review", (by) => by.review],
+  ["Landing", (row) => row.status === "landing", (by) => by.landing],
+  ["Done", (row) => row.state === "done" && row.status !== "landing", (by) => by.done - by.landing],
+];
+/** Which lists of the server have the tasks of a view. @param {string} view @returns {("active" | "closed")[]} */
+const listsOf = (view) => (view === "done" ? ["closed"] : view === "all" ? ["active", "closed"] : ["active"]);
+const MOST_CARDS = 50;
+
+/** Whether a row matches every word: `status:asking agent:planner label:ui`, or text of its title. @param {string} words */
+export function matcher(words) {
+  const tests = words.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
+    const [, field, value] = /^(status|agent|coder|model|label|project|team|is):(.*)$/.exec(word) || [];
+    /** @param {TaskRow} row */
+    return (row) => {
+      if (field === "label") return row.labels.some((label) => label.toLowerCase().includes(value));
+      if (field === "is") return VIEWS.some(([name, , test]) => name === value && test(row));
+      if (field) return String(row[/** @type {keyof TaskRow} */ (field)]).toLowerCase().includes(value);
+      return `${row.id} ${row.title} ${row.run?.branch || ""} ${row.labels.join(" ")}`.toLowerCase().includes(word);
+    };
+  });
+  return (/** @type {TaskRow} */ row) => tests.every((test) => test(row));
+}
+
+function useNarrow() {
+  const [narrow, setNarrow] = useState(matchMedia("(max-width: 760px)").matches);
+  useEffect(() => {
+    const media = matchMedia("(max-width: 760px)");
+    const hear = () => setNarrow(media.matches);
+    media.addEventListener("change", hear);
+    return () => media.removeEventListener("change", hear);
+  }, []);
+  return narrow;
+}
+
+/** The order stays as it is while the pointer is in the list; how many more there are then. @param {TaskRow[]} wanted @param {boolean} frozen */
+function useSteady(wanted, frozen) {
+  const shown = useRef(/** @type {string[]} */ ([]));
+  const ids = wanted.map((row) => row.id);
+  if (!frozen || !shown.current.length) {
+    shown.current = ids;
+    return { rows: wanted, more: 0 };
+  }
+  const known = new Set(shown.current);
+  const rows = shown.current.map((id) => tasks.get(id)).filter((row) => row !== undefined);
+  return { rows: /** @type {TaskRow[]} */ (rows), more: ids.filter((id) => !known.has(id)).length };
+}
+
+export default function Tasks() {
+  const params = new URLSearchParams(query.value);
+  const view = params.get("view") || "active";
+  const words = params.get("q") || "";
+  const as = params.get("as") || "table";
+  const board = as !== "table";
+  const set = (/** @type {Record<string, string>} */ changes) => {
+    const next = new URLSearchParams(query.value);
+    for (const [name, value] of Object.entries(changes)) value ? next.set(name, value) : next.delete(name);
+    go(`/tasks${next.size ? `?${next}` : ""}`, { replace: true });
+  };
+  version.value;
+  const all = [...tasks.values()].sort((one, other) => numberOf(other.id) - numberOf(one.id));
+  const matching = all.filter(matcher(words));
+  const [, , test, total] = VIEWS.find(([name]) => name === view) || VIEWS[0];
+  const by = counts.value;
+  const lists = listsOf(board ? "all" : view);
+  const whole = lists.every((list) => complete.value[list]);
+  const missing = !whole && (words.trim() !== "" || matching.filter(test).length < total(by));
+  useEffect(() => {
+    if (loaded.value && !finished()) loadMore(["closed"]);
+  }, [loaded.value]);
+  useEffect(() => {
+    if (words.trim() && loaded.value) loadMore(["active", "closed"], true);
+  }, [Boolean(words.trim()), loaded.value]);
+  return html`<section class="tasks" aria-labelledby="tasks-title">
+    <header class="head"><h1 id="tasks-title">Tasks</h1>
+      <${Filter} words=${words} set=${(/** @type {string} */ q) => set({ q })} />
+      <${Switch} label="Show as" value=${as} options=${[["table", "Table"], ["board", "Board"], ["graph", "Graph"]]}
+        choose=${(/** @type {string} */ value) => set({ as: value === "table" ? "" : value })} />
+    </header>
+    ${!board &&
+    html`<div class="views" role="group" aria-label="Which tasks">
+      ${VIEWS.map(([name, label, is, all]) =>
+        html`<button aria-pressed=${view === name} onClick=${() => set({ view: name === "active" ? "" : name })}>${label}<span>${words.trim() ? matching.filter(is).length : all(by)}</span></button>`
+      )}<${Saved} words=${words} set=${(/** @type {string} */ q) => set({ q, view: "all" })} /></div>`}
+    ${!loaded.value && !all.length
+      ? html`<${Loading} rows=${6} />`
+      : as === "board"
+      ? html`<${Board} rows=${matching} by=${words.trim() ? null : by} />`
+      : as === "graph"
+      ? html`<${Lazy} load=${loadGraph} rows=${matching} />`
+      : html`<${Table} rows=${matching.filter(test)} words=${words} any=${all.length > 0} missing=${missing} lists=${lists} total=${words.trim() ? 0 : total(by)} />`}
+  </section>`;
+}
+
+const loadGraph = () => import("./graph.js");
+
+/** @param {{ load: () => Promise<any>, rows: TaskRow[] }} props */
+function Lazy({ load, rows }) {
+  const [View, setView] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    load().then((module) => setView(() => module.default), complain);
+  }, []);
+  return View ? html`<${View} rows=${rows} />` : html`<${Loading} />`;
+}
+
+/** Filters that the team has saved, and the one in use, to be saved. @param {{ words: string, set: (words: string) => void }} props */
+function Saved({ words, set }) {
+  const { data, again } = useLoaded(() => call("view.list"), []);
+  const views = data || [];
+  const known = views.find((view) => view.words === words.trim());
+  const save = async () => {
+    const name = await ask({ title: "Save this filter", text: words, field: "Its name", yes: "Save", needed: true });
+    if (name && (await act("view.save", { name: name.replace(/\s+/g, " "), words }, `Saved as ${name}.`))) again();
+  };
+  const remove = async () => {
+    if (known && (await act("view.remove", { name: known.name }, `Removed ${known.name}.`))) again();
+  };
+  return html`${views.map((view) => html`<button key=${view.id} aria-pressed=${view === known} onClick=${() => set(view === known ? "" : view.words)}><bdi>${view.name}</bdi></button>`)}
+    ${words.trim() && !known && may("add") && html`<button class="quiet" onClick=${save}><${Icon} name="plus" />Save filter</button>`}
+    ${known && may("add") && html`<button class="quiet" onClick=${remove}>Remove view</button>`}`;
+}
+
+/** @param {{ words: string, set: (words: string) => void }} props */
+function Filter({ words, set }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useKeys([{ key: "f", what: "Filter the tasks", run: () => field.current?.focus() }], []);
+  return html`<input class="filter" ref=${field} type="search" aria-label="Filter" placeholder="Filter: status:asking label:ui …" value=${words}
+    onInput=${(/** @type {any} */ event) => set(event.target.value)}
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && field.current?.blur()} />`;
+}
+
+/**
+ * `missing`: there are more of these, which the page has not loaded; `total` of them, if that is known.
+ * @param {{ rows: TaskRow[], words: string, any: boolean, missing: boolean, lists: ("active" | "closed")[], total: number }} props
+ */
+function Table({ rows: wanted, words, any, missing, lists, total }) {
+  const [inside, setInside] = useState(false);
+  const [at, setAt] = useState(0);
+  const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
+  const narrow = useNarrow();
+  const height = narrow ? 62 : 36;
+  const { rows, more } = useSteady(wanted, inside && wanted.length > 0 && !words);
+  const cursor = Math.min(at, rows.length - 1);
+  const toggle = (/** @type {string} */ id) => {
+    const next = new Set(chosen);
+    next.delete(id) || next.add(id);
+    setChosen(next);
+  };
+  useKeys([
+    { key: "j", what: "Next task", run: () => setAt(Math.min(cursor + 1, rows.length - 1)) },
+    { key: "k", what: "Previous task", run: () => setAt(Math.max(cursor - 1, 0)) },
+    { key: "Enter", what: "Open the task", run: () => rows[cursor] && go(`/t/${rows[cursor].id}`) },
+    { key: "x", what: "Select the task", run: () => rows[cursor] && toggle(rows[cursor].id) },
+    { key: "Escape", what: "Select none", run: () => setChosen(new Set()) },
+  ], [cursor, rows.length, chosen, rows[cursor]?.id]);
+  if (!rows.length && missing && further.value !== "full") return html`<${Loading} rows=${6} />`;
+  if (!rows.length) {
+    return any
+      ? html`<${Empty} icon="search" title="No task matches"><p>Change the filter, or choose another group above.</p><${Cut} missing=${missing} total=${total} /><//>`
+      : html`<${Empty} icon="tasks" title="No tasks yet"><p>Press <kbd>n</kbd> to add one, or type <code>fleet add</code> in a project.</p><//>`;
+  }
+  const head = html`<div class="row heads" role="row" aria-rowindex="1">
+    ${["Status", "Task", "Title", "Agent", "Now", "Tokens", "Cost", "Age"].map((name) =>
+      html`<span role="columnheader" class=${`c-${name.toLowerCase()}`}>${name}</span>`)}</div>`;
+  return html`<div class=${`list ${connection.value === "lost" ? "stale" : ""}`}
+      onPointerEnter=${() => setInside(true)} onPointerLeave=${() => setInside(false)}>
+    ${more > 0 && html`<button class="more" onClick=${() => setInside(false)}>${more} new</button>`}
+    <${Virtual} count=${rows.length} height=${height} at=${cursor} label="Tasks" head=${head}
+      foot=${html`<${Cut} missing=${missing} total=${total} count=${rows.length} />`} atEnd=${() => missing && loadMore(lists)}
+      row=${(/** @type {number} */ index) =>
+        html`<${Row} key=${rows[index].id} row=${rows[index]} index=${index} height=${height} current=${index === cursor}
+          chosen=${chosen.has(rows[index].id)} choose=${() => setAt(index)} toggle=${toggle} />`} />
+    ${chosen.size > 0 && html`<${Bulk} ids=${[...chosen]} clear=${() => setChosen(new Set())} />`}
+  </div>`;
+}
+
+/** What the list lacks, in words. @param {{ missing: boolean, total: number, count?: number }} props */
+function Cut({ missing, total, count = 0 }) {
+  if (!missing) return null;
+  if (further.value === "full") return html`<p class="cut" role="status">The page holds the newest ${tasks.size} tasks; older ones are not searched here. <code>fleet search</code> finds them.</p>`;
+  if (further.value) return html`<p class="cut" role="status">Loading older tasks …</p>`;
+  return total ? html`<p class="cut" role="status">${count} of ${total}. Scroll on for the rest.</p>` : null;
+}
+
+/** @param {{ row: TaskRow, index: number, height: number, current: boolean, chosen: boolean, choose: () => void, toggle: (id: string) => void }} props */
+function Row({ row, index, height, current, chosen, choose, toggle }) {
+  const run = row.run;
+  const usage = run?.usage || {};
+  const tokens = (usage.input || 0) + (usage.output || 0);
+  const busy = row.state === "running";
+  return html`<div class="row" role="row" aria-rowindex=${index + 2} style=${placed(index, height)}
+      data-current=${current || undefined} data-chosen=${chosen || undefined} onPointerDown=${choose}
+      onClick=${(/** @type {Event} */ event) => !(/** @type {Element} */ (event.target)).closest("a, input") && go(`/t/${row.id}`)}>
+    <span role="cell" class="c-status"><input type="checkbox" aria-label=${`Select ${row.id}`} checked=${chosen} onChange=${() => toggle(row.id)} /><${Status} status=${row.status} /></span>
+    <span role="cell" class="c-task"><a href=${`/t/${row.id}`}>${row.id}</a></span>
+    <span role="cell" class="c-title"><bdi>${row.title}</bdi>${row.labels.map((label) => html`<span class="chip">${label}</span>`)}</span>
+    <span role="cell" class="c-agent">${row.agent || row.coder}</span>
+    <span role="cell" class="c-now"><bdi>${busy ? run?.setup || run?.last : ""}</bdi></span>
+    <span role="cell" class="c-tokens number">${tokens ? short(tokens) : ""}</span>
+    <span role="cell" class="c-cost number">${money(usage.cost || 0, usage.estimated)}</span>
+    <span role="cell" class="c-age number">${busy && run?.started_at ? lasted(run.started_at) : html`<${Ago} at=${row.created_at} />`}</span>
+  </div>`;
+}
+
+/** @param {{ ids: string[], clear: () => void }} props */
+function Bulk({ ids, clear }) {
+  const each = async (/** @type {any} */ name, /** @type {string} */ done) => {
+    let count = 0;
+    for (const task of ids) if (await act(name, { task })) count++;
+    if (count) toast(`${count} ${count === 1 ? "task" : "tasks"} ${done}.`);
+    clear();
+  };
+  const cancel = async () => {
+    const agreed = await confirm({ title: `Cancel ${ids.length} tasks?`, text: "Their branches and what was done stay.", yes: "Cancel them", danger: true });
+    if (agreed) each("task.cancel", "cancelled");
+  };
+  const land = async () => {
+    if (await act("land.add", { tasks: ids }, `${ids.length} queued to land.`)) clear();
+  };
+  return html`<div class="bulk" role="toolbar" aria-label="Selected tasks"><b>${ids.length} selected</b>
+    ${may("assign") && html`<button onClick=${() => each("task.retry", "will run again")}>Retry</button>
+      <button onClick=${() => each("task.pause", "paused")}>Pause</button>
+      <button onClick=${() => each("task.resume", "resumed")}>Resume</button>`}
+    ${may("merge") && html`<button onClick=${land}>Land</button>`}
+    ${may("assign") && html`<button onClick=${cancel}>Cancel</button>`}
+    <button class="quiet" onClick=${clear} aria-label="Select none"><${Icon} name="x" /></button></div>`;
+}
+
+/** `by`: how many there are of all, whether they are loaded or not. @param {{ rows: TaskRow[], by: Counts | null }} props */
+const Board = ({ rows, by }) =>
+  html`<div class="board" role="region" aria-label="Board" tabindex="0">${COLUMNS.map(([name, is, all]) => {
+    const mine = rows.filter(is);
+    const count = by ? Math.max(all(by), 0) : mine.length;
+    return html`<section key=${name} aria-label=${name}><h2 class="label">${name} <span>${count}</span></h2>
+      <ul>${mine.slice(0, MOST_CARDS).map((row) =>
+        html`<li key=${row.id}><a class="board-card" href=${`/t/${row.id}`}>
+          <span class="line"><span class="id">${row.id}</span><span class="grow"></span><${Status} status=${row.status} /></span>
+          <b><bdi>${row.title}</bdi></b>
+          <small><bdi>${row.state === "running" ? row.run?.last : ""}</bdi></small>
+          <span class="line"><small>${row.agent || row.coder}</small><span class="grow"></span><small>${last(row.project)} · <${Ago} at=${row.created_at} /></small></span></a></li>`)}
+        ${count > Math.min(mine.length, MOST_CARDS) && html`<li class="soft">and ${count - Math.min(mine.length, MOST_CARDS)} more</li>`}
+        ${!count && html`<li class="none">None</li>`}</ul></section>`;
+  })}</div>`;

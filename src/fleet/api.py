@@ -7,7 +7,6 @@ reply, so there is nothing here for any one of them.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import os
 import time
@@ -16,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fleet.app.server_address import Remote, named_url
+from fleet.app.server_address import DEFAULT_URL, Remote, named_url
 from fleet.base.outside import microseconds, moment
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import (
@@ -29,7 +28,8 @@ from fleet.domain.errors import (
     Unavailable,
 )
 from fleet.operations.catalogue import Request, find
-from fleet.operations.shared.names import PAGE, cursor_of
+from fleet.operations.shared.names import PAGE
+from fleet.operations.shared.pages import pages_of_replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -42,7 +42,6 @@ __all__ = [
 Reply = TypeVar("Reply")
 Row = TypeVar("Row")
 
-URL = "http://127.0.0.1:3847"
 TRIES = 5  # of a request, while the server does not answer or is busy
 FIRST_WAIT = 0.2  # seconds; each further wait is twice as long
 AGAIN = frozenset({"no_server", "too_many_requests", "unavailable"})
@@ -61,7 +60,7 @@ class Event(NamedTuple):
 
 
 class Fleet:
-    """A server, asked as whoever the token belongs to."""
+    """A server, asked as the owner of the token."""
 
     def __init__(self, url: str, token: str, *, tries: int = TRIES) -> None:
         self._remote, self._tries = Remote(url, token), tries
@@ -86,12 +85,8 @@ class Fleet:
         """Every row of a list, page by page. The request's `limit` is the size of a page."""
         listing: Any = request
         limit = min(listing.limit or PAGE, PAGE)
-        while True:
-            page = self.call(dataclasses.replace(listing, limit=limit))
+        for page in pages_of_replies(self.call, listing, limit):
             yield from page
-            if len(page) < limit:
-                return
-            listing = dataclasses.replace(listing, before=cursor_of(page[-1]))
 
     def events(self, after: int | None = None) -> Iterator[Event]:
         """Events as they happen, without end; first those that came after the number `after`.
@@ -160,7 +155,7 @@ def connect_async(url: str = "", token: str = "", *, tries: int = TRIES) -> Asyn
 
 
 def _address(url: str, token: str) -> tuple[str, str]:
-    return url or named_url(os.environ) or URL, token or os.environ.get("FLEET_TOKEN", "")
+    return url or named_url(os.environ) or DEFAULT_URL, token or os.environ.get("FLEET_TOKEN", "")
 
 
 def _events(lines: Iterator[str]) -> Iterator[Event]:

@@ -66,6 +66,7 @@ class Keeper:
         self.closing = False
         self.alone_since = 0.0  # when our folder was first found missing; 0: it is there
         self.lease: float | None = None  # as it was last read
+        self.expired = False  # the lease ended the coder
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -104,7 +105,7 @@ class Keeper:
             signal.signal(signal.SIGHUP, lambda *_: self.hang_up())
         self.adopts = machine.adopt_orphans()
         if self.lease_is_over():  # it expired before we started
-            self.status = -signal.SIGKILL
+            self.status, self.expired = -signal.SIGKILL, True
         elif self.terminal and not _has_terminal():  # it closed before we started
             self.status = -signal.SIGHUP
         else:
@@ -252,7 +253,8 @@ class Keeper:
     def _mind_deadlines(self) -> None:
         if self.kill_at and time.monotonic() >= self.kill_at:
             self._signal_group(signal.SIGKILL)
-        if self.lease_is_over():
+        if self.status is None and self.lease_is_over():
+            self.expired = True
             self._signal_group(signal.SIGKILL)  # another host may start the task now: no grace left
         if self._is_forsaken() and not self.kill_at:
             self.stop(5.0)
@@ -331,6 +333,8 @@ class Keeper:
     def finish(self) -> None:
         code = self.status if self.status is not None else -signal.SIGKILL
         record = {"format": FORMAT, "code": code, "at": time.time_ns() // 1000}
+        if self.expired:
+            record["expired"] = True
         with open(self.path("exit.tmp"), "r+b") as file:
             file.write(dumps(record).encode().ljust(RESERVE))
             file.flush()

@@ -12,16 +12,34 @@ import sys
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("fleet.cli.status.status:status", "Show the work here, and what needs you."),
+    "top": ("fleet.cli.top.command:top", "Watch the work in the whole terminal, and act on it."),
     "add": ("fleet.cli.tasks.tasks:add", "Queue a task."),
     "tasks": ("fleet.cli.tasks.tasks:tasks", "List the tasks."),
     "show": ("fleet.cli.tasks.tasks:show", "Show a task, its runs and what it waits for."),
+    "search": (
+        "fleet.cli.tasks.search:search",
+        "Search titles, prompts and transcripts.",
+    ),
+    "stats": (
+        "fleet.cli.status.stats:stats",
+        "Count what was done, and what it cost.",
+    ),
     "ready": ("fleet.cli.tasks.tasks:ready", "List the tasks that could start now."),
+    "edit": ("fleet.cli.tasks.edit:edit", "Change what a task asks for."),
+    "wait": ("fleet.cli.tasks.wait:wait", "Wait until tasks have ended."),
     "cancel": ("fleet.cli.tasks.tasks:cancel", "Cancel a task."),
-    "retry": ("fleet.cli.tasks.tasks:retry", "Queue a failed or cancelled task again."),
+    "retry": (
+        "fleet.cli.tasks.tasks:retry",
+        "Queue an ended task again: failed, cancelled or done.",
+    ),
     "reopen": ("fleet.cli.tasks.tasks:reopen", "Continue a task with the answer in its Q&A.md."),
     "close": ("fleet.cli.tasks.tasks:close", "Close a task: mark it as done."),
     "pause": ("fleet.cli.tasks.tasks:pause", "Keep a task from starting."),
     "resume": ("fleet.cli.tasks.tasks:resume", "Let a paused or postponed task start."),
+    "send-back": (
+        "fleet.cli.tasks.tasks:send_back",
+        "Send a task's work back to its agent, with remarks.",
+    ),
     "comment": ("fleet.cli.tasks.tasks:comment", "Write a note on a task."),
     "dep": ("fleet.cli.tasks.tasks:dep", "Add and remove the tasks that a task waits for."),
     "ask": (
@@ -44,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "create": ("fleet.cli.agents.agents:create", "Start an agent on a branch of its own."),
     "fanout": ("fleet.cli.agents.agents:fanout", "Start several agents with the same prompt."),
     "multi": ("fleet.cli.agents.agents:multi", "Start several agents, each with its own prompt."),
+    "fork": ("fleet.cli.agents.fork:fork", "Continue an agent's conversation on another branch."),
     "list": ("fleet.cli.agents.agents:list_", "List the agents at work."),
     "prompt": ("fleet.cli.agents.agents:prompt", "Tell an agent what to do next."),
     "attach": ("fleet.cli.agents.agents:attach", "Attach to an agent's terminal."),
@@ -51,6 +70,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fleet.cli.agents.agents:explain",
         "Show what an agent is doing, and how Fleet knows.",
     ),
+    "approve": ("fleet.cli.agents.permit:approve", "Allow what an agent asks for on its screen."),
+    "deny": ("fleet.cli.agents.permit:deny", "Refuse what an agent asks for on its screen."),
     "kill": (
         "fleet.cli.agents.agents:kill",
         "End agents, keep their work, remove their worktrees.",
@@ -61,8 +82,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fleet.cli.agents.spawn_dismiss:workers",
         "List the agents at work, as `list` does.",
     ),
-    "diff": ("fleet.cli.tasks.merge:diff", "Show what a task has changed."),
-    "merge": ("fleet.cli.tasks.merge:merge", "Merge a task's branch into its base."),
+    "diff": ("fleet.cli.tasks.diff:diff", "Show what a task has changed."),
+    "review": (
+        "fleet.cli.landing.review:review",
+        "List work that is done and not landed, and judge it.",
+    ),
+    "best": ("fleet.cli.landing.best:best", "Have several agents do the same work; pick the best."),
+    "pick": ("fleet.cli.landing.best:pick", "Pick the best task of a batch, or see how it stands."),
+    "land": (
+        "fleet.cli.landing.land:land",
+        "Bring tasks' work to its branch, once it passes there.",
+    ),
+    "pr": ("fleet.cli.landing.pr:pr", "Open and follow the pull request of a task."),
+    "merge": ("fleet.cli.landing.merge:merge", "Merge a task's branch into its base."),
+    "cd": ("fleet.cli.tasks.cd_open:cd", "Print the directory of a task's work."),
+    "open": ("fleet.cli.tasks.cd_open:open_", "Open a task's work in your editor."),
     "worktree": (
         "fleet.cli.tasks.worktree:worktree",
         "Show, commit, push and merge a task's worktree.",
@@ -76,6 +110,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fleet.cli.compute.recommend:recommend",
         "Suggest which node should serve which model.",
     ),
+    "eval": ("fleet.cli.compute.eval:eval_", "Check that every node can do its job."),
+    "evals": ("fleet.cli.compute.eval:evals", "List the kept results of `fleet eval`."),
     "init": ("fleet.cli.setup.config:init", "Set up the home and the project's fleet.yaml."),
     "validate": ("fleet.cli.setup.config:validate", "Check fleet.yaml."),
     "config": ("fleet.cli.setup.config:config", "Show, set, edit or check the settings."),
@@ -90,6 +126,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "fleet.cli.compute.nodes:nodes",
         "Show the nodes, their resident models and the routes.",
     ),
+    "host": ("fleet.cli.hosts.host:host", "List, drain and remove the machines that run agents."),
     "trace": (
         "fleet.cli.compute.trace:trace",
         "Show the requests: the agent, the node, the time taken.",
@@ -103,6 +140,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Write the configuration files of other programs.",
     ),
     "clean": ("fleet.cli.compute.generate:clean", "Remove the files that `generate` wrote."),
+    "ui": ("fleet.cli.server.ui:ui", "Open the dashboard in the browser."),
     "serve": ("fleet.cli.server.serve:serve", "Serve Fleet over HTTP, WebSocket and MCP."),
     "health": ("fleet.cli.server.health:health", "Check whether the server answers."),
     "metrics": ("fleet.cli.server.health:metrics", "Show the server's metrics."),
@@ -160,6 +198,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print a shell's completion script.",
     ),
     "backup": ("fleet.cli.setup.backup:backup", "Copy the store, while Fleet runs."),
+    "restore": ("fleet.cli.setup.backup:restore", "Put a copy in the place of the store."),
     "update": ("fleet.cli.setup.update:update", "Update Fleet to the newest release."),
     "demo": ("fleet.cli.demo.queue:demo", "Run a demo in a scratch repository."),
     "help": ("fleet.cli.help:help_", "Show the commands, or the help of one."),
@@ -169,15 +208,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # others. `fleet help all` has everything.
 HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Work": (
-        ("status", "add", "tasks", "show", "run", "logs", "answer", "retry", "cancel"),
+        ("status", "top", "add", "tasks", "show", "run", "logs", "answer", "retry", "cancel"),
         (
             *(
+                "edit",
+                "wait",
                 "ready",
+                "search",
+                "stats",
                 "questions",
                 "ask",
                 "send",
                 "unsend",
                 "comment",
+                "send-back",
                 "pause",
                 "resume",
                 "reopen",
@@ -186,18 +230,35 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "Workspaces": (
-        ("create", "list", "prompt", "attach", "diff", "merge", "kill"),
-        ("fanout", "multi", "explain", "worktree", "kept", "gc"),
+        ("create", "list", "attach", "diff", "review", "land", "kill"),
+        (
+            "prompt",
+            "fanout",
+            "best",
+            "pick",
+            "multi",
+            "pr",
+            "merge",
+            "fork",
+            "explain",
+            "approve",
+            "deny",
+            "cd",
+            "open",
+            "worktree",
+            "kept",
+            "gc",
+        ),
     ),
     "Compute": (
         ("up", "nodes", "doctor"),
         (
             *("down", "discover", "warmup", "generate", "clean", "gateway", "trace"),
-            *("benchmark", "recommend"),
+            *("benchmark", "eval", "evals", "recommend", "host"),
         ),
     ),
     "Team": (
-        ("serve",),
+        ("ui", "serve"),
         (
             *("spawn", "dismiss", "workers", "health", "metrics", "alert", "audit", "mcp"),
             *("token", "teams"),
@@ -207,15 +268,15 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "Setup": (
-        ("init", "config", "agents"),
+        ("init", "config"),
         (
-            *("validate", "trust", "coders", "skills", "plugins", "notify", "completion"),
-            *("update", "backup", "demo", "help"),
+            *("agents", "validate", "trust", "coders", "skills", "plugins", "notify", "completion"),
+            *("update", "backup", "restore", "demo", "help"),
         ),
     ),
 }
 
-ALIASES = {"l": "list"}
+ALIASES = {"l": "list", "dashboard": "ui"}
 
 # About the server itself, wherever it is.
 OF_SERVER = frozenset({"health", "metrics", "mcp"})
@@ -224,8 +285,8 @@ OF_SERVER = frozenset({"health", "metrics", "mcp"})
 LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
-    | {"discover", "nodes", "warmup", "benchmark", "recommend"}
-    | {"agents", "coders", "help", "update", "backup", "diff", "kept", "gc"}
+    | {"discover", "nodes", "warmup", "benchmark", "eval", "recommend"}
+    | {"agents", "coders", "help", "update", "backup", "restore", "kept", "gc"}
     | {"skills", "plugins", "serve"}
     | OF_SERVER
 )
@@ -267,7 +328,9 @@ def _main(words: list[str]) -> int:
         from fleet.cli.terminal.completion import complete
 
         return complete(os.environ[COMPLETE])
-    if not words or words[0] in {"-h", "--help"} or words == ["help"]:
+    if not words:
+        return _glance()
+    if words[0] in {"-h", "--help"} or words == ["help"]:
         return _print(overview())
     if words == ["help", "all"]:
         return _print(overview(everything=True))
@@ -283,6 +346,19 @@ def _main(words: list[str]) -> int:
     if words[0] in LOCAL - OF_SERVER - {"help"}:
         _stay_here(words[0])
     return run(root, words)
+
+
+def _glance() -> int:
+    """`fleet` alone is `fleet status`."""
+    from fleet.cli.root import root
+    from fleet.cli.terminal.frame import run
+    from fleet.cli.terminal.output import is_terminal
+    from fleet.cli.terminal.render import say
+
+    status = run(root, ["status"])
+    if is_terminal(sys.stderr):
+        say("`fleet --help` lists the commands.", "dim")
+    return status
 
 
 def _stay_here(name: str) -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+MOST_EXAMPLES = 2
+
+
 class Root(FleetGroup):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(table.COMMANDS)
@@ -53,6 +56,27 @@ def load(name: str) -> click.Command:
         raise TypeError(f"{target} is not a command")
     loaded.short_help = words
     return loaded
+
+
+def examples_of(path: str) -> list[str]:
+    """The lines to type for the command `path`, such as `fleet config set`."""
+    _, first, *others = path.split()
+    command = [table.ALIASES.get(first, first), *others]
+    from pathlib import Path
+
+    lines = Path(__file__).with_name("examples.txt").read_text("utf-8").splitlines()
+    same = [line for line in lines if line.split()[1 : 1 + len(command)] == command]
+    return same[:MOST_EXAMPLES]
+
+
+def help_page(ctx: click.Context) -> str:
+    """What `--help` prints."""
+    page = ctx.get_help() + "\n"
+    path = ctx.command_path
+    if " " not in path:
+        return page
+    lines = "".join(f"  {line}\n" for line in examples_of(path))
+    return f"{page}\nExamples:\n{lines}" if lines else page
 
 
 def _version_option() -> click.Option:

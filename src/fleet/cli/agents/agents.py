@@ -8,24 +8,28 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fleet.cli.terminal.completion import complete_agents, complete_tasks
+from fleet.cli.choice_options import choice_options
+from fleet.cli.terminal.completion import complete_agents_at_work
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.render import Result, Text
+from fleet.cli.terminal.view import Column, Table
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from fleet.cli.agents.create import Wanted
     from fleet.client import Client
     from fleet.operations.tasks.at_work import ListAgents
 
-agent_option = click.option(
-    "-a", "--agent", default="", shell_complete=complete_agents,
-    help="The agent (role) or coder. Default: the setting `coder`.",
-)  # fmt: skip
+MOST_ISSUES = 50  # that one command takes
 quick_option = click.option("--quick", is_flag=True, help="Skip the set-up commands.")
 headless_option = click.option(
     "--headless", is_flag=True, help="Run without a terminal to attach to."
+)
+attach_option = click.option(
+    "--attach", is_flag=True, help="Attach to its terminal as soon as it has started."
 )
 base_option = click.option("--base", default="", help="The commit to start from.")
 wait_option = click.option(
@@ -40,24 +44,31 @@ wait_option = click.option(
 @click.argument("branch")
 @click.option("-p", "--prompt", help="The agent's first prompt.")
 @click.option("--prompt-file", metavar="FILE", help="Read the prompt from this file; `-` is stdin.")
-@agent_option
+@choice_options
 @base_option
 @quick_option
 @headless_option
+@attach_option
 @wait_option
-def create(branch: str, config: Path | None, wait: float, **given: object) -> Result:
-    """Start an agent on BRANCH, in a worktree and a terminal of its own."""
+def create(
+    *, branch: str, attach: bool, config: Path | None, wait: float, **given: object
+) -> Result:
+    """Start an agent on BRANCH, in a worktree and a terminal of its own.
+
+    A branch that exists is refused: --base BRANCH starts a new one from it.
+    """
     from fleet.cli.agents.create import add_agents, one_prompt, wanted
 
     prompt = one_prompt(given["prompt"], given["prompt_file"])
-    return start(config, [wanted(branch, prompt, given)], wait, add_agents)
+    agents = [wanted(branch, prompt, given, attach=attach)]
+    return start(config, agents, wait, add_agents, attach=attach)
 
 
 @command(config=True)
 @click.argument("count", type=click.IntRange(1, 100))
 @click.argument("prefix", required=False, default="")
 @click.option("-p", "--prompt", required=True, help="The first prompt of each agent.")
-@agent_option
+@choice_options
 @base_option
 @quick_option
 @headless_option
@@ -77,39 +88,106 @@ def fanout(
 @click.option(
     "--file", "file", metavar="FILE", help="Read them from this file, one per line; `-` is stdin."
 )
-@agent_option
+@click.option(
+    "--issues",
+    "query",
+    metavar="QUERY",
+    help="Queue a task for each open issue that the forge finds; `linear:…` and `jira:…` ask there.",
+)
+@choice_options
 @base_option
 @quick_option
 @headless_option
 @wait_option
 def multi(
-    pairs: tuple[str, ...], file: str | None, config: Path | None, wait: float, **given: object
+    pairs: tuple[str, ...],
+    file: str | None,
+    query: str | None,
+    config: Path | None,
+    wait: float,
+    **given: object,
 ) -> Result:
-    """Start several agents, each with a branch and a prompt of its own."""
+    """Start several agents, each with a branch and a prompt of its own.
+
+    With --issues, each issue that has no task yet gets one, and the queue starts them.
+    """
     from fleet.cli.agents.create import add_batch, paired, wanted
 
+    if query is not None:
+        if pairs or file:
+            raise BadInput(
+                "--issues cannot be used with BRANCH:PROMPT or a file.", fix="Give one of them."
+            )
+        if not query.strip():
+            raise BadInput("The query is empty.", fix="For example: fleet multi --issues label:bug")
+        return _queue_issues(config, query, given)
     agents = [wanted(branch, prompt, given) for branch, prompt in paired(pairs, file)]
     return start(config, agents, wait, add_batch)
 
 
-def start(config: Path | None, agents: list[Wanted], wait: float, add: object) -> Result:
+def _queue_issues(config: Path | None, query: str, given: Mapping[str, object]) -> Result:
+    from fleet.cli.agents.create import project_of
+    from fleet.cli.tasks.add import directory
+    from fleet.cli.terminal.connect import connect
+    from fleet.domain.task import Limits, Spec
+    from fleet.operations.forges.tickets import AddTicket, FindTickets
+
+    client = connect(config=config).this_machine("Looking for issues of this repository")
+    project = project_of(client)
+    spec = Spec(
+        agent=str(given["agent"]),
+        coder=str(given["coder"]),
+        model=str(given["model"]),
+        base=str(given["base"]),
+        cwd=str(directory(None)),
+        limits=Limits(permissions=str(given["permissions"])),
+    )
+    tickets = client.call(FindTickets(query, project, MOST_ISSUES))
+    rows = [client.call(AddTicket(t.url, "", project, spec)) for t in tickets if not t.task]
+    columns: list[Column | str] = ["task", "status", Column("title", flexible=True)]
+    cells = [(row.id, row.status, row.title) for row in rows]
+    busy = len(tickets) - len(rows)
+    notes = (f"{busy} of {len(tickets)} issues had a task already.",) if busy else ()
+    return Result(
+        "tasks", tuple(rows), Table(columns, cells, empty="No issue needs a task."), notes
+    )
+
+
+def start(
+    config: Path | None, agents: list[Wanted], wait: float, add: object, *, attach: bool = False
+) -> Result:
+    """`attach`: to the terminal of the first, which replaces this process."""
     from fleet.cli.agents.create import check, report
     from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.progress import SetUpProgress
     from fleet.cli.terminal.render import say
-    from fleet.cli.terminal.set_up_line import Readying
+    from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config).this_machine("Starting an agent in a terminal of yours")
     check(client, agents)
+    unseen = client.unseen_changes(agents[0].spec)
     tasks = add(client, agents)  # type: ignore[operator]
     try:
-        with Readying(client.home / "tasks", tasks):
+        names = ", ".join(agent.branch for agent in agents)
+        with SetUpProgress(f"Starting {names}", client.home / "tasks", tasks):
             late = client.start(tasks, patience=wait)
     except KeyboardInterrupt:
         say(
             f"Interrupted: `fleet list --repair` continues with {' '.join(tasks)}, `fleet kill` ends them."
         )
         raise
-    return report(client, tasks, late)
+    result = report(client, tasks, late)
+    if attach and not late:
+        for note in unseen:
+            say(note)
+        become(client.attach_argv(client.call(ShowTask(tasks[0])).runs[-1].id))
+    return result._replace(notes=unseen)
+
+
+def become(argv: list[str]) -> NoReturn:
+    """Replace this process by the program that shows the terminal."""
+    sys.stdout.flush()
+    os.execvp(argv[0], argv)  # noqa: S606  # argv is a list; there is no shell
 
 
 @command("list", config=True)
@@ -129,7 +207,7 @@ def list_(
     config: Path | None,
 ) -> Result:
     """List the agents at work here: their state, their usage and their cost."""
-    from fleet.cli.agents.calls import reconcile
+    from fleet.cli.agents.calls import reconcile, wish_notes
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.connect import connect
 
@@ -139,8 +217,8 @@ def list_(
     if watch and not wants_json():
         _watch(client, request, grouped=grouped)
     seen = client.observed(client.call(request))
-    view = agent_table(seen, client.now(), grouped=grouped)
-    return Result("agents", seen, view, notes=notes)
+    view = agent_table(seen, client.now(), grouped=grouped, everywhere=not request.project)
+    return Result("agents", seen, view, notes=(*notes, *wish_notes(seen)))
 
 
 def agents_at_work(client: Client, *, everything: bool, everywhere: bool) -> ListAgents:
@@ -148,24 +226,23 @@ def agents_at_work(client: Client, *, everything: bool, everywhere: bool) -> Lis
     from fleet.operations.shared.names import MAX_ROWS
     from fleet.operations.tasks.at_work import ListAgents
 
-    everywhere = everywhere or client.is_remote  # its directories are not ours
-    project = "" if everywhere else client.project_or_cwd
-    return ListAgents(project, everything, limit=MAX_ROWS)
+    return ListAgents(client.scope(everywhere=everywhere), everything, limit=MAX_ROWS)
 
 
-def _watch(client: Client, request: object, *, grouped: bool) -> NoReturn:
+def _watch(client: Client, request: ListAgents, *, grouped: bool) -> NoReturn:
     from fleet.cli.agents.views import agent_table
     from fleet.cli.terminal.live import Live
 
     with Live() as live:
         while True:
-            seen = client.observed(client.call(request))  # type: ignore[arg-type]
-            live.update(agent_table(seen, client.now(), grouped=grouped))
+            seen = client.observed(client.call(request))
+            everywhere = not request.project
+            live.update(agent_table(seen, client.now(), grouped=grouped, everywhere=everywhere))
             client.wait(1.0)
 
 
 @command(config=True)
-@click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
+@click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
 @click.argument("text", nargs=-1)
 @click.option("--file", "file", metavar="FILE", help="Read the text from this file; `-` is stdin.")
 @click.option(
@@ -199,7 +276,7 @@ def prompt(
 
 
 @command(json=False, config=True)
-@click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
+@click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
 def attach(name: str, config: Path | None) -> int:
     """Attach to an agent's terminal. Ctrl-Q detaches, also inside tmux; the agent keeps running."""
     from fleet.cli.terminal.connect import connect_here
@@ -215,13 +292,11 @@ def attach(name: str, config: Path | None) -> int:
             f"{task.task.id} {how}.",
             fix=f"`fleet logs {task.task.id}` shows its output, and where its last screen is saved.",
         )
-    argv = client.attach_argv(live.id)
-    sys.stdout.flush()
-    os.execvp(argv[0], argv)  # noqa: S606  # argv is a list; there is no shell
+    become(client.attach_argv(live.id))
 
 
 @command(config=True)
-@click.argument("pattern", required=False, shell_complete=complete_tasks)
+@click.argument("pattern", required=False, shell_complete=complete_agents_at_work)
 @click.option("-b", "--batch", help="End all agents of this batch.")
 @click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
@@ -236,18 +311,21 @@ def kill(
 ) -> Result:
     """End agents and remove their worktrees; unmerged and unpushed work is kept.
 
-    PATTERN is an agent's name, or a pattern with `*`; `fleet kept` lists what was kept.
+    PATTERN is an agent's name, or a pattern with `*`; `fleet kept` lists what was kept. A branch
+    onto which nothing was committed goes, too.
     """
     from fleet.cli.agents.calls import kill as end
     from fleet.cli.agents.kill import confirm, kill_summary, matches
     from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.progress import Progress
     from fleet.cli.terminal.render import say
 
     client = connect(config=config).this_machine("Removing a worktree")
     agents = matches(client, pattern, batch)
     confirm(agents, force=force)
     try:
-        ended = end(client, agents, delete_branch=delete_branch)
+        with Progress(f"Ending {', '.join(agent.branch or agent.task for agent in agents)}"):
+            ended = end(client, agents, delete_branch=delete_branch)
     except KeyboardInterrupt:
         say(
             "Interrupted: `fleet kill` again ends the agents that are left; "
@@ -260,10 +338,10 @@ def kill(
 
 
 @command(config=True)
-@click.argument("name", metavar="AGENT", shell_complete=complete_tasks)
+@click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
 def explain(name: str, config: Path | None) -> Result:
     """Show what an agent is doing, and how Fleet knows."""
-    from fleet.cli.agents.calls import sight
+    from fleet.cli.agents.calls import answers, sight
     from fleet.cli.agents.views import explanation
     from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.show import ShowTask
@@ -271,4 +349,5 @@ def explain(name: str, config: Path | None) -> Result:
     client = connect(config=config)
     task = client.call(ShowTask(name))
     seen = sight(client, task)
-    return Result("activity", seen, explanation(task, seen))
+    notes = (f"Answer it: {answers(name)}",) if seen.get("asks") else ()
+    return Result("activity", seen, explanation(task, seen), notes=notes)

@@ -15,7 +15,7 @@ from fleet.operations.tasks.change import CancelTask
 from fleet.operations.tasks.show import ShowTask
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fleet.cli.terminal.render import Result
     from fleet.client import Client, LocalClient
@@ -30,7 +30,7 @@ BUSY = {
     "exited": "has exited",
     "starting": "is still starting",
 }
-SEEN = ("doing", "by", "exit", "screen")
+SEEN = ("doing", "by", "exit", "screen", "asks")
 RESTART_SECONDS = 20.0  # seconds for what was cut off to begin
 ENDED = {"done", "failed", "cancelled"}
 
@@ -79,11 +79,41 @@ def check_ease(client: Client, name: str, *, queue: bool) -> None:
     how = f" with status {seen['exit']}" if seen.get("exit") is not None else ""
     fix = {
         "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
-        "permission": f"Answer it there: fleet attach {name}",
+        "permission": answers(name),
         "panel": f"Close it with Esc: fleet attach {name}",
         "first-start": f"Answer it there: fleet attach {name}. {_once(task)}",
     }.get(doing, f"`fleet explain {name}` shows more.")
-    raise Refused(f"{task.task.id} {why}{how}.", fix=fix, code=doing)
+    asks = f": {seen['asks']}" if seen.get("asks") else ""
+    raise Refused(f"{task.task.id} {why}{how}{asks}.", fix=fix, code=doing)
+
+
+def answers(name: str) -> str:
+    """What to type about an agent that asks for a permission."""
+    return f"fleet approve {name}, fleet deny {name}, or fleet attach {name}"
+
+
+def wish_notes(seen: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What each of these agents asks leave for, and how it is answered."""
+    asking = [s for s in seen if s.get("asks")]
+    return tuple(
+        f"{s['branch'] or s['task']} asks for permission: {s['asks']}  → {answers(s['task'])}"
+        for s in asking
+    )
+
+
+def check_between_turns(client: Client, name: str) -> None:
+    """Raise `Refused` when an agent in a terminal is in the middle of something."""
+    task = client.call(ShowTask(name))
+    inside = client.actor.run and task.runs and task.runs[-1].id == client.actor.run
+    if inside or task.spec.mode != "terminal" or task.task.state != "running":
+        return
+    doing = sight(client, task).get("doing", "")
+    if doing in {"working", "permission"}:
+        raise Refused(
+            f"{task.task.id} {BUSY[doing]}.",
+            fix=f"Close it when it waits for you, or end it now: fleet kill {name}",
+            code=doing,
+        )
 
 
 def _once(task: TaskDetail) -> str:

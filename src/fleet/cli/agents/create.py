@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING
 
 from fleet.cli.tasks.add import directory, read_text
 from fleet.cli.terminal.render import Result, Text
+from fleet.client.local import STUCK
 from fleet.config import checkout_top
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused
+from fleet.domain.limits import check as limits
 from fleet.domain.task import Limits, Mode, Spec
 from fleet.operations.shared.branch_names import letters
 from fleet.operations.shared.names import is_task_name
 from fleet.operations.tasks.change import AddTask
-from fleet.operations.tasks.check_spec import NO_BRANCH
 from fleet.operations.tasks.show import ShowTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fleet.client import LocalClient
+    from fleet.operations.tasks.show import TaskDetail
 
 FIRST = 0  # people wait for these
 
@@ -32,26 +34,31 @@ class Wanted(NamedTuple):
     spec: Spec
 
 
-def wanted(branch: str, prompt: str, given: Mapping[str, object]) -> Wanted:
+def wanted(
+    branch: str, prompt: str, given: Mapping[str, object], *, attach: bool = False
+) -> Wanted:
     """Raise `BadInput` for a name that no branch can have: before anything is made."""
-    if not branch or NO_BRANCH.search(branch):
+    if not branch:
         raise BadInput(
-            f"'{branch}' is not a valid branch name.",
-            fix="Use letters, digits, '-', '_' and '/'.",
+            "'' is not a valid branch name.", fix="Use letters, digits, '-', '_' and '/'."
         )
+    limits.check(Spec(branch=branch))
     cwd = directory(None)
     if checkout_top(cwd) is None and not (cwd / "HEAD").is_file():  # a bare one has no checkout
         raise BadInput(
-            f"{cwd} is not in a git repository.", fix="`fleet add` works without one; or: git init"
+            f"{cwd} is not in a git repository.",
+            fix="git init, and commit; or queue a task that works in it: fleet add --in-place",
         )
     spec = Spec(
         agent=str(given["agent"]),
+        coder=str(given["coder"]),
+        model=str(given["model"]),
         priority=FIRST,
         cwd=str(cwd),
         base=str(given["base"]),
         branch=branch,
         review=True,
-        limits=Limits(attempts=1),
+        limits=Limits(attempts=1, permissions=str(given["permissions"])),
         mode=Mode.NOW if given["headless"] else Mode.TERMINAL,
         quick=bool(given["quick"]),
     )
@@ -59,6 +66,11 @@ def wanted(branch: str, prompt: str, given: Mapping[str, object]) -> Wanted:
         raise BadInput(
             "An agent without a terminal needs a prompt.",
             fix="Give --prompt, or leave out --headless.",
+        )
+    if spec.mode == Mode.NOW and attach:
+        raise BadInput(
+            "An agent without a terminal cannot be attached to.",
+            fix="Leave out --headless or --attach.",
         )
     return Wanted(branch, prompt, spec)
 
@@ -87,6 +99,11 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
         branch, colon, prompt = line.partition(":")
         if not colon or not prompt.strip():
             raise BadInput(f"'{line[:60]}' has no prompt.", fix="Write BRANCH:PROMPT.")
+        if prompt.startswith("//"):
+            raise BadInput(
+                f"'{line[:60]}' is an address, not a branch and a prompt.",
+                fix=f"Write BRANCH:PROMPT, such as 'read-it:{line[:60]}'.",
+            )
         agents.append((branch.strip(), prompt.strip()))
     if not agents:
         raise BadInput("No agents to start were given.", fix='fleet multi fix-auth:"Fix the login"')
@@ -101,8 +118,9 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
 def check(client: LocalClient, agents: Sequence[Wanted]) -> None:
     """That each of them can have its workspace: before anything is queued."""
     for agent in agents:
-        client.check_start(agent.spec.cwd, project_of(client), agent.branch, agent.spec.base)
+        client.check_start(agent.spec, project_of(client))
         client.check_gateway(agent.spec, project_of(client))
+        client.check_program(agent.spec, project_of(client))
 
 
 def project_of(client: LocalClient) -> str:
@@ -144,30 +162,37 @@ def _added(client: LocalClient, agents: Sequence[Wanted], parent: str) -> list[s
 def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Result:
     """Raise `Refused` when none of them could start."""
     details = [client.call(ShowTask(task)) for task in tasks]
-    lines, failed = [], 0
-    for detail in details:
-        run = detail.runs[-1] if detail.runs else None
-        branch = run.branch if run and run.branch else detail.spec.branch
-        if run is not None and run.ending and detail.task.state == "failed":
-            failed += 1
-            lines.append(f"{branch} ({detail.task.id}) could not start: {run.detail}")
-        elif detail.task.id in late:
-            lines.append(f"{branch} ({detail.task.id}) has not begun yet: {_where(detail.task.id)}")
-        else:
-            lines.append(
-                f"Created {branch} ({detail.task.id}): {detail.task.coder}  [{run.path if run else ''}]"
-            )
-    if failed == len(details):
-        raise Refused(
-            "\n".join(lines), fix=f"`fleet show {details[0].task.id}` shows what happened."
-        )
-    first = next(d for d in details if d.task.state != "failed")
+    reasons = {detail.task.id: _reason(detail) for detail in details}
+    lines = [reasons[d.task.id] or _begun(d, is_late=d.task.id in late) for d in details]
+    if all(reasons.values()):
+        fixes = [w.fix for w in details[0].waits if w.fix]
+        seen = f"`fleet show {details[0].task.id}` shows what happened."
+        raise Refused("\n".join(lines), fix=fixes[0] if fixes else seen)
+    first = next(d for d in details if not reasons[d.task.id])
     if first.spec.mode == "terminal":
-        branch = first.runs[-1].branch if first.runs else first.spec.branch
+        branch = _branch(first)
         name = first.task.id if is_task_name(branch) else branch
         lines.append(f"Attach to it: fleet attach {name}")
     return Result("tasks", [d.task for d in details], Text("\n".join(lines)))
 
 
-def _where(task: str) -> str:
-    return f"`fleet show {task}` says why."
+def _branch(detail: TaskDetail) -> str:
+    return (detail.runs[-1].branch if detail.runs else "") or detail.spec.branch
+
+
+def _reason(detail: TaskDetail) -> str:
+    """Why it cannot start; empty when it did, or when it only takes long."""
+    name = f"{_branch(detail)} ({detail.task.id})"
+    if detail.runs and detail.runs[-1].ending and detail.task.status in {"failed", "paused"}:
+        return f"{name} could not start: {detail.runs[-1].detail}"
+    stuck = next((wait.why for wait in detail.waits if wait.code in STUCK), "")
+    return f"{name} waits: {stuck}" if stuck else ""
+
+
+def _begun(detail: TaskDetail, *, is_late: bool) -> str:
+    name = f"{_branch(detail)} ({detail.task.id})"
+    if not is_late:
+        path = detail.runs[-1].path if detail.runs else ""
+        return f"Created {name}: {detail.task.coder}  [{path}]"
+    why = " ".join(wait.why for wait in detail.waits)
+    return f"{name} has not begun yet: {why or f'`fleet show {detail.task.id}` says why.'}"

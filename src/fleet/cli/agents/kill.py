@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.cli.tasks.bulk import is_like, is_pattern
 from fleet.cli.terminal import render
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.shared.names import MAX_ROWS
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 
 def matches(client: Client, pattern: str | None, batch: str | None) -> list[AgentRow]:
-    """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none."""
+    """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none.
+
+    A pattern means what `fleet list` shows: no task of the queue that waits for its review or answer.
+    """
     if (pattern is None) == (batch is None):
         raise BadInput("Name the agents to end.", fix="fleet kill NAME, or fleet kill --batch TASK")
-    project = client.project_or_cwd
-    rows = client.call(ListAgents(project, all=True, limit=MAX_ROWS))
+    wild = pattern is not None and is_pattern(pattern)
+    rows = client.call(ListAgents(client.project_or_cwd, all=not wild, limit=MAX_ROWS))
     there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:
         agents = [r for r in there if r.batch in {batch, f"t-{batch}"}]
+    elif wild:
+        agents = [r for r in rows if is_like(str(pattern), r.task, r.branch)]
     else:
         agents = _named(client, there, str(pattern))
     if not agents:
@@ -40,19 +45,14 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
     return agents
 
 
-def _named(client: Client, there: list[AgentRow], pattern: str) -> list[AgentRow]:
-    """All that are like it; else the one that every other command would take it for."""
-    if agents := [r for r in there if pattern == r.task or _is_like(r, pattern)]:
+def _named(client: Client, there: list[AgentRow], name: str) -> list[AgentRow]:
+    """All that have this name; else the one that every other command would take it for."""
+    if agents := [r for r in there if is_like(name, r.task, r.branch)]:
         return agents
     with suppress(NotFound):
-        meant = client.call(ShowTask(pattern)).task.id
+        meant = client.call(ShowTask(name)).task.id
         return [r for r in there if r.task == meant]
     return []
-
-
-def _is_like(row: AgentRow, pattern: str) -> bool:
-    names = {row.branch, row.branch.rpartition("/")[2]}
-    return any(fnmatchcase(name, pattern) for name in names if name)
 
 
 def confirm(agents: Sequence[AgentRow], *, force: bool) -> None:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.agents.agents import (
-    agent_option,
     agents_at_work,
+    attach_option,
     base_option,
     quick_option,
     start,
     wait_option,
 )
-from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.choice_options import choice_options
+from fleet.cli.terminal.completion import complete_agents_at_work
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from fleet.client import Client
 
+ONLY_HERE = ("base", "quick", "attach", "permissions")
 NOT_YET = frozenset({"ready", "waiting", "postponed", "starting"})
 
 
@@ -38,14 +40,17 @@ NOT_YET = frozenset({"ready", "waiting", "postponed", "starting"})
     default="tmux",
     help="tmux: with a terminal to attach to; process or native: without one.",
 )
-@agent_option
+@choice_options
 @base_option
 @quick_option
+@attach_option
 @wait_option
 def spawn(
+    *,
     handle: str,
     prompt: tuple[str, ...],
     spawn_mode: str,
+    attach: bool,
     config: Path | None,
     wait: float,
     **given: object,
@@ -56,9 +61,11 @@ def spawn(
 
     words, terminal = " ".join(prompt), spawn_mode == "tmux"
     if named_url(os.environ):
-        return _spawn_there(config, handle, words, wait, {**given, "terminal": terminal})
+        known = {**given, "terminal": terminal, "attach": attach}
+        return _spawn_there(config, handle, words, wait, known)
     given["headless"] = not terminal
-    return start(config, [wanted(handle, words, given)], wait, add_agents)
+    agents = [wanted(handle, words, given, attach=attach)]
+    return start(config, agents, wait, add_agents, attach=attach)
 
 
 def _spawn_there(
@@ -66,15 +73,16 @@ def _spawn_there(
 ) -> Result:
     """By the server, where it is: until it runs, or something holds it for longer than we wait."""
     from fleet.cli.terminal.connect import connect
-    from fleet.client import local_only
+    from fleet.client.remote import local_only
     from fleet.operations.tasks.show import ShowTask
     from fleet.operations.tasks.spawn import SpawnAgent
 
-    if given["base"] or given["quick"]:
-        raise local_only("--base or --quick")
+    if options := [f"--{name}" for name in ONLY_HERE if given[name]]:
+        raise local_only(" and ".join(options))
     client, until = connect(config=config), time.monotonic() + wait
-    agent, terminal = str(given["agent"]), bool(given["terminal"])
-    row = client.call(SpawnAgent(handle, prompt, agent=agent, terminal=terminal))
+    agent, terminal = str(given["agent"] or given["coder"]), bool(given["terminal"])
+    model = str(given["model"])
+    row = client.call(SpawnAgent(handle, prompt, agent=agent, model=model, terminal=terminal))
     while row.status in NOT_YET and time.monotonic() < until:
         client.wait(0.2)
         row = client.call(ShowTask(row.id)).task
@@ -83,7 +91,7 @@ def _spawn_there(
 
 
 @command(config=True)
-@click.argument("handle", shell_complete=complete_tasks)
+@click.argument("handle", shell_complete=complete_agents_at_work)
 def dismiss(handle: str, config: Path | None) -> Result:
     """End the agent HANDLE and remove its worktree, as `fleet kill` does; its work is kept."""
     from fleet.cli.agents.calls import kill
@@ -128,4 +136,5 @@ def workers(
     client = connect(config=config)
     request = agents_at_work(client, everything=everything, everywhere=everywhere)
     seen = client.observed(client.call(request))
-    return Result("agents", seen, agent_table(seen, client.now(), grouped=False))
+    view = agent_table(seen, client.now(), grouped=False, everywhere=not request.project)
+    return Result("agents", seen, view)

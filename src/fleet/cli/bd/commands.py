@@ -123,8 +123,10 @@ def list_(status: str, assignee: str, everything: bool, limit: int) -> Result:  
     """List the issues, newest first."""
     from fleet.cli.bd.shapes import issue_of, issue_table
     from fleet.operations.compat.issues import ListIssues
+    from fleet.operations.compat.states import bd_word
 
-    rows = bd_client().call(ListIssues((), status, assignee, everything, limit))
+    wanted = bd_word(status) if status else ""
+    rows = bd_client().call(ListIssues((), wanted, assignee, everything, limit))
     return answer([issue_of(i) for i in rows], issue_table(rows))
 
 

@@ -8,10 +8,11 @@ from fleet.cli.bd.shapes import PLAIN, TYPE
 from fleet.cli.tasks.add import where_of
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
+from fleet.domain.limits.check import check
 from fleet.domain.task import Spec
 from fleet.operations.compat.issues import ListIssues
+from fleet.operations.shared.choice import checked_choice
 from fleet.operations.tasks.change import AddTask
-from fleet.operations.tasks.check_spec import check_spec, checked_choice
 from fleet.operations.tasks.dependencies import AddDependency
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def create_issue(client: Client, typed: Typed, *, dry_run: bool) -> Issue | Spec
         in_place=where.in_place and not idle,
         assignee=typed.assignee,
     )
-    check_spec(spec)
+    check(spec)
     checked_choice(spec, client.world(where.project))  # an unknown coder ends it here
     named = (*wanted.after, *wanted.blocks, *filter(None, [typed.parent]))
     if named:

@@ -136,7 +136,7 @@ def answer(data: Any, view: View, *, notes: Sequence[str] = (), exit_status: int
     if not click.get_current_context().meta.get(AS_JSON):
         return Result("bd", data, view, notes, exit_status)
     body = {"schema_version": SCHEMA, "data": data} if _enveloped() else data
-    return Result("bd", view=Raw(_dumps(body)), exit_status=exit_status)
+    return Result("bd", data, Raw(_dumps(body)), exit_status=exit_status)
 
 
 def _enveloped() -> bool:

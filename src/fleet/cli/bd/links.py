@@ -42,11 +42,12 @@ comments.add_command(comment, "add")
 @issue_argument
 def comments_list(issue: str) -> Result:
     """List the comments of an issue."""
-    from fleet.cli.bd.shapes import comment_of, time
+    from fleet.cli.bd.shapes import comment_of
+    from fleet.cli.terminal.human import moment
     from fleet.operations.compat.issues import ListIssues
 
     (row,) = bd_client().call(ListIssues(tasks=(issue,)))
-    lines = [f"{c.author}, {time(c.at)}: {c.text}" for c in row.comments]
+    lines = [f"{c.author}, {moment(c.at)}: {c.text}" for c in row.comments]
     data = [comment_of(row.id, c) for c in row.comments]
     return answer(data, Text("\n".join(lines) or "No comments."))
 
@@ -89,7 +90,7 @@ def _depend(request: Any, issue: str, needs: str | None, kind: str) -> Result:
     from fleet.domain.errors import BadInput
 
     if not needs:
-        raise BadInput("Which issue does it wait for?", fix="fleet bd dep add ISSUE DEPENDS_ON")
+        raise BadInput("The issue to wait for is missing.", fix="fleet bd dep add ISSUE DEPENDS_ON")
     row = bd_client().call(request(issue, needs))
     added = request.__name__.startswith("Add")
     data = {"status": "added" if added else "removed", "issue_id": row.id, "depends_on_id": needs}

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.tasks.views import status
+from fleet.cli.terminal.human import moment
 from fleet.cli.terminal.render import Cell, Column, Pairs, Stack, Table, Text
 
 if TYPE_CHECKING:
@@ -140,9 +141,9 @@ def issue_view(issue: Issue) -> View:
         ("parent", issue.parent),
         ("depends on", ", ".join(issue.after)),
         ("blocks", ", ".join(issue.needed_by)),
-        ("created", f"{time(issue.created_at)} by {issue.author}"),
-        ("updated", time(issue.updated_at)),
-        ("closed", time(issue.closed_at) if issue.closed_at else ""),
+        ("created", f"{moment(issue.created_at)} by {issue.author}"),
+        ("updated", moment(issue.updated_at)),
+        ("closed", moment(issue.closed_at) if issue.closed_at else ""),
         ("reason", issue.why),
     ]
     parts: list[tuple[str, View]] = [("", Pairs([(n, v) for n, v in facts if v]))]
@@ -151,6 +152,6 @@ def issue_view(issue: Issue) -> View:
     if issue.description:
         parts.append(("Description", Text(issue.description)))
     if issue.comments:
-        comments = [f"{c.author}, {time(c.at)}: {c.text}" for c in issue.comments]
+        comments = [f"{c.author}, {moment(c.at)}: {c.text}" for c in issue.comments]
         parts.append(("Comments", Text("\n".join(comments))))
     return Stack(parts)

@@ -43,7 +43,7 @@ def the_issue(client: Client, name: str) -> Issue:
 
 def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
     """Do it, and say each thing that was done."""
-    if not any(part not in {None, False} for part in wish):
+    if all(part is None or part is False for part in wish):  # 0 is a priority
         raise BadInput("No change to make was given.", fix="See `fleet bd update --help`.")
     issue = the_issue(client, name)
     word = bd_word(wish.status) if wish.status is not None else ""

@@ -82,7 +82,7 @@ def _wanted(
     if node and node not in fleet.nodes:
         fix = nearest(node, fleet.nodes) or f"Nodes: {', '.join(fleet.nodes)}."
         raise NotFound(f"There is no node '{node}'.", fix=fix)
-    models = [named_model(fleet, model)] if model else list(dict.fromkeys(fleet.models.values()))
+    models = [named_model(fleet, model)] if model else fleet.own_models
     chosen = [
         (each.name, serving)
         for each in models

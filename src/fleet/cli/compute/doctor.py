@@ -35,13 +35,12 @@ def doctor(timeout: float, config: Path | None) -> Result:
     Exit status 1 if a check fails; a warning alone does not change it.
     """
     from fleet.app.doctor import Checkup
-    from fleet.cli.terminal.render import say
+    from fleet.cli.terminal.progress import Progress
     from fleet.client import connect_here
     from fleet.domain.findings import BAD
 
-    if not wants_json():
-        say(f"Checking (at most {timeout:g} s) …", "dim")
-    findings = Checkup(connect_here(config=config).app, within=timeout).run()
+    with Progress(f"Checking (at most {timeout:g} s)", announced=not wants_json()):
+        findings = Checkup(connect_here(config=config).app, within=timeout).run()
     bad = sum(each.state == BAD for each in findings)
     data = {"ok": not bad, "findings": [each._asdict() for each in findings]}
     return Result("doctor", data, _view(findings, bad), exit_status=1 if bad else 0)

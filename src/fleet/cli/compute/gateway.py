@@ -27,30 +27,65 @@ def gateway() -> None:
 def install() -> Result:
     """Install LiteLLM into an environment of its own."""
     from fleet.app.compute.gateway import environment
-    from fleet.cli.terminal.render import say
     from fleet.config.places import home
 
+    version = install_litellm(home(os.environ))
     directory = environment(home(os.environ))
-    version = directory.install(say)
     data = {"version": version, "path": str(directory.where)}
     text = f"LiteLLM {version} is installed in {directory.where}.\nNext: fleet gateway start"
     return Result("gateway", data, Text(text))
 
 
+def install_litellm(home: Path) -> str:
+    """Return its version. Say how large it is before, and how far it is meanwhile."""
+    from fleet.app.compute.gateway import environment
+    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.render import say
+
+    directory = environment(home)
+    wanted = directory.wanted
+    if directory.own:
+        say("FLEET_GATEWAY_PYTHON names a LiteLLM of your own; nothing is installed.")
+        return directory.checked()
+    if directory.version() == wanted:
+        return wanted
+    say(
+        f"LiteLLM {wanted}, which is the gateway, is not installed yet: "
+        f"{directory.size}, once, in {directory.where}."
+    )
+    with Progress(
+        f"Installing LiteLLM {wanted}", of=directory.packages, announced=True
+    ) as progress:
+        return directory.install(lambda what, done: progress.at(what, done=done))
+
+
+def start_services(services: Services) -> list[Answer]:
+    """Start LiteLLM and the relay; say what is being started, and since when."""
+    from fleet.cli.terminal.progress import Progress
+
+    with Progress("Starting the gateway") as progress:
+        return services.start(progress.say)
+
+
+def stop_services(services: Services) -> list[str]:
+    """Stop LiteLLM and the relay, after the requests that they are answering."""
+    from fleet.cli.terminal.progress import Progress
+
+    with Progress("Stopping the gateway, after the requests that it answers"):
+        return services.stop()
+
+
 @gateway.command(config=True)
 def start(*, config: Path | None) -> Result:
     """Start LiteLLM and the relay, and wait until they answer. Running ones are reloaded."""
-    from fleet.cli.terminal.render import say
-
     services = _services(config)
-    answers = services.start(say)
-    return _status(services, answers)
+    return _status(services, start_services(services))
 
 
 @gateway.command(config=True)
 def stop(*, config: Path | None) -> Result:
     """Stop LiteLLM and the relay, after the requests that they are answering."""
-    ended = _services(config).stop()
+    ended = stop_services(_services(config))
     text = f"Stopped: {', '.join(ended)}." if ended else "Neither LiteLLM nor the relay is running."
     return Result("gateway", {"stopped": ended}, Text(text))
 
@@ -124,7 +159,9 @@ def _who(each: Answer) -> str | None:
     if each.record is None:
         return None
     version = f", LiteLLM {each.record.version}" if each.record.version else ""
-    return f"pid {each.record.pid}{version}"
+    count = each.record.restarts
+    restarts = f", {count} restart{'s' if count > 1 else ''}" if count else ""
+    return f"pid {each.record.pid}{version}{restarts}"
 
 
 def _data(each: Answer) -> dict[str, Any]:
@@ -136,5 +173,6 @@ def _data(each: Answer) -> dict[str, Any]:
         "port": each.port,
         "pid": record.pid if record else None,
         "since": record.started_at if record else None,
+        "restarts": record.restarts if record else 0,
         "log": str(each.log),
     }

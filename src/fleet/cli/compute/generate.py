@@ -9,6 +9,7 @@ import click
 
 from fleet.app.coders import generate_targets
 from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.human import counted
 from fleet.cli.terminal.view import Raw, Result, Text
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from fleet.app.compute.generate import Generated
     from fleet.config import Loaded
-    from fleet.domain.generated_files import File, Plan
+    from fleet.domain.generated.files import File, Plan
 
 SHORT = 37  # `source .env.subagent-fleet && opencode`
 
@@ -57,7 +58,12 @@ def generate(
     top = _top(loaded, config, out)
     files = files_of(loaded.fleet, chosen, _source(loaded), str(top))
     made = Generated(top)
-    planned = made.plan(files, chosen, force=force)
+    written = {known.target for known in made.known().values()} if not only else set()
+    others = {
+        target: [file.path for file in files_of(loaded.fleet, (target,), _source(loaded), str(top))]
+        for target in written.difference(chosen)
+    }
+    planned = made.plan(files, chosen, force=force, others=others)
     notes = warnings_of(loaded.fleet, chosen)
     if diff:
         return Result("generate", _data(planned), Raw(_diff(made, planned, files)), notes=notes)
@@ -155,7 +161,7 @@ def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa
         if paths := getattr(planned, name):
             lines.append(f"{LEFT[name]} {', '.join(paths)}.")
     if planned.same:
-        lines.append(f"Unchanged: {len(planned.same)} files.")
+        lines.append(f"Unchanged: {counted(len(planned.same), 'file')}.")
     if not dry_run and (steps := list(next_steps(targets))):
         lines += ["", "Next:", *(line for step in steps for line in _step(*step))]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from fleet.cli.terminal.frame import command, wants_json
-from fleet.cli.terminal.view import Feed, Result
+from fleet.cli.terminal.view import Feed, Result, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet, Model, Serving
     from fleet.domain.nodes.inventory import Seen, Warmth
 
+NONE = "No nodes are declared. Declare them under `nodes:` in fleet.yaml."
 WITHIN = 2.3  # seconds for all nodes together; each is connected to within 2
 EVERY = 2.0  # seconds between the looks of `--watch`
 TIMEOUT = click.option(
@@ -31,10 +32,27 @@ TIMEOUT = click.option(
 @command(config=True)
 @click.option("--write", is_flag=True, help="Write what was found to files; see above.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show kind, version, latency and address.")
+@click.option(
+    "--scan",
+    is_flag=False,
+    flag_value="anywhere",
+    default="",
+    metavar="[WHERE]",
+    help="Look for other model servers; WHERE is tailscale, mdns, or a network (192.168.1.0/24).",
+)
+@click.option(
+    "--port",
+    "ports",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    help="With --scan: a port to try, instead of the usual ones. Repeatable.",
+)
 @TIMEOUT
-def discover(
+def discover(  # its options
     write: bool,  # noqa: FBT001  # click passes by name
     verbose: bool,  # noqa: FBT001
+    scan: str,
+    ports: tuple[int, ...],
     timeout: float,
     config: Path | None,
 ) -> Result:
@@ -46,18 +64,27 @@ def discover(
 
     --write adds the detected kinds to fleet.yaml, changing nothing else in it, and writes all
     results to .subagent-fleet/discovery.json beside it.
+
+    --scan looks for model servers that fleet.yaml does not name: on the machines of your tailnet
+    and among those that announce themselves (mDNS), or in the network that you name. It asks
+    whether to add them to fleet.yaml; --write adds them without asking.
     """
-    from fleet.cli.compute.views import advice, discovered, seen_data
+    from fleet.cli.compute.views import advice, discovered
     from fleet.cli.terminal.connect import connect_here
+    from fleet.operations.compute.nodes import node_row
 
     client = connect_here(config=config)
+    if scan:
+        from fleet.cli.compute.scan import scan_result
+
+        return scan_result(client.app, scan, ports, write=write)
     nodes = client.compute()
     fleet = nodes.fleet
     seen = nodes.survey(within=timeout)
-    data = {"fleet": fleet.name, "nodes": [seen_data(fleet, each) for each in seen]}
+    data = {"fleet": fleet.name, "nodes": [node_row(fleet, each) for each in seen]}
     notes = advice(fleet, seen, nodes.unsaid, wrote=write)
     if write:
-        notes += _write(client, seen, nodes.unsaid, data)
+        notes += _write(client, seen, nodes.unsaid, data, nodes.thinking(within=timeout))
     return Result("discovery", data, discovered(fleet, seen, verbose=verbose), notes=notes)
 
 
@@ -77,8 +104,11 @@ def nodes(
     from fleet.cli.compute.views import advice, status_data, status_view
     from fleet.cli.terminal.connect import connect_here
 
-    machines = connect_here(config=config).compute()
-    fleet = machines.fleet
+    client = connect_here(config=config)
+    fleet = client.loaded.fleet
+    if not fleet.nodes:
+        return Result("nodes", status_data(fleet, [], None), Text(NONE))
+    machines = client.compute()
     if watch and not wants_json():
         _watch(machines, timeout)
     if watch:
@@ -122,13 +152,14 @@ def warmup(model: str | None, agent: str | None, config: Path | None) -> Result:
     The nodes load in parallel, each model with the context size that requests will use. A model
     counts as loaded when its node reports it as resident. Exit status 1 if one could not be loaded.
     """
-    from fleet.cli.compute.views import warm_data, warm_view
+    from fleet.cli.compute.views import warm_view
     from fleet.cli.terminal.connect import connect_here
+    from fleet.operations.compute.nodes import warm_row
 
     nodes = connect_here(config=config).compute()
     rows = _warm(nodes, _wanted(nodes.fleet, model, agent))
     failed = any(row.state == "failed" for row in rows)
-    data = [warm_data(row) for row in rows]
+    data = [warm_row(row) for row in rows]
     return Result("warmup", data, warm_view(rows, ended=True), exit_status=1 if failed else 0)
 
 
@@ -153,7 +184,7 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
 
     if model and agent:
         raise BadInput("--model and --agent cannot be used together.", fix="Leave one of them out.")
-    models: list[Model] = list(dict.fromkeys(fleet.models.values()))
+    models: list[Model] = fleet.own_models
     if model:
         models = [named_model(fleet, model)]
     elif agent:
@@ -181,7 +212,11 @@ def named_model(fleet: Fleet, name: str) -> Model:
 
 
 def _write(
-    client: LocalClient, seen: list[Seen], unsaid: frozenset[str], data: dict[str, Any]
+    client: LocalClient,
+    seen: list[Seen],
+    unsaid: frozenset[str],
+    data: dict[str, Any],
+    thinking: list[str],
 ) -> list[str]:
     """What was written, for a person."""
     from fleet.config.commands.set import Context, apply, parsed
@@ -199,6 +234,14 @@ def _write(
         and each.node in unsaid
         and each.inventory.kind != nodes[each.node].kind
         and origins[f"nodes.{each.node}.endpoint"].layer == table.PROJECT  # not one's own node
+    ]
+    kinds += [
+        f"models.{name}.thinking=true"
+        for name in thinking
+        if any(
+            path.startswith(f"models.{name}.") and origin.layer == table.PROJECT
+            for path, origin in origins.items()
+        )
     ]
     notes = []
     if kinds and file is not None:

@@ -24,7 +24,8 @@ def recommend(*, write: bool, config: Path | None) -> Result:
     """Suggest which node should serve which model, and which model each agent should use.
 
     Fleet first checks what fits into each node's memory with its context, then the speed measured
-    by `fleet benchmark`, then which model answers when a node is down. The suggestion is a diff of
+    by `fleet benchmark` and how well `fleet eval` saw each model do the agent's jobs, then which model
+    answers when a node is down. The suggestion is a diff of
     fleet.yaml with a reason for every line. Only --apply writes it; comments are kept.
     """
     from fleet.app.compute.benchmark import Benchmarks
@@ -75,9 +76,16 @@ def _data(line: Line) -> dict[str, Any]:
     return {"setting": ".".join(line.path), "was": line.was, "value": line.value, "why": line.why}
 
 
+NOTHING_BETTER = "There is nothing to improve."
+NOTHING_KNOWN = (
+    "Nothing can be compared yet: `fleet benchmark` measures the models of nodes that answer."
+)
+
+
 def _view(advice: Advice, diff: str) -> View:
     seats: list[list[Value]] = [
-        [seat.agent, seat.model, ", ".join(seat.nodes), _turn(seat)] for seat in advice.seats
+        [seat.agent, seat.model, ", ".join(seat.nodes), _quality(seat), _turn(seat)]
+        for seat in advice.seats
     ]
     fillings: list[list[Value]] = [
         [each.node, _size(each.needed), _size(each.memory), ", ".join(each.models) or None]
@@ -87,11 +95,13 @@ def _view(advice: Advice, diff: str) -> View:
         reasons = [line for each in advice.lines for line in (_heading(each), f"  {each.why}")]
         parts: list[tuple[str, View]] = [("", Text(diff)), ("Why:", Text("\n".join(reasons)))]
     else:
-        parts = [("", Text("There is nothing to improve."))]
+        measured = any(seat.seconds for seat in advice.seats)
+        parts = [("", Text(NOTHING_BETTER if measured else NOTHING_KNOWN))]
     agents: list[Column | str] = [
         "agent",
         "model",
         Column("nodes", flexible=True),
+        Column("its jobs", right=True),
         Column("a turn", right=True),
     ]
     memory = [Column("needed", right=True), Column("memory", right=True)]
@@ -102,6 +112,10 @@ def _view(advice: Advice, diff: str) -> View:
 def _heading(line: Line) -> str:
     value = ", ".join(line.value) if isinstance(line.value, tuple) else line.value
     return f"{'.'.join(line.path)}: {value}"
+
+
+def _quality(seat: Seat) -> str | None:
+    return None if seat.quality is None else f"{seat.quality:.0%}"
 
 
 def _turn(seat: Seat) -> str | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 GRAVE: dict[str, Style] = {"quiet": "dim", "good": "green", "warning": "yellow", "error": "red"}
 NOTHING = "No requests yet. `fleet up` starts the gateway and the relay, which records them."
 
+RUNS = "No requests yet. The gateway runs, and nothing has reached it; `fleet doctor` tests every model."
+
 
 @command()
 @click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
@@ -27,6 +29,9 @@ NOTHING = "No requests yet. `fleet up` starts the gateway and the relay, which r
 @click.option("--node", default="", metavar="NAME", help="Only requests that this node answered.")
 @click.option(
     "--since", default="", metavar="WHEN", help="Only requests since then: 15m, 2h, 14:30 …"
+)
+@click.option(
+    "--here", is_flag=True, help="Only requests of this project, not of all your projects."
 )
 @click.option("--explain", is_flag=True, help="Show why that node: the estimates, term by term.")
 @click.option(
@@ -42,6 +47,7 @@ def trace(
     agent: str,
     node: str,
     since: str,
+    here: bool,
     explain: bool,
     log_file: Path | None,
 ) -> Result:
@@ -55,21 +61,21 @@ def trace(
     (2026-11-02T14:30).
     """
     from fleet.app.compute.traces import coming_traces, last_traces, traces_of, wanted
-    from fleet.cli.compute.trace_views import COLUMNS, cells, line, trace_data
+    from fleet.cli.compute.trace_views import line, trace_data
     from fleet.cli.terminal.render import room
     from fleet.config.places import home
 
     if log_file is not None:
-        if agent or node or since or explain:
+        if agent or node or since or here or explain:
             from fleet.domain.errors import BadInput
 
             raise BadInput(
-                "--log-file cannot be combined with --agent, --node, --since or --explain.",
+                "--log-file cannot be combined with --agent, --node, --since, --here or --explain.",
                 fix="Leave the other options out.",
             )
         return _log(log_file, lines, follow=follow)
     path = traces_of(home(os.environ))
-    which = wanted(agent, node, since)
+    which = wanted(agent, node, since, _project() if here else "")
     if follow:
         coming = map(trace_data, coming_traces(path, which, lines))
         return Result("trace", coming, Feed(lambda each: line(each, explain=explain, room=room())))
@@ -77,8 +83,39 @@ def trace(
     if explain and traces:
         texts = [line(each, explain=True, room=room()).text for each in traces]
         return Result("traces", traces, Text("\n".join(texts)))
-    empty = "No request matches." if agent or node or since else NOTHING
-    return Result("traces", traces, Table(COLUMNS, [cells(each) for each in traces], empty=empty))
+    empty = "No request matches." if agent or node or since or here else _nothing()
+    return Result("traces", traces, _table(traces, empty))
+
+
+def _table(traces: list[dict[str, Any]], empty: str) -> Table:
+    """With a column for the project, if they are of several."""
+    from fleet.cli.compute.trace_views import COLUMNS, PROJECT, cells
+
+    rows = [cells(each) for each in traces]
+    if len({each["project"] for each in traces}) < 2:
+        return Table(COLUMNS, rows, empty=empty)
+    names = [Path(each["project"]).name or None for each in traces]
+    both = [[row[0], name, *row[1:]] for row, name in zip(rows, names, strict=True)]
+    return Table((COLUMNS[0], PROJECT, *COLUMNS[1:]), both, empty=empty)
+
+
+def _nothing() -> str:
+    """What to do, if the gateway is not there; else nothing is amiss."""
+    from fleet.app.compute.traces import gateway_runs
+    from fleet.config.places import home
+
+    return RUNS if gateway_runs(home(os.environ)) else NOTHING
+
+
+def _project() -> str:
+    """The directory whose fleet.yaml the relay serves. Raise `NotFound` when there is none here."""
+    from fleet.config.places import find_project
+    from fleet.domain.errors import NotFound
+
+    project = find_project(Path.cwd())
+    if project is None:
+        raise NotFound("There is no fleet.yaml here.", fix="Leave --here out.")
+    return str(project)
 
 
 def _log(path: Path, lines: int, *, follow: bool) -> Result:
@@ -90,16 +127,16 @@ def _log(path: Path, lines: int, *, follow: bool) -> Result:
     if follow:
         return Result("log", map(_entry, coming_lines(path, lines)), Feed(_log_line))
     entries = [_entry(line) for line in last_lines(path, lines)]
-    return Result("log", entries, None if wants_json() else Feed(_log_line))
+    return Result("log", entries, Text("") if wants_json() else Feed(_log_line))
 
 
 def _entry(written: str) -> dict[str, Any]:
-    from fleet.cli.compute.litellm_log import read
+    from fleet.domain.nodes.litellm_log import read
 
     return read(written)._asdict()
 
 
 def _log_line(entry: dict[str, Any]) -> Cell:
-    from fleet.cli.compute.litellm_log import LogEntry, display_text
+    from fleet.domain.nodes.litellm_log import LogEntry, display_text
 
     return Cell(display_text(LogEntry(**entry)), GRAVE.get(entry["grave"], ""))

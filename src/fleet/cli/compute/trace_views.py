@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.terminal.human import SECOND, moment, money, tokens
 from fleet.cli.terminal.measure import fit, harmless, pad
 from fleet.cli.terminal.view import Cell, Column
+from fleet.operations.compute.traces import trace_row
 
 if TYPE_CHECKING:
     from fleet.cli.terminal.view import Style, Value
-    from fleet.domain.nodes.route import Estimate
     from fleet.domain.nodes.trace import Trace
 
 STYLES: dict[str, Style] = {"ok": "green", "failed": "red", "refused": "red", "cancelled": "yellow"}
@@ -29,6 +30,7 @@ COLUMNS = (
     Column("retries", right=True, spare=3),
     Column("outcome"),
 )
+PROJECT = Column("project", flexible=True)  # the second, when there are several
 ROOM = (8, 12, 12, 16, 12, 15, 7, 7, 7, 7, 2)  # of a line that comes, but for its outcome
 NARROW = (8, 8, 0, 9, 8, 12, 0, 6, 6, 0, 0)  # without those that are spare
 WHOLE = sum(ROOM) + 2 * len(ROOM) + 13  # with `refused (503)`
@@ -36,29 +38,8 @@ TERMS = ("wait", "load", "prefill", "decode")
 
 
 def trace_data(trace: Trace) -> dict[str, Any]:
-    """Durations in microseconds, money in millionths of a dollar."""
-    kept = ("at", "agent", "session", "model", "node", "upstream", "wire")
-    return {
-        **{name: getattr(trace, name) for name in kept},
-        "prompt_tokens": trace.tokens.prompt,
-        "output_tokens": trace.tokens.output,
-        "cached_tokens": trace.tokens.cached,
-        "wait": _micros(trace.times.wait),
-        "first": _micros(trace.times.first),
-        "total": _micros(trace.times.total),
-        "cost": None if trace.cost is None else _micros(trace.cost),
-        "retries": trace.retries,
-        "outcome": trace.outcome,
-        "status": trace.status,
-        "error": trace.error or None,
-        "tried": list(trace.tried),
-        "estimates": [_estimate(each) for each in trace.estimates],
-    }
-
-
-def _estimate(each: Estimate) -> dict[str, Any]:
-    terms = {term: _micros(getattr(each, term)) for term in TERMS}
-    return {"node": each.node, **terms, "total": _micros(each.total), "cached": each.cached}
+    """What `trace.list` replies, too: durations in microseconds, money in millionths of a dollar."""
+    return asdict(trace_row(trace))
 
 
 def cells(data: dict[str, Any]) -> list[Value]:
@@ -107,8 +88,10 @@ def explained(data: dict[str, Any]) -> list[str]:
 def _terms(each: dict[str, Any], *, chosen: bool) -> str:
     terms = " + ".join(f"{term} {each[term] / SECOND:.2f}" for term in TERMS)
     cached = f"; it held {each['cached']} tokens" if each["cached"] else ""
+    evict = f"; it would evict {each['evict'] / SECOND:.2f} s of others" if each["evict"] else ""
+    cached += f"; its weight is {each['weight']:g}" if each["weight"] != 1 else ""
     mark = "chosen" if chosen else "else  "
-    return f"{mark} {each['node']}: {each['total'] / SECOND:.2f} s = {terms}{cached}"
+    return f"{mark} {each['node']}: {each['total'] / SECOND:.2f} s = {terms}{cached}{evict}"
 
 
 def _tokens(data: dict[str, Any]) -> str:
@@ -124,7 +107,3 @@ def _when(at: int) -> str:
 
 def _seconds(micros: int) -> str:
     return f"{micros / SECOND:.2f}s" if micros else "-"
-
-
-def _micros(seconds: float) -> int:
-    return round(seconds * SECOND)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from fleet.app.compute.gateway import Services
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from fleet.client import LocalClient
     from fleet.domain.fleet import Fleet
     from fleet.domain.nodes.inventory import Warmth
+
+WARM_SECONDS = 10.0  # seconds that `up` waits for models; a large one may take minutes
+LATE = {"waiting", "loading"}
 
 
 @command(config=True)
@@ -27,33 +32,42 @@ def up(
 ) -> Result:
     """Start the relay and the gateway, warm the models, start the supervisor.
 
-    LiteLLM is installed first if it is missing. Processes that already run keep running and reload
-    their settings. Exit status 1 if a model could not be loaded; the rest still starts.
+    The nodes are asked first. LiteLLM is then installed if it is missing, unless no node answers.
+    Processes that already run keep running and reload their settings. A model that takes longer
+    than 10 seconds goes on loading in the background. Exit status 1 if a model could not be
+    loaded; the rest still starts.
     """
+    from fleet.app.compute.generate import ENV
+    from fleet.cli.compute.gateway import install_litellm, start_services
     from fleet.cli.terminal.connect import connect_here
     from fleet.cli.terminal.render import say
 
     client = connect_here(config=config)
     nodes, services = client.compute(), _services(client)
     fleet = nodes.fleet
-    if not services.environment.version():
-        say("LiteLLM, which is the gateway, is not installed yet.")
-        services.environment.install(say)
-    services.start(say)
-    rows = _warmed(nodes) if warm else []
+    missing = not services.environment.version()
+    silent = _ask_nodes(nodes, installing=missing)
+    if missing:
+        install_litellm(services.home)
+    start_services(services)
     supervisor = _supervised(config)
     say(supervisor["said"])
+    rows = _warmed(nodes, silent) if warm else []
     failed = [row for row in rows if row.state == "failed"]
+    late = [row for row in rows if row.state in LATE]
+    if late:
+        services.warm_later(dict.fromkeys(row.model for row in late), config)
     data = {
-        "ready": not failed,
+        "ready": not failed and not late,
         "url": services.url(),
         "agents": _routes(fleet, rows),
         "models": [
             {"model": r.model, "node": r.node, "state": r.state, "why": r.why} for r in rows
         ],
         "supervisor": supervisor["pid"],
+        "generated": (services.base / ENV).exists(),
     }
-    return Result("up", data, _screen(data, failed), exit_status=1 if failed else 0)
+    return Result("up", data, _screen(data, failed, late), exit_status=1 if failed else 0)
 
 
 @command(config=True)
@@ -66,11 +80,12 @@ def down(
 
     Requests that are being answered finish first.
     """
+    from fleet.cli.compute.gateway import stop_services
     from fleet.cli.terminal.connect import connect_here
 
     supervisor, data = _supervisor_stopped(agents=agents, config=config)
     client = connect_here(config=config)
-    ended = _services(client).stop() if client.loaded.project_file else []
+    ended = stop_services(_services(client)) if client.loaded.project_file else []
     gateway = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway is not running."
     return Result("down", {**data, "stopped": ended}, Text(f"{supervisor}\n{gateway}"))
 
@@ -113,25 +128,55 @@ def _supervised(config: Path | None) -> dict[str, Any]:
     return {"pid": done.data["pid"], "said": done.view.text}
 
 
-def _warmed(nodes: Compute) -> list[Warmth]:
-    """Each is told of as it is done."""
-    from fleet.cli.terminal.render import say
+def _ask_nodes(nodes: Compute, *, installing: bool) -> dict[str, str]:
+    """Say which do not answer, and why, by name. Raise `Unavailable` before something large is loaded for nothing."""
+    from fleet.cli.compute.nodes import WITHIN
+    from fleet.cli.terminal.progress import Progress
+    from fleet.domain.errors import Unavailable
 
-    models = dict.fromkeys(nodes.fleet.models.values())
-    wanted = [(model.name, serving) for model in models for serving in model.servings]
+    with Progress("Asking the nodes") as progress:
+        seen = nodes.survey(within=WITHIN)
+        down = [f"{each.node} does not answer: {each.why}." for each in seen if each.up is False]
+        if installing and len(down) == len(seen):
+            fix = "Start one, or correct its endpoint in fleet.yaml. `fleet discover` asks again."
+            raise Unavailable("\n".join(down), fix=fix)
+        for text in down:
+            progress.say(text, "yellow")
+    return {each.node: each.why for each in seen if each.up is False}
+
+
+def _warmed(nodes: Compute, silent: Mapping[str, str]) -> list[Warmth]:
+    """Each is reported as it is done. A node that did not answer is not waited for."""
+    from fleet.cli.terminal.progress import Progress
+    from fleet.domain.nodes.inventory import Warmth
+
+    models = nodes.fleet.own_models
+    servings = [(model.name, serving) for model in models for serving in model.servings]
+    wanted = [each for each in servings if each[1].node.name not in silent]
+    failed = [
+        Warmth(model, s.node.name, s.upstream, s.context, "failed", silent[s.node.name])
+        for model, s in servings
+        if s.node.name in silent
+    ]
     warming = nodes.warm(wanted)
     printed: set[int] = set()
-    over = False
-    while not over:
-        over = warming.wait(0.2)
-        for number, row in enumerate(warming.rows()):
-            if row.state in {"ok", "failed"} and number not in printed:
-                printed.add(number)
-                say(_line(row), "" if row.state == "ok" else "yellow")
-    return warming.rows()
+    over, until = False, time.monotonic() + WARM_SECONDS
+    with Progress("Loading the models", of=len(wanted)) as progress:
+        while not over and time.monotonic() < until:
+            over = warming.wait(0.2)
+            for number, row in enumerate(warming.rows()):
+                if row.state in {"ok", "failed"} and number not in printed:
+                    printed.add(number)
+                    progress.at("", done=len(printed))
+                    progress.say(_line(row), "" if row.state == "ok" else "yellow")
+        for row in failed:
+            progress.say(_line(row), "yellow")
+    return [*warming.rows(), *failed]
 
 
 def _line(row: Warmth) -> str:
+    if row.state in LATE:
+        return f"{row.model} is still loading on {row.node}; it goes on in the background."
     if row.state == "ok":
         return f"{row.model} is resident on {row.node} ({row.seconds:.1f} s)."
     return f"{row.model} could not be loaded on {row.node}: {row.why}"
@@ -158,15 +203,18 @@ def _routes(fleet: Fleet, rows: list[Warmth]) -> list[dict[str, Any]]:
     return routes
 
 
-def _screen(data: dict[str, Any], failed: list[Warmth]) -> Stack:
-    lines = ["Your fleet is ready." if not failed else "Your fleet is up, but not all of it."]
+def _screen(data: dict[str, Any], failed: list[Warmth], late: list[Warmth]) -> Stack:
+    lines = ["Your fleet is ready." if data["ready"] else "Your fleet is up, but not all of it."]
     lines += [f"{route['agent'].capitalize()} goes to {route['to']}." for route in data["agents"]]
-    lines += [_line(row) for row in failed]
+    lines += [_line(row) for row in (*failed, *late)]
     lines.append(f"Claude Code can now connect to LiteLLM at {data['url']}.")
     served = [route for route in data["agents"] if route["node"]]
     keys = ("agent", "node", "upstream", "alias")
     columns = [Column(key, flexible=key in {"upstream", "alias"}) for key in keys]
-    after = "fleet generate    writes the configuration files of your coders\n"
-    after += "fleet doctor      tests every model once\nfleet trace -f    shows each request"
+    after = "fleet doctor      tests every model once\nfleet trace -f    shows each request"
+    if not data["generated"]:
+        after = f"fleet generate    writes the configuration files of your coders\n{after}"
+    if late:
+        after += "\nfleet warmup      shows the models that are still loading"
     table = Table(columns, [[route[key] for key in keys] for route in served])
     return Stack([("", Text("\n".join(lines))), ("", table), ("Next:", Text(after))])

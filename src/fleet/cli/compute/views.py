@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.terminal.view import Cell, Column, Stack, Table, Text
-from fleet.domain.nodes.inventory import absent, resident
+from fleet.domain.nodes.inventory import absent
 from fleet.domain.nodes.kinds import kind_of
+from fleet.operations.compute.nodes import node_row, nodes_of, relay_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from fleet.cli.terminal.view import Style, Value, View
-    from fleet.domain.fleet import Agent, Fleet
+    from fleet.domain.fleet import Fleet
     from fleet.domain.nodes.inventory import Seen, Warmth
+    from fleet.operations.compute.nodes import NodeRow
 
 STYLES: dict[str, Style] = {
     "online": "green",
@@ -26,27 +28,6 @@ STYLES: dict[str, Style] = {
     "gentle": "yellow",
 }
 FOREVER = 2200  # Ollama says of a model that it keeps for ever that it goes in some far century
-
-
-def seen_data(fleet: Fleet, seen: Seen) -> dict[str, Any]:
-    inventory = seen.inventory
-    loaded = list(inventory.resident or ()) if inventory else []
-    return {
-        "name": seen.node,
-        "endpoint": fleet.nodes[seen.node].endpoint,
-        "kind": inventory.kind if inventory else fleet.nodes[seen.node].kind,
-        "status": seen.state.replace(" ", "_"),
-        "error": seen.why or None,
-        "version": (inventory.version or None) if inventory else None,
-        "latency_ms": round(inventory.latency * 1000, 1) if inventory else None,
-        "models": [model.name for model in inventory.held] if inventory else [],
-        "loaded_models": [each.name for each in loaded],
-        "resident": [each._asdict() for each in loaded],
-        "held": [model._asdict() for model in inventory.held] if inventory else [],
-        "busy": inventory.busy if inventory else None,
-        "waiting": inventory.waiting if inventory else None,
-        "slots": inventory.slots if inventory else None,
-    }
 
 
 def discovered(fleet: Fleet, seen: Sequence[Seen], *, verbose: bool) -> View:
@@ -63,15 +44,15 @@ def discovered(fleet: Fleet, seen: Sequence[Seen], *, verbose: bool) -> View:
 
 
 def _verbose(fleet: Fleet, seen: Seen) -> list[Value]:
-    data = seen_data(fleet, seen)
+    row = node_row(fleet, seen)
     return [
         seen.node,
         _state(seen),
-        data["kind"],
-        data["version"],
+        row.kind,
+        row.version,
         _latency(seen),
-        data["endpoint"] or None,
-        ", ".join(data["models"]) or None,
+        row.endpoint or None,
+        ", ".join(row.models) or None,
         seen.why or None,
     ]
 
@@ -113,52 +94,9 @@ def advice(
 
 
 def status_data(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None) -> dict[str, Any]:
-    known = relay_nodes(fleet, relay)
-    nodes = [seen_data(fleet, each) | {"relay": known.get(each.node)} for each in seen]
-    return {
-        "fleet": fleet.name,
-        "nodes": nodes,
-        "routes": [route for agent in fleet.agents.values() for route in _routes(agent, seen)],
-        "relay": relay if known else None,
-    }
-
-
-def relay_nodes(fleet: Fleet, relay: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """By node, what the relay says of it; nothing when none runs, or that of another fleet."""
-    nodes = relay.get("nodes") if relay else None
-    return {
-        name: facts
-        for name, node in fleet.nodes.items()
-        if isinstance(nodes, dict)
-        and isinstance(facts := nodes.get(name), dict)
-        and facts.get("endpoint") == node.endpoint
-    }
-
-
-def _routes(agent: Agent, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """One for each node that serves the agent's model, best first."""
-    if agent.model is None:
-        return []
-    states = {each.node: each for each in seen}
-    return [
-        {
-            "agent": agent.name,
-            "node": serving.node.name,
-            "upstream": serving.upstream,
-            "model": agent.model.name,
-            "alias": agent.model.alias,
-            "context": serving.context,
-            "status": states[serving.node.name].state.replace(" ", "_"),
-            "resident": _is_resident(states[serving.node.name], serving.upstream),
-        }
-        for serving in agent.model.servings
-    ]
-
-
-def _is_resident(seen: Seen, upstream: str) -> bool | None:
-    if seen.inventory is None or seen.inventory.resident is None:
-        return None
-    return resident(seen.inventory, upstream) is not None
+    """What `node.list` replies, too."""
+    rows = nodes_of(fleet, seen, relay)
+    return {name: getattr(rows, name) for name in ("fleet", "nodes", "routes", "relay")}
 
 
 def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None) -> Stack:
@@ -172,7 +110,14 @@ def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
         more = [Cell(breaker, STYLES.get(breaker, ""))] if known else []
         where = fleet.nodes[each.node].endpoint or None
         rows.append(
-            [each.node, _state(each), where, _latency(each), _busy(fleet, each, facts), *more]
+            [
+                each.node,
+                _state(each),
+                where,
+                _latency(each),
+                _busy(node_row(fleet, each, facts)),
+                *more,
+            ]
         )
         rows[-1].append(_models(each))
     table = Table([*columns, Column("models", flexible=True)], rows)
@@ -185,18 +130,12 @@ def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
     )
 
 
-def _busy(fleet: Fleet, seen: Seen, relay: dict[str, Any]) -> str | None:
+def _busy(row: NodeRow) -> str | None:
     """Requests at work, of the slots there are; the relay knows its own, some nodes theirs."""
-    inventory = seen.inventory
-    busy = inventory.busy if inventory and inventory.busy is not None else relay.get("busy")
-    if not isinstance(busy, int):
+    if row.busy is None:
         return None
-    servings = {s for m in fleet.models.values() for s in m.servings if s.node.name == seen.node}
-    declared = fleet.nodes[seen.node].max_parallel or sum(s.slots for s in servings)
-    slots = (inventory.slots if inventory else None) or declared
-    waiting = relay.get("waiting") or (inventory.waiting if inventory else 0)
-    more = f" +{waiting}" if isinstance(waiting, int) and waiting else ""
-    return f"{busy}/{slots}{more}" if slots else f"{busy}{more}"
+    more = f" +{row.waiting}" if row.waiting else ""
+    return f"{row.busy}/{row.slots}{more}" if row.slots else f"{row.busy}{more}"
 
 
 def _residents(seen: Sequence[Seen]) -> Table:
@@ -223,20 +162,16 @@ def _until(until: str) -> str | None:
 
 def _arrows(fleet: Fleet, seen: Sequence[Seen]) -> list[str]:
     """`planner -> mac-mini -> qwen2.5-coder:7b -> claude-haiku-local`, one line per serving."""
-    rows = [route for agent in fleet.agents.values() for route in _routes(agent, seen)]
-    keys = ("agent", "node", "upstream")
-    wide = {key: max((len(row[key]) for row in rows), default=0) for key in keys}
+    routes = nodes_of(fleet, seen, None).routes
+    rows = [(route.agent, route.node, route.upstream) for route in routes]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        " -> ".join([*(row[key].ljust(wide[key]) for key in keys), row["alias"]])
-        + (f"  ({row['status']})" if row["status"] == "offline" else "")
-        for row in rows
+        " -> ".join(
+            [*(word.ljust(size) for word, size in zip(row, wide, strict=True)), route.alias]
+        )
+        + (f"  ({route.status})" if route.status == "offline" else "")
+        for row, route in zip(rows, routes, strict=True)
     ] or ["No agent has a model of this fleet."]
-
-
-def warm_data(row: Warmth) -> dict[str, Any]:
-    data = row._asdict()
-    data["resident"] = row.resident._asdict() if row.resident else None
-    return data | {"seconds": round(row.seconds, 2), "why": row.why or None}
 
 
 def warm_view(rows: Sequence[Warmth], *, seconds: bool = True, ended: bool = False) -> View:

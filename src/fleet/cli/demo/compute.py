@@ -93,7 +93,7 @@ class Stage:
         with ExitStack() as stack:
             stack.enter_context(self._nodes)
             shop.fill()
-            port = _free_ports()
+            port = free_ports()
             (shop.repo / "fleet.yaml").write_text(self._nodes.fleet_yaml(port))
             self.tell(f"Three simulated nodes, and a scratch repository: {shop.repo}")
             stack.callback(shop.fleet, "gateway", "stop")
@@ -173,7 +173,7 @@ def _ask(port: int, key: str, agent: str, prompt: str) -> None:
         raise _wrong(f"the gateway answered {agent} with {answer.status}: {said_back[:300]}")
 
 
-def _free_ports() -> int:
+def free_ports() -> int:
     """The first of two that nobody listens on, for the gateway and the relay."""
     while True:
         with socket.socket() as one, socket.socket() as other:

@@ -35,8 +35,13 @@ READING = 1.0  # seconds that a question stands before it is answered: a person 
 @click.option(
     "--compute", is_flag=True, help="Show three agents on three nodes, through the gateway."
 )
-def demo(*, keep: bool, compute: bool) -> Result:
+@click.option("--ui", is_flag=True, help="Show the dashboard of a shop at work, until Ctrl-C.")
+@click.option("--no-open", is_flag=True, help="With --ui: print the address, open no browser.")
+def demo(*, keep: bool, compute: bool, ui: bool, no_open: bool) -> Result:
     """Run a demo in a scratch repository, with a built-in coder and no model.
+
+    With --ui, tasks in every state, two simulated nodes and a landing queue go on until Ctrl-C, and
+    the dashboard that shows them opens in the browser.
 
     With --compute, a planner, an implementer and a reviewer work on one Claude Code task, each on a
     node of its own, as the nodes' logs prove. The nodes are simulated on this machine; the gateway,
@@ -50,6 +55,10 @@ def demo(*, keep: bool, compute: bool) -> Result:
         from fleet.cli.demo.compute import demo_compute
 
         return demo_compute(keep=keep)
+    if ui:
+        from fleet.cli.demo.dashboard import demo_ui
+
+        return demo_ui(keep=keep, browse=not no_open)
     scratch = Scratch.make()
     started = time.monotonic()
     try:
@@ -163,13 +172,14 @@ class Stage:
                 self.tell(line)
 
     def _in_words(self, event: Event) -> str:
-        if event.type == Kind.RUN_ENDED and event.data.get("ending") == "failed":
-            return f"{event.task} failed and is tried again: {event.data.get('detail', '')}"
+        """What a person should know at once; the table shows the rest."""
+        from fleet.cli.supervisor.sentences import sentence_of
+
         if event.type == Kind.MESSAGE_ASKED:
-            question = self._client.app.store.message(str(event.data["message"]))
             self._answer_at[event.task] = time.monotonic() + READING
-            return f"{event.task} asks: {question.text}"
-        return ""
+        sentence = sentence_of(event, self._client.app.store)
+        worth = sentence is not None and sentence.style in {"yellow", "red"}
+        return f"{sentence.head}: {sentence.about}" if sentence and worth else ""
 
     def _answer(self) -> None:
         from fleet.cli.demo.scratch import ANSWER
@@ -278,10 +288,12 @@ def _places(scratch: Scratch) -> str:
 
 
 def _next(scratch: Scratch, *, keep: bool) -> str:
-    from fleet.cli.demo.scratch import own_name
+    from fleet.cli.demo.scratch import is_installed, own_name
 
     fleet = own_name()
     if keep:
         fleet = f"FLEET_HOME={shlex.quote(str(scratch.home))} {fleet}"
-        return f"{fleet} show t-2\n{fleet} logs t-4\n{fleet} tasks --all"
+        return f"{fleet} show t-2\n{fleet} logs t-4\n{fleet} tasks --all --everywhere"
+    if not is_installed():
+        return 'pipx install .\nfleet init\nfleet add "Fix the login" --prompt "…"\nfleet run'
     return f'{fleet} init\n{fleet} add "Fix the login" --prompt "…"\n{fleet} run'

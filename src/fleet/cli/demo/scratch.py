@@ -229,4 +229,12 @@ def own_name() -> str:
     path = shutil.which("fleet")
     if path and beside.exists() and Path(path).resolve() == beside.resolve():
         return "fleet"
-    return shlex.quote(str(beside)) if beside.exists() else shlex.join(FLEET)
+    if beside.exists():
+        return shlex.quote(str(beside))
+    source = os.environ.get("PYTHONPATH", "")
+    return f"PYTHONPATH={shlex.quote(source)} " * bool(source) + shlex.join(FLEET)
+
+
+def is_installed() -> bool:
+    """Whether this program is more than a checkout that `make demo` runs."""
+    return (Path(sys.executable).parent / "fleet").exists()

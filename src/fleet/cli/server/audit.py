@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.human import since_of
 from fleet.cli.terminal.view import Cell, Column, Feed, Result, Table
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from fleet.operations.team.audit import ListAudit
 
 LOOK_SECONDS = 1.0
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @command(config=True)
@@ -48,7 +48,7 @@ def audit(
     from fleet.operations.team.audit import ListAudit
 
     client = connect(config=config)
-    request = ListAudit(actor, team, refused, _time(since, client.now()), limit=limit)
+    request = ListAudit(actor, team, refused, since_of(since, client.now()), limit=limit)
     if follow:
         return Result("audit", _on(client, request), Feed(_line))
     records = client.call(request)
@@ -93,26 +93,7 @@ def _row(record: AuditRecord) -> tuple[Any, ...]:
 
 
 def _line(record: AuditRecord) -> str:
-    who = f"{record.actor or 'somebody'} ({record.role or 'no token'})"
+    who = f"{record.actor or 'a stranger'} ({record.role or 'no token'})"
     what = " ".join(word for word in (record.operation, record.target, record.code) if word)
     times = f" x {record.count}" if record.count > 1 else ""
     return f"{record.outcome:8} {who} from {record.address}: {what}{times}"
-
-
-def _time(text: str, now: int) -> int:
-    """Microseconds since 1970."""
-    from datetime import UTC, datetime
-
-    from fleet.domain.errors import BadInput
-
-    if not text:
-        return 0
-    if text[:-1].isdigit() and text[-1] in UNITS:
-        return now - int(text[:-1]) * UNITS[text[-1]] * 1_000_000
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(
-            f"--since: '{text[:40]}' is not a time.", fix="As in 2h, 7d or 2026-01-31T17:05Z."
-        ) from None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000_000)

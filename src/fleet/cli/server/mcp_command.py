@@ -9,6 +9,7 @@ import click
 from fleet.app.coders import coders_with
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
+from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,14 +66,26 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 def install(*, coders: tuple[str, ...], scope: str, only_print: bool) -> Result:
     """Register `fleet mcp` in the settings of Claude Code, Codex and OpenCode.
 
-    Nothing else in those settings changes, and an existing registration stays as it is.
+    Of programs that are not installed here, only those that --coder names are registered. Nothing
+    else in those settings changes, and an existing registration stays as it is.
     """
-    from fleet.app import mcp_install as registering
+    import os
 
-    done = _done(registering.would_install if only_print else registering.install, coders, scope)
+    from fleet.app import mcp_install as registering
+    from fleet.app.coders import on_path
+
+    wanted = coders or tuple(name for name in CODERS if name in on_path(os.environ))
+    if not wanted:
+        raise Refused(
+            f"None of these programs is installed: {', '.join(CODERS)}.",
+            fix="Install one, or name one: fleet mcp install --coder claude",
+        )
+    done = _done(registering.would_install if only_print else registering.install, wanted, scope)
     if only_print:
         return Result("registered", _data(done), Stack([(r.file, Text(r.text)) for r in done]))
-    return _result(done)
+    absent = [name for name in CODERS if name not in wanted and "all" not in wanted]
+    note = f"Not installed here: {', '.join(absent)}. --coder NAME registers one all the same."
+    return _result(done)._replace(notes=(note,) if absent and not coders else ())
 
 
 @mcp.command()

@@ -66,7 +66,7 @@ def serve(
     if config is not None:
         words.append(f"--config={config.absolute()}")
     if background:
-        return _background(app, service, words, port)
+        return _background(app, words, port)
     return _serve(app, host, port, names, None if no_run else most or 0)
 
 
@@ -92,7 +92,13 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
             serving.stop,
             lambda: serving.crowded,
         )
-    on_signals(serving.stop, thread.wake if thread else lambda: None)
+
+    def stop(number: int) -> None:
+        if thread:
+            thread.ended_by = number
+        serving.stop()
+
+    on_signals(stop, thread.wake if thread else lambda: None)
     serving.run(say, thread)
     return 0
 
@@ -100,7 +106,10 @@ def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | N
 def _stop(app: App, service: Service) -> Result:
     from fleet.app.server_process import serving_pid
 
-    text = "Stopped." if service.stop(START) else "No server is running in the background."
+    stopped = service.stop(START)
+    if stopped:
+        app.let_agents_go_on()
+    text = "Stopped." if stopped else "No server is running in the background."
     pid = serving_pid(app.home.path)
     if pid:
         text += f" One runs in a terminal (pid {pid}); stop it there."
@@ -112,7 +121,7 @@ def _status(app: App) -> Result:
     pairs: list[tuple[str, Any]] = [("server", "running" if facts["running"] else "stopped")]
     if facts["running"]:
         aside = "" if facts["background"] else " (not in the background)"
-        pairs += [("pid", f"{facts['pid']}{aside}"), ("port", facts["port"])]
+        pairs += [("address", facts["url"]), ("pid", f"{facts['pid']}{aside}")]
     return Result("server", facts, Pairs([*pairs, ("log", facts["log"])]))
 
 
@@ -133,30 +142,45 @@ def server_facts(home: Path) -> dict[str, Any]:
     return data | {"log": str(service.log)}
 
 
-def _background(app: App, service: Service, words: list[str], port: int) -> Result:
-    from fleet.app.compute.gateway import answers
-    from fleet.app.server_process import begin, serving_at, within
-    from fleet.domain.errors import BadInput, Refused, Unavailable
+def _background(app: App, words: list[str], port: int) -> Result:
+    from fleet.domain.errors import BadInput
 
     if port == 0:
         raise BadInput("--background needs a fixed port.", fix="Give --port.")
+    start_in_background(app, words, port)
+    return _status(app)
+
+
+def start_in_background(app: App, words: list[str], port: int) -> None:
+    """Start `fleet serve WORDS`, and wait until it answers. Raise `Refused` if another port has one."""
+    from fleet.app.compute.gateway import answers
+    from fleet.app.server_process import begin, service_of, within
+    from fleet.cli.terminal.progress import Progress
+    from fleet.domain.errors import Refused, Unavailable
+
+    service = service_of(app.home.path)
     with service.alone():
-        if service.running():
-            raise Refused("The server is already running.", fix="`fleet serve --stop` stops it.")
-        if there := serving_at(app.home.path):
+        facts = server_facts(app.home.path)
+        if facts["running"] and facts["port"] == port:
+            return
+        if facts["running"]:
+            how = (
+                "`fleet serve --stop` stops it" if facts["background"] else "Stop it where it runs"
+            )
             raise Refused(
-                f"The server is already running at {there}.", fix="Stop it where it was started."
+                f"The server is already running at {facts['url']}.",
+                fix=f"{how}, then start it on port {port}.",
             )
         since = service.log_size()
         process = begin(service, ["serve", *words], port=port, cwd=app.cwd)
-        up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
+        with Progress("Starting the server"):
+            up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
         if not up or process.poll() is not None:
             service.stop(1.0)
             output = " ".join(service.words(4, since).split())
             raise Unavailable(f"It did not start: {output}", fix=f"Look at {service.log}.")
         if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
             within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
-    return _status(app)
 
 
 def _supervises(app: App) -> bool:

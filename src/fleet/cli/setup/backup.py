@@ -1,4 +1,4 @@
-"""`fleet backup`: a copy of the store, while Fleet runs."""
+"""`fleet backup` and `fleet restore`: a copy of the store, while Fleet runs, and the way back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,32 @@ def backup(*, file: Path, config: Path | None) -> Result:
     not in it: keep `server.key` of the home as well.
     """
     from fleet.cli.terminal.connect import connect_here
+    from fleet.cli.terminal.progress import Progress
 
-    size = connect_here(config=config).back_up(file.absolute())
+    with Progress("Copying the store"):
+        size = connect_here(config=config).back_up(file.absolute())
     data = {"file": str(file.absolute()), "bytes": size}
     return Result("backup", data, Text(f"Copied the store to {file} ({size:,} bytes)."))
+
+
+@command(config=True)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def restore(*, file: Path, config: Path | None) -> Result:
+    """Put FILE, which `fleet backup` made, in the place of the store.
+
+    Stop the supervisor and the server first. The store that was there is kept beside it: `fleet
+    restore` of that file undoes this. Agents at work go on; the next `fleet run` settles what the
+    copy shows at work.
+    """
+    from fleet.cli.terminal.connect import connect_here
+    from fleet.cli.terminal.progress import Progress
+
+    with Progress("Restoring the store"):
+        before = connect_here(config=config).restore(file.absolute())
+    data = {"file": str(file.absolute()), "before": str(before) if before else ""}
+    lines = [f"Restored the store from {file}."]
+    if before:
+        lines.append(
+            f"The store that was there is now {before}; to go back: fleet restore {before}"
+        )
+    return Result("restore", data, Text("\n".join(lines)))

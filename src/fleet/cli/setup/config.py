@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from fleet.config import Loaded
     from fleet.config.commands.init import Begun, Imported
-    from fleet.config.commands.set import Context
+    from fleet.config.commands.set import Change, Context
+    from fleet.config.commands.show import Shown
 
 KINDS = ("python", "node", "rails", "rust", "go", "generic")
 
@@ -152,11 +153,13 @@ def _node_warnings(config: Path | None) -> list[str]:
     from fleet.cli.compute.nodes import WITHIN
     from fleet.cli.compute.views import advice
     from fleet.client import connect_here
+    from fleet.domain.findings import judged_slots
 
     nodes = connect_here(config=config).compute()
     seen = nodes.survey(within=WITHIN)
     down = [f"{each.node} is offline: {each.why}." for each in seen if each.up is False]
-    return down + advice(nodes.fleet, seen, nodes.unsaid)
+    slots = [f"{each.said} {each.fix}" for each in judged_slots(nodes.fleet, seen)]
+    return [*down, *advice(nodes.fleet, seen, nodes.unsaid), *slots]
 
 
 def _validated(loaded: Loaded, more: Sequence[str] = ()) -> Result:
@@ -190,7 +193,7 @@ def config(
     project: bool,
     config: Path | None,
 ) -> Result | None:
-    """Show, set, edit or check the settings."""
+    """Show, set, unset, edit or check the settings."""
     ctx.obj = config
     if ctx.invoked_subcommand is not None:
         return None
@@ -228,19 +231,14 @@ def config_set(
     above: Path | None, *, assignments: tuple[str, ...], project: bool, config: Path | None
 ) -> Result:
     """Set values in your own config.yaml, or in the project's file."""
-    from fleet.config.commands.set import apply, parsed
+    from fleet.config.commands.set import parsed
     from fleet.config.commands.show import one_line
-    from fleet.config.keys import table
     from fleet.config.keys.values import display_value
 
-    context = _context()
     file = config or above
     changes = [parsed(each) for each in assignments]
-    layer = table.PROJECT if project or file else table.USER
-    if layer == table.USER:
-        _only_people("set a person's own settings")
-    target = _existing(context.cwd / file) if file else context.file(layer)
-    loaded = apply(changes, file=target, layer=layer, context=context)
+    target, loaded = _apply(changes, file, project=project)
+    layer = _layer(file, project=project)
     values = {".".join(c.path): display_value(c.key, c.value) for c in changes}
     lines = [f"{path} = {one_line(value)}" for path, value in values.items()]
     text = Text("\n".join([*lines, f"Written to {target}."]))
@@ -257,6 +255,72 @@ def _overridden(loaded: Loaded, layer: str, paths: list[str]) -> list[str]:
         for each in settings
         if each.origin.layer != layer
     ]
+
+
+@config.command("get", config=True)
+@click.argument("key", shell_complete=complete_keys)
+@click.option("--show-origin", is_flag=True, help="Show where the value comes from.")
+@click.pass_obj
+def config_get(above: Path | None, *, key: str, show_origin: bool, config: Path | None) -> Result:
+    """Show the value of KEY; of a section such as `run`, all its values."""
+    from fleet.config.commands.show import all_of
+    from fleet.config.keys.lookup import resolve
+    from fleet.domain.errors import NotFound
+
+    loaded = load(config or above)
+    settings = all_of(loaded)
+    inside = [each for each in settings if each.setting.startswith(f"{key}.")]
+    if inside:
+        return _settings(inside, loaded.warnings, show_origin=show_origin)
+    path = ".".join(resolve(key)[1])
+    setting = next((each for each in settings if each.setting == path), None)
+    if setting is None:
+        raise NotFound(f"{path} is not set.", fix="`fleet config` lists the settings.")
+    data, value = _origin_data(setting), setting.value
+    text = value if isinstance(value, str) else setting.whole
+    origin = f"  ({setting.origin})" if show_origin else ""
+    return Result("config_get", data, Text(f"{text}{origin}"), notes=loaded.warnings)
+
+
+@config.command("unset", config=True)
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=complete_keys)
+@click.option("--project", is_flag=True, help="Remove it from the project's fleet.yaml.")
+@click.pass_obj
+def config_unset(
+    above: Path | None, *, keys: tuple[str, ...], project: bool, config: Path | None
+) -> Result:
+    """Remove settings from your own config.yaml, or from the project's file."""
+    from fleet.config.commands.set import UNSET, Change
+    from fleet.config.commands.show import one_of
+    from fleet.config.keys.lookup import resolve
+
+    changes = [Change(*resolve(key.strip()), UNSET) for key in keys]
+    target, loaded = _apply(changes, config or above, project=project)
+    paths = [".".join(change.path) for change in changes]
+    lines = [f"{path} is no longer set in {target}." for path in paths]
+    now = [one_of(loaded, path) for path in paths if loaded and path in loaded.origins]
+    lines += [f"{each.setting} is now {each.text} ({each.origin})." for each in now]
+    return Result("config_unset", {"file": str(target), "keys": paths}, Text("\n".join(lines)))
+
+
+def _apply(
+    changes: Sequence[Change], file: Path | None, *, project: bool
+) -> tuple[Path, Loaded | None]:
+    """Change your own config.yaml, or a project's file; that file, and the settings as they are now."""
+    from fleet.config.commands.set import apply
+    from fleet.config.keys import table
+
+    context, layer = _context(), _layer(file, project=project)
+    if layer == table.USER:
+        _only_people("set a person's own settings")
+    target = _existing(context.cwd / file) if file else context.file(layer)
+    return target, apply(changes, file=target, layer=layer, context=context)
+
+
+def _layer(file: Path | None, *, project: bool) -> str:
+    from fleet.config.keys import table
+
+    return table.PROJECT if project or file else table.USER
 
 
 @config.command("edit", config=True)
@@ -362,16 +426,24 @@ def _show(config: Path | None, *, show_origin: bool) -> Result:
     from fleet.config.commands.show import all_of
 
     loaded = load(config)
-    data, rows = [], []
-    for each in all_of(loaded):
-        layer, (name, line), note = each.origin
-        origin = {"layer": layer, "file": name, "line": line, "note": note}
-        data.append({"setting": each.setting, "value": each.value, **origin})
+    return _settings(all_of(loaded), loaded.warnings, show_origin=show_origin)
+
+
+def _settings(settings: Sequence[Shown], notes: Sequence[str], *, show_origin: bool) -> Result:
+    rows = []
+    for each in settings:
         cells = [each.setting, each.text, *([str(each.origin)] if show_origin else [])]
-        rows.append([Cell(cell, "dim" if layer == "default" else "") for cell in cells])
+        rows.append([Cell(cell, "dim" if each.origin.layer == "default" else "") for cell in cells])
     columns = [Column("setting"), Column("value", flexible=True)]
     columns += [Column("from", flexible=True)] if show_origin else []
-    return Result("config", data, Table(columns, rows), notes=loaded.warnings)
+    data = [_origin_data(each) for each in settings]
+    return Result("config", data, Table(columns, rows), notes=notes)
+
+
+def _origin_data(each: Shown) -> dict[str, Any]:
+    layer, (name, line), note = each.origin
+    origin = {"layer": layer, "file": name, "line": line, "note": note}
+    return {"setting": each.setting, "value": each.value, **origin}
 
 
 def _existing(file: Path) -> Path:
@@ -392,23 +464,12 @@ def _raw(config: Path | None, *, project: bool) -> Result:
 
 def _edit(config: Path | None, *, project: bool) -> Result:
     """The project's file, which people write by hand; without one, your own."""
-    import shlex
-    import subprocess
-
+    from fleet.cli.terminal.editor import edit_file
     from fleet.config.commands.init import ensure_home
-    from fleet.domain.errors import BadInput, Refused
 
     context = _context()
     ensure_home(context.home)
     named = context.file("project") if project else context.edited()
     file = _existing(context.cwd / config if config else named)
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        ended = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
-    except (OSError, ValueError) as error:
-        raise BadInput(
-            f"The editor '{editor}' cannot be run: {error}.", fix="Set EDITOR."
-        ) from None
-    if ended:
-        raise Refused(f"The editor ended with status {ended}.", fix=f"Look at {file}.")
+    edit_file(file)
     return _validated(load(config))

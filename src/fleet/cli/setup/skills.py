@@ -9,13 +9,14 @@ import click
 
 from fleet.app.coders import assistants
 from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.human import counted
 from fleet.cli.terminal.view import Cell, Column, Result, Stack, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fleet.cli.terminal.view import Style, View
-    from fleet.domain.generated_files import Plan
+    from fleet.domain.generated.files import Plan
 
 TARGETS, BUNDLES = assistants(), assistants("plugin")
 NAMES = ("subagent-fleet-bootstrap", "subagent-fleet-setup", "subagent-fleet-operations")
@@ -145,7 +146,7 @@ def _installed(kind: str, planned: Plan, more: Sequence[str]) -> Result:
     if planned.prune:
         lines += ["Removed:", *(f"  {path}" for path in planned.prune)]
     if planned.same:
-        lines.append(f"Unchanged: {len(planned.same)} files.")
+        lines.append(f"Unchanged: {counted(len(planned.same), 'file')}.")
     data: dict[str, Any] = {
         "written": [file.path for file in planned.write],
         "same": list(planned.same),

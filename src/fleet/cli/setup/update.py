@@ -26,11 +26,13 @@ def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes 
     """Update Fleet to the newest release, with the tool that installed it."""
     from fleet import __version__
     from fleet.cli.terminal.connect import connect_here
-    from fleet.domain.errors import Refused
+    from fleet.cli.terminal.progress import Progress
+    from fleet.domain.errors import Refused, Unavailable
 
     app = connect_here().app
     how = app.installation()
-    newest = _newest(app, force=force)
+    with Progress("Asking for the newest release"):
+        newest = _newest(app, force=force)
     newer = app.is_newer(newest, __version__)
     data = {"installed": __version__, "newest": newest, "newer": newer, "method": how.method}
     if not newer:
@@ -39,7 +41,14 @@ def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes 
     if check or not how.command:
         way = how.advice or " ".join(how.command)
         return Result("update", data, Text(f"{words}\nGet it: {way}"))
-    done = subprocess.run(how.command, check=False, capture_output=True, text=True)
+    try:
+        with Progress(f"Installing fleet {newest} with {how.method}"):
+            done = subprocess.run(how.command, check=False, capture_output=True, text=True)
+    except OSError as error:
+        raise Unavailable(
+            f"{words} {how.command[0]} cannot be run: {error.strerror}.",
+            fix=f"Where {how.command[0]} is on PATH: {' '.join(how.command)}",
+        ) from error
     if done.returncode:
         last = " ".join((done.stderr or done.stdout).split())[-400:]
         raise Refused(

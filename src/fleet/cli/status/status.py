@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -9,19 +10,22 @@ import click
 
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.view import Feed, Result
+from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from fleet.cli.terminal.view import Stack
-    from fleet.client import Client
+    from fleet.client import Client, LocalClient
+    from fleet.domain.errors import BadConfig
+    from fleet.domain.inbox import Item
     from fleet.domain.nodes.inventory import Seen
 
 NODES_WITHIN = 1.5  # seconds for all nodes together, while the rest is read
 EVERY = 2.0  # seconds between the looks of `--watch`
-MOST_NEEDS = 100  # of each kind, in one page
-SCREENS = ("permission", "panel", "first-start")  # what a person has to answer or to close
+MOST_NEEDS = 200  # items in one page
+UNLANDED = ("not-landed", "conflict")
 DOWN = 3  # the exit status when the queue cannot be read
 
 
@@ -33,34 +37,86 @@ DOWN = 3  # the exit status when the queue cannot be read
     default=NODES_WITHIN,
     help="Seconds to wait for all nodes together.",
 )
-def status(*, watch: bool, timeout: float, config: Path | None) -> Result:
-    """Show the supervisor, the server, the work, what needs you, the agents and the nodes.
+@click.option("--everywhere", is_flag=True, help="Show the work of every project.")
+def status(*, watch: bool, timeout: float, everywhere: bool, config: Path | None) -> Result:
+    """Show the supervisor, the server, the work here, what needs you, the agents and the nodes.
 
     Each item that needs you comes with the command to type: questions, permission dialogs, failed
-    tasks, finished work that is not merged. `fleet nodes` shows the nodes alone.
+    tasks, finished work that has not landed. Outside of any project, the work of all of them is
+    shown. `fleet` alone is the same. `fleet nodes` shows the nodes alone.
     """
-    from fleet.cli.terminal.connect import connect
-
-    client = connect(config=config)
+    subject = _subject(config, everywhere=everywhere)
     if watch and wants_json():
-        return Result("status", _looks(client, timeout), Feed(lambda _: None))
+        return Result("status", _looks(subject, timeout), Feed(lambda _: None))
     if watch:
-        _watch(client, timeout)
-    data, view, notes = page(client, timeout)
+        _watch(subject, timeout)
+    data, view, notes = page(subject, timeout)
     return Result("status", data, view, notes=notes, exit_status=DOWN if data["error"] else 0)
 
 
-def page(client: Client, timeout: float) -> tuple[dict[str, Any], Stack, list[str]]:
+class Subject(NamedTuple):
+    """What the page is about. Empty `project`: every one. `broken`: what is wrong with its settings."""
+
+    client: Client
+    project: str
+    broken: tuple[Item, ...] = ()
+
+
+def _subject(config: Path | None, *, everywhere: bool) -> Subject:
+    from fleet.cli.terminal.connect import connect
+    from fleet.domain.errors import BadConfig
+
+    try:
+        client = connect(config=config)
+        return Subject(client, client.scope(everywhere=everywhere) if client.project else "")
+    except BadConfig as error:
+        if config is not None or (subject := _without_settings(error)) is None:
+            raise
+        return subject._replace(project="") if everywhere else subject
+
+
+def _without_settings(error: BadConfig) -> Subject | None:
+    """This project with the settings of the home alone; None if those are what is wrong."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.client import here
+    from fleet.config import home
+    from fleet.config.places import find_project
+    from fleet.domain.errors import BadConfig
+    from fleet.domain.inbox import Action, Item
+
+    project = find_project(here())
+    try:
+        client = connect(cwd=home(os.environ))
+    except BadConfig:
+        return None
+    words = " ".join(error.message.split())
+    mend = (Action("validate", "fleet validate"),)
+    name = str(project or "")
+    item = Item(f"settings:{name}:wrong", "settings", "medium", words, mend, project=name)
+    return Subject(client, name, (item,))
+
+
+def page(subject: Subject, timeout: float) -> tuple[dict[str, Any], Stack, list[str]]:
     """The facts for `--json`, the same for a person, and notes about the nodes."""
     from fleet.cli.status.views import status_page
 
+    client, project, broken = subject
     nodes = _Nodes(client, timeout)
-    data = {"tasks": None, "not_merged": 0, "needs_you": [], "agents": [], **facts(client)}
+    data: dict[str, Any] = {
+        "tasks": None,
+        "not_landed": 0,
+        "needs_you": [],
+        "agents": [],
+        "hosts": [],
+    }
+    data |= facts(client, project)
     if data["error"] is None:
-        data |= read_queue(client, data["supervisor"])
+        data |= read_queue(client, data["supervisor"], project)
+    data["needs_you"] = [*broken, *data["needs_you"]]
     known, view, notes = nodes.result()
     data = {**known, **data}
-    return data, status_page(data, view, time.time_ns() // 1000), notes
+    page_view = status_page(data, view, time.time_ns() // 1000, everywhere=not project)
+    return data, page_view, notes
 
 
 class _Nodes:
@@ -94,18 +150,19 @@ class _Nodes:
         return status_data(fleet, seen, relay), status_view(fleet, seen, relay), notes
 
 
-def facts(client: Client) -> dict[str, Any]:
+def facts(client: Client, project: str = "") -> dict[str, Any]:
     """The supervisor and the server; with FLEET_URL, the server alone."""
     from fleet.cli.server.serve import server_facts
     from fleet.cli.supervisor.status import supervisor_facts
-    from fleet.client import RemoteClient
+    from fleet.client.remote import RemoteClient
     from fleet.domain.errors import FleetError
 
     if not isinstance(client, RemoteClient):
         here = client.this_machine("The supervisor")
         return {
-            "supervisor": supervisor_facts(here),
+            "supervisor": supervisor_facts(here, project),
             "server": server_facts(here.home),
+            "gateway": _gateway(here),
             "error": None,
         }
     server: dict[str, Any] = {"url": client.url, "running": False}
@@ -116,66 +173,56 @@ def facts(client: Client) -> dict[str, Any]:
     return {"supervisor": None, "server": server, "error": None}
 
 
-def read_queue(client: Client, supervisor: dict[str, Any] | None) -> dict[str, Any]:
+def _gateway(here: LocalClient) -> list[dict[str, Any]]:
+    """LiteLLM and the relay, by what their starter wrote down: nobody is asked."""
+    fleet = here.loaded.fleet
+    if not fleet.nodes:
+        return []
+    from fleet.app.compute.gateway import Services
+
+    services = Services(fleet, here.home, here.home)
+    rows = []
+    for service in (services.gateway, services.relay):
+        record, running = service.record(), service.running() is not None
+        row = {"name": service.name, "started": record is not None, "running": running}
+        restarts, since = (record.restarts, record.started_at) if record else (0, None)
+        rows.append(row | {"port": services.port, "since": since, "restarts": restarts})
+    return rows
+
+
+def read_queue(
+    client: Client, supervisor: dict[str, Any] | None, project: str = ""
+) -> dict[str, Any]:
     from fleet.cli.supervisor.status import counts
     from fleet.domain.errors import FleetError
+    from fleet.operations.compute.hosts import ListHosts
+    from fleet.operations.inbox import ListInbox
     from fleet.operations.shared.names import PAGE
     from fleet.operations.tasks.at_work import ListAgents
 
     try:
-        agents = client.observed(client.call(ListAgents(limit=PAGE)))
-        needs = needs_you(client, agents)
-        tasks = (supervisor["tasks"] if supervisor else None) or counts(client)
+        client.note_merged()
+        agents = client.observed(client.call(ListAgents(project, limit=PAGE)))
+        items = client.call(ListInbox(project, limit=MOST_NEEDS))
+        hosts = client.call(ListHosts())
+        tasks = (supervisor["tasks"] if supervisor else None) or counts(client, project)
     except FleetError as error:  # a store that cannot be opened is part of the page, too
         return {"error": error.message}
-    unmerged = sum(need["what"] == "not merged" for need in needs)
-    return {"tasks": tasks, "not_merged": unmerged, "needs_you": needs, "agents": agents}
+    unlanded = sum(item.kind in UNLANDED for item in items)
+    work = {"tasks": tasks, "not_landed": unlanded, "needs_you": items}
+    return {**work, "agents": agents, "hosts": hosts}
 
 
-def needs_you(client: Client, agents: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """What waits for a person, most pressing first, each with the command that goes on with it."""
-    from fleet.operations.messages.ask_answer_send import ListQuestions
-    from fleet.operations.tasks.list import ListTasks
-
-    questions = client.call(ListQuestions(MOST_NEEDS))
-    needs = [_need(q.task, "asks", q.text, f"fleet answer {q.task} TEXT") for q in questions]
-    for agent in agents:
-        if agent["doing"] in SCREENS:
-            name = agent["branch"] or agent["task"]
-            what = agent["screen"] or agent["title"]
-            needs.append(_need(agent["task"], agent["doing"], what, f"fleet attach {name}"))
-    ended = client.call(ListTasks(statuses=("failed", "review"), limit=MOST_NEEDS))
-    for row in ended:
-        goes_on = "retry" if row.state == "failed" else "close"
-        about = (row.run.last if row.run and row.state == "failed" else "") or row.title
-        needs.append(_need(row.id, row.state, about, f"fleet {goes_on} {row.id}"))
-    return needs + _not_merged(client)
-
-
-def _not_merged(client: Client) -> list[dict[str, str]]:
-    if client.is_remote:  # its repositories are not here
-        return []
-    workspaces = client.this_machine("Merging").workspaces
-    return [
-        _need(task, "not merged", branch, f"fleet merge {task}")
-        for task, branch in workspaces.not_merged(MOST_NEEDS)
-    ]
-
-
-def _need(task: str, what: str, about: str, command: str) -> dict[str, str]:
-    return {"task": task, "what": what, "about": about, "command": command}
-
-
-def _watch(client: Client, timeout: float) -> NoReturn:
+def _watch(subject: Subject, timeout: float) -> NoReturn:
     from fleet.cli.terminal.live import Live
 
     with Live() as live:
         while True:
-            live.update(page(client, timeout)[1])
+            live.update(page(subject, timeout)[1])
             time.sleep(EVERY)
 
 
-def _looks(client: Client, timeout: float) -> Iterator[dict[str, Any]]:
+def _looks(subject: Subject, timeout: float) -> Iterator[dict[str, Any]]:
     while True:
-        yield page(client, timeout)[0]
+        yield page(subject, timeout)[0]
         time.sleep(EVERY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,11 +209,12 @@ def _refuse_json() -> None:
 
 def _foreground(options: Options) -> int:
     from fleet.app.supervise import supervise
-    from fleet.cli.supervisor.report import TerminalReport
+    from fleet.cli.supervisor.report import RunReport
 
     app = _app(options, listening=True)
     _check_coder(app, options.coder)
-    supervise(app, options, TerminalReport())
+    with RunReport() as report:
+        supervise(app, options, report)
     return 0
 
 
@@ -226,6 +228,8 @@ def _check_coder(app: App, name: str) -> None:
 
 def _started(options: Options) -> Result:
     """Start it apart from us; what is wrong with the settings is said here."""
+    from fleet.cli.terminal.progress import Progress
+
     app = _app(options, listening=False)
     _check_coder(app, options.coder)
     if running := app.daemon.running():
@@ -234,7 +238,9 @@ def _started(options: Options) -> Result:
         )
     since = app.daemon.log_size()
     process = app.daemon.start(_words(options), cwd=options.cwd)
-    if app.daemon.wait_for(process, START):
+    with Progress("Starting the supervisor"):
+        ready = app.daemon.wait_for(process, START)
+    if ready:
         text = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
         return _there(app, process.pid, text)
     if running := app.daemon.running():  # another start was faster
@@ -269,8 +275,9 @@ def _there(app: App, pid: int, text: str) -> Result:
 
 def _stopped(client: LocalClient) -> int:
     """The pid of the supervisor that we have stopped; 0: none ran."""
+    from fleet.cli.terminal.progress import Progress
     from fleet.domain.access import Permission, allow
-    from fleet.domain.errors import Unavailable
+    from fleet.domain.errors import BadConfig, Unavailable
 
     if "FLEET_RUN_ID" in os.environ:
         allow(client.app.actor, Permission.ADMIN)
@@ -278,11 +285,15 @@ def _stopped(client: LocalClient) -> int:
     if running is None:
         return 0
     _not_inside(client.app, running.pid)
-    if not client.app.daemon.stop(running, STOP):
+    with Progress("Stopping the supervisor"):
+        ended = client.app.daemon.stop(running, STOP)
+    if not ended:
         raise Unavailable(
             f"The supervisor (pid {running.pid}) was asked to stop, but is still running.",
             fix=f"kill -9 {running.pid} ends it; its agents keep running.",
         )
+    with suppress(BadConfig):  # it is stopped, but which store its agents use, nobody can say
+        client.app.let_agents_go_on()
     return int(running.pid)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.cli.terminal.view import Cell
@@ -30,7 +31,8 @@ def going(client: LocalClient) -> list[str]:
     return [run.id for run in client.app.store.live_runs(host=host)]
 
 
-def supervisor_facts(client: LocalClient) -> dict[str, Any]:
+def supervisor_facts(client: LocalClient, project: str = "") -> dict[str, Any]:
+    """`project`: only its tasks are counted; empty: all."""
     from fleet import __version__
     from fleet.app.server_process import service_of, serving_pid
 
@@ -50,20 +52,22 @@ def supervisor_facts(client: LocalClient) -> dict[str, Any]:
         "home": str(app.home.path),
         "log": str(service_of(app.home.path).log if inside else app.daemon.log),
         "runs": or_none(going, client),
-        "tasks": or_none(counts, client),
+        "tasks": or_none(partial(counts, project=project), client),
         "complaints": dict(running.complaints) if running else {},
         "error": (last.error if last else "") or None,
         "error_at": (last.error_at if last else 0) or None,
     }
 
 
-def counts(client: Client) -> dict[str, int]:
-    """Of the tasks in view, how many are shown with which status."""
+def counts(client: Client, project: str = "") -> dict[str, int]:
+    """Of the tasks in view, and of those that land, how many are shown with which status."""
     from collections import Counter
 
     from fleet.operations.tasks.list import ListTasks
 
-    by_status = Counter(row.status for row in client.call(ListTasks(limit=10_000)))
+    landing = ListTasks(project, statuses=("landing",), limit=10_000)
+    rows = (*client.call(ListTasks(project, limit=10_000)), *client.call(landing))
+    by_status = Counter(row.status for row in rows)
     return dict(sorted(by_status.items()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleet.cli.terminal.measure import fit
 from fleet.client import here
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleet.client import Client
+    from fleet.operations.forges.tickets import AddTicket
 
 PROMPTS = {"prompt": "--prompt", "prompt_file": "--prompt-file", "description": "--description"}
 AMOUNT = re.compile(r"(\$?)\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
@@ -51,6 +52,15 @@ def request(title: str, given: Mapping[str, object], where: Where) -> AddTask:
         after=_words(given["after"]),
         parent=str(given["swarm"]),
         team=str(given["team"]),
+    )
+
+
+def for_issue(order: AddTask, url: str) -> AddTicket:
+    """The same for a ticket: it has the title, and its text comes after the prompt."""
+    from fleet.operations.forges.tickets import AddTicket
+
+    return AddTicket(
+        url, order.prompt, order.project, order.spec, order.after, order.parent, order.team
     )
 
 
@@ -110,27 +120,22 @@ def _path(typed: str) -> Path:
 
 
 def _spec(given: Mapping[str, object], where: Where) -> Spec:
+    """An option with the name of a field of `Spec` is that field."""
+    same: dict[str, Any] = {name: given[name] for name in Spec.__match_args__ if name in given}
+    limits = Limits(
+        attempts=int(str(given["attempts"] or 0)),
+        time_limit=int(str(given["time_limit"] or 0)),
+        budget=budget_of(_words(given["budget"])),
+        permissions=str(given["permissions"]),
+        needs=_words(given["needs"]),
+    )
+    labels, cwd = _words(given["label"]), str(where.cwd or "")
     return Spec(
-        agent=str(given["agent"]),
-        coder=str(given["coder"]),
-        model=str(given["model"]),
-        priority=int(str(given["priority"])),
-        labels=_words(given["label"]),
-        cwd=str(where.cwd or ""),
-        in_place=where.in_place,
-        base=str(given["base"]),
-        branch=str(given["branch"]),
-        review=bool(given["review"]),
-        limits=Limits(
-            attempts=int(str(given["attempts"] or 0)),
-            time_limit=int(str(given["time_limit"] or 0)),
-            budget=_budget(_words(given["budget"])),
-        ),
-        gate=str(given["gate"]),
+        **same | {"labels": labels, "cwd": cwd, "in_place": where.in_place, "limits": limits}
     )
 
 
-def _budget(given: tuple[str, ...]) -> Budget:
+def budget_of(given: tuple[str, ...]) -> Budget:
     """`$5`, `200k tokens`, `90m`: each limit once."""
     limits: dict[str, int] = {}
     for text in given:

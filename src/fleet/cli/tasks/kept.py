@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.terminal.completion import complete_kept
 from fleet.cli.terminal.frame import command, group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
+    from fleet.app.retention import Removed
     from fleet.app.workspaces.manage import Cleared, KeptWork, Tidied, Workspaces
 
 COLUMNS = (
@@ -40,7 +42,7 @@ def kept_list(config: Path | None) -> Result:
 
 
 @kept.command("restore", config=True)
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ID", shell_complete=complete_kept)
 @click.option("--branch", default="", help="The name of the new branch.")
 @click.option(
     "--into",
@@ -57,7 +59,7 @@ def kept_restore(name: str, branch: str, into: Path | None, config: Path | None)
 
 
 @kept.command("drop", config=True)
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ID", shell_complete=complete_kept)
 def kept_drop(name: str, config: Path | None) -> Result:
     """Delete kept work for good."""
     done = _workspaces(config).drop(name)
@@ -74,15 +76,35 @@ def kept_drop(name: str, config: Path | None) -> Result:
     default=7,
     help="Only tasks that ended, and pooled worktrees unused, for this many days.",
 )
-def gc(dry_run: bool, days: float, config: Path | None) -> Result:  # noqa: FBT001  # click
+@click.option(
+    "--all", "also", is_flag=True, help="Also remove what the settings retention.* say is old."
+)
+def gc(dry_run: bool, days: float, also: bool, config: Path | None) -> Result:  # noqa: FBT001  # click
     """Remove the worktrees of ended tasks; work that exists only there is kept first.
 
     It also finishes interrupted removals, removes worktrees from the pool that are beyond the
     setting `workspace.pool` or were not used for --days, and lists worktrees and branches that
     belong to no task, without removing them.
     """
-    done = _workspaces(config).tidy(days=days, dry_run=dry_run)
-    return Result("gc", done, Text("\n".join(_lines(done)) or "There is nothing to remove."))
+    from fleet.cli.terminal.progress import Progress
+
+    with Progress("Looking for worktrees to remove"):
+        done = _workspaces(config).tidy(days=days, dry_run=dry_run)
+    lines = _lines(done)
+    removed = _transcripts(config, dry_run=dry_run) if also else None
+    if removed and removed.runs:
+        count = f"{len(removed.runs)} runs" if len(removed.runs) > 1 else "1 run"
+        verb = "Would remove" if dry_run else "Removed"
+        from dataclasses import replace
+
+        done = replace(done, transcripts=removed.runs)
+        lines.append(f"{verb} the transcripts of {count} ({removed.bytes / 1e6:,.1f} MB).")
+    if not done.cleared and done.younger:
+        many = "worktrees" if done.younger > 1 else "worktree"
+        lines.append(
+            f"{done.younger} finished {many}, none older than {days:g} days (--days 0 removes all)."
+        )
+    return Result("gc", done, Text("\n".join(lines) or "There is nothing to remove."))
 
 
 def _lines(done: Tidied) -> list[str]:
@@ -91,7 +113,9 @@ def _lines(done: Tidied) -> list[str]:
     for one in done.cleared:
         lines += [f"{verb} {path} ({one.task})." for path in one.paths]
         lines += _aside(one)
-    lines += [f"{verb} {path}, which waited in the pool." for path in done.pooled]
+    for path in done.pooled:
+        kind = "a finished set-up" if "/set-ups/" in path else "which waited in the pool"
+        lines.append(f"{verb} {path}, {kind}.")
     for orphan in done.orphans:
         where = f" in {orphan.project}" if orphan.project else ""
         lines.append(f"The {orphan.what} {orphan.name}{where} belongs to no task; it stays.")
@@ -115,6 +139,12 @@ def _kept(config: Path | None) -> Result:
 def _what(one: KeptWork) -> str:
     what = "uncommitted work" if one.uncommitted else "commits"
     return " ".join((what, *one.notes))
+
+
+def _transcripts(config: Path | None, *, dry_run: bool) -> Removed:
+    from fleet.cli.terminal.connect import connect_here
+
+    return connect_here(config=config).remove_old_transcripts(dry_run=dry_run)
 
 
 def _workspaces(config: Path | None) -> Workspaces:

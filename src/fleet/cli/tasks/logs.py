@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
     Reader: TypeAlias = Callable[[str], dict[str, Any]]
 
+LAST_BYTES = 1 << 21  # of a transcript, in which its last lines are looked for first
+LONGEST_LINE = 1 << 23  # bytes; a longer one has no end
+END = 1 << 16  # bytes of such a line that are shown
+LONGEST = 4000  # characters of a line on the screen
+
 
 @command(config=True)
 @click.argument("name", metavar="TASK", shell_complete=complete_tasks)
@@ -44,13 +49,14 @@ def logs(
     from fleet.cli.terminal.connect import connect
 
     client = connect(config=config)
-    spoken, read, last = _so_far(client, name, lines, raw=raw)
+    spoken, read, last = so_far(client, name, lines, raw=raw)
     if follow:
         heard = chain(last, _and_on(client, spoken, read))
         return Result("line", heard, Feed(lambda line: line["text"]))
     texts = [line["text"] for line in last if line["text"] is not None]
     if not last:
-        texts = _set_up(client, spoken.run.rpartition(".")[0], lines)
+        task = spoken.run.rpartition(".")[0]
+        texts = _set_up(client, task, lines) or _set_up_now(client, task)
     screen = client.last_screen(spoken.run)
     notes = (f"Its last screen: {screen}",) if screen else ()
     return Result("lines", last, Text("\n".join(texts)), notes)
@@ -64,19 +70,49 @@ def _set_up(client: Client, task: str, most: int) -> list[str]:
     return log.read_text("utf-8", "replace").splitlines()[-most:]
 
 
-def _so_far(
+def _set_up_now(client: Client, task: str) -> list[str]:
+    """What the set-up is at, while it has printed nothing: it may wait for another worktree's."""
+    from fleet.cli.tasks.views import task_status
+    from fleet.operations.tasks.show import ShowTask
+
+    row = client.call(ShowTask(task, brief=True)).task
+    is_set_up = row.run is not None and row.run.setup
+    return [task_status(row, client.now(), whole=True).text] if is_set_up else []
+
+
+def so_far(
     client: Client, name: str, most: int, *, raw: bool
 ) -> tuple[Spoken, Reader, list[dict[str, Any]]]:
-    """The last lines of what was said, and how and from where to read on."""
+    """The last lines of what was said, and how and from where to read on.
+
+    A short conversation is followed from its beginning, of a long one only the end is read.
+    """
     from fleet.operations.tasks.transcript import ReadTranscript
 
-    spoken = client.call(ReadTranscript(name))
-    read = _reader(client, spoken, raw=raw)
+    window = LAST_BYTES
+    while True:
+        spoken = client.call(ReadTranscript(name, -window))
+        read = _reader(client, spoken, raw=raw)
+        spoken, last = _to_the_end(client, spoken, read, most)
+        if len(last) == most or spoken.offset <= window:
+            return spoken, read, last
+        if not last and window > LONGEST_LINE:
+            spoken = client.call(ReadTranscript(spoken.run, spoken.offset - END))
+            spoken, last = _to_the_end(client, spoken, read, most)
+            return spoken, read, last
+        window *= 8
+
+
+def _to_the_end(
+    client: Client, spoken: Spoken, read: Reader, most: int
+) -> tuple[Spoken, list[dict[str, Any]]]:
+    from fleet.operations.tasks.transcript import ReadTranscript
+
     last: deque[dict[str, Any]] = deque(maxlen=most)
-    while spoken.lines:  # from the first: a conversation is followed from its beginning
+    while spoken.lines:
         last.extend(map(read, spoken.lines))
         spoken = client.call(ReadTranscript(spoken.run, spoken.offset))
-    return spoken, read, list(last)
+    return spoken, list(last)
 
 
 def _and_on(client: Client, spoken: Spoken, read: Reader) -> Iterator[dict[str, Any]]:
@@ -113,6 +149,12 @@ def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
             text = " ".join(p for p in (named, part.text) if p)
             if text and part.kind not in quiet:
                 texts.append(text if part.kind is SaidKind.TEXT else f"[{part.kind}] {text}")
-        return {"line": line, "text": "\n".join(texts) or None}
+        return {"line": line, "text": _cut("\n".join(texts)) or None}
 
     return read
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters: fleet logs --raw)"

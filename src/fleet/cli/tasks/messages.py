@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.completion import complete_questions, complete_tasks
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.render import Column, Result, Table, Text, say
 from fleet.domain.errors import BadInput, Refused
@@ -131,16 +131,31 @@ def tell(
     return Result("message", sent, Text(_delivery(client, sent)))
 
 
+def _asks(client: Client, task: str) -> str:
+    """What its agent asks leave for, and how that is answered."""
+    from fleet.cli.agents.calls import answers
+    from fleet.domain.errors import FleetError
+    from fleet.operations.tasks.observe import LookAtAgents
+
+    try:
+        (seen,) = client.call(LookAtAgents((task,)))
+    except (FleetError, ValueError):
+        return ""
+    return f"{seen.asks}  → {answers(task)}" if seen.asks else ""
+
+
 def _delivery(client: Client, sent: MessageRow) -> str:
     if sent.status == "delivered":
         return f"{sent.task} has read the message ({sent.id})."
     if client.state(sent.task) == "running":
+        if asks := _asks(client, sent.task):
+            return f"Queued ({sent.id}): {sent.task} asks for permission first: {asks}"
         return f"Queued ({sent.id}): {sent.task} has not read the message yet; this run or the next one will."
     return f"Queued ({sent.id}): {sent.task} is not running; its next run gets the message."
 
 
 @command(config=True)
-@click.argument("task", shell_complete=complete_tasks)
+@click.argument("task", shell_complete=complete_questions)
 @click.argument("text", nargs=-1, required=True)
 @click.option(
     "--as-text", is_flag=True, help="Take a number as the answer itself, not as an option."

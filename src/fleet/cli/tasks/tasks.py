@@ -4,41 +4,76 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from fleet.cli.choice_options import choice_options
 from fleet.cli.tasks.views import detail_view, ready_view, task_table
 from fleet.cli.terminal.completion import (
-    complete_agents,
-    complete_coders,
     complete_statuses,
     complete_tasks,
+    complete_tasks_for,
 )
 from fleet.cli.terminal.frame import command, group, wants_json
 from fleet.cli.terminal.render import Result, Text
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import BadInput, Unavailable
+from fleet.operations.tasks.statuses import RETRIED, TAKES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from fleet.client import Client
+    from fleet.operations.tasks.add_all import AddTasks
     from fleet.operations.tasks.list import ListTasks
     from fleet.operations.tasks.rows import TaskRow
+    from fleet.operations.tasks.show import TaskDetail
 
+NONE = 'No tasks yet: fleet add "TITLE" queues one.'
 NONE_OPEN = "No open tasks. `fleet tasks --all` lists the ended ones."
+ELSEWHERE = "Other projects have some: fleet tasks --everywhere"
 MOST_COUNTED = 100  # tasks that are done and not landed
+LET_RUN = "A team-lead or a coordinator must let them run: fleet resume TASK"
 OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
 
 task_argument = click.argument("task", shell_complete=complete_tasks)
+
+
+def tasks_argument(command: str, *, required: bool = True) -> Callable[..., Any]:
+    """Several tasks that the command can take."""
+    return click.argument(
+        "tasks",
+        nargs=-1,
+        metavar="TASK...",
+        required=required,
+        shell_complete=complete_tasks_for(command),
+    )
+
+
 limit_option = click.option(
     "-n", "--limit", type=click.IntRange(1, 10_000), default=50, help="Show at most this many."
 )
 
 
 @command(config=True)
-@click.argument("title")
+@click.argument("title", required=False, default="")
+@click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Add the tasks of this YAML file, all or none; `-` is stdin.",
+)
+@click.option("--again", is_flag=True, help="Add the tasks of the same file once more.")
+@click.option(
+    "--issue",
+    default="",
+    metavar="URL",
+    help="Add a task for this issue: GitHub, GitLab, Gitea, Forgejo, Linear or Jira.",
+)
 @click.option("-p", "--prompt", help="The prompt. Default: the title.")
 @click.option(
     "--prompt-file",
@@ -47,24 +82,22 @@ limit_option = click.option(
     help="Read the prompt from this file; `-` is stdin.",
 )
 @click.option("-d", "--description", help="The same as --prompt.")
-@click.option(
-    "-a",
-    "--agent",
-    default="",
-    shell_complete=complete_agents,
-    help="The agent (role) for the task; `default`: the supervisor's, when the task starts.",
-)
-@click.option("--coder", default="", shell_complete=complete_coders, help="The coder for the task.")
-@click.option("--model", default="", help="The model for the task.")
+@choice_options
 @click.option("--priority", type=int, default=2, help="0 is first, 4 is last.")
 @click.option(
     "--after",
     multiple=True,
     metavar="TASK",
     shell_complete=complete_tasks,
-    help="A task to wait for. May be repeated.",
+    help="A task to wait for; TASK:landed: until its work is on its branch. May be repeated.",
 )
 @click.option("--label", multiple=True, help="A label. May be repeated.")
+@click.option(
+    "--needs",
+    multiple=True,
+    metavar="LABEL",
+    help="What its host must have: a label, or the host's name. May be repeated.",
+)
 @click.option(
     "--cwd", type=click.Path(), help="The directory to work in. Default: the current one."
 )
@@ -92,19 +125,77 @@ limit_option = click.option(
 )
 @click.option("--team", default="", help="The team it belongs to.")
 @click.option("--swarm", default="", help="The swarm it belongs to.")
-def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Result:
-    """Queue a task."""
-    from fleet.cli.tasks.add import request, settings_dir, where_of
+def add(
+    title: str, file: str | None, cwd: str | None, config: Path | None, **given: object
+) -> Result:
+    """Queue a task, or the tasks of a file.
 
+    In the file, `tasks:` is a list. Each task has a `title` and any option of this command as a
+    key; `after` and `parent` can name other tasks of the file by their `name`. Options on the
+    command line count for each task that does not have them.
+    """
+    from fleet.cli.tasks.add import for_issue, request, settings_dir, where_of
+
+    issue = str(given.pop("issue"))
+    if [bool(title), bool(file), bool(issue)].count(True) != 1:
+        raise BadInput(
+            "Give only one of: a title, --issue, --file."
+            if title or file or issue
+            else "The title is missing.",
+            fix='fleet add "Fix the login", or fleet add --file tasks.yaml',
+        )
+    again = bool(given.pop("again"))
+    if file:
+        return _add_all(file, {**given, "cwd": cwd}, config, again=again)
     client = _client(config, cwd=settings_dir(cwd))
     where = where_of(client, cwd, in_place=bool(given["in_place"]))
-    row = client.call(request(title, given, where))
+    order = request(title or issue, given, where)
+    unseen: tuple[str, ...] = ()
+    if where.cwd is not None and not where.in_place:
+        here = client.this_machine("Checking a repository")
+        needs = [name.removesuffix(":landed") for name in order.after]
+        here.check_start(order.spec, order.project, needs)
+        unseen = here.unseen_changes(order.spec)
+    row = client.call(for_issue(order, issue) if issue else order)
     at = f"{row.cwd or row.project}{' (in place)' if where.in_place else ''}"
     text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {at}]"
-    notes = _supervisor_note(client, [row])
+    notes = (*unseen, *_supervisor_note(client, [row]))
     if row.status == "held":
         notes = (f"A team-lead or a coordinator must let it run: fleet resume {row.id}", *notes)
     return Result("task", row, Text(text), notes=notes)
+
+
+def _add_all(file: str, given: dict[str, object], config: Path | None, *, again: bool) -> Result:
+    from functools import cache
+
+    from fleet.cli.tasks.add import Where, settings_dir, where_of
+    from fleet.cli.tasks.plan import check_starts, read_plan
+    from fleet.domain.errors import FleetError
+    from fleet.operations.tasks.add_all import AddTasks
+
+    @cache
+    def directory_of(cwd: str | None, in_place: bool) -> Where:  # noqa: FBT001  # by position, for the cache
+        return where_of(_client(config, cwd=settings_dir(cwd)), cwd, in_place=in_place)
+
+    plan = read_plan(file, add, given, directory_of)
+    client = _client(config)
+    request = AddTasks(plan.tasks, again)
+    try:
+        if not client.is_remote:
+            check_starts(client.this_machine("Checking a repository"), plan.tasks)
+        rows = client.call(request) if client.is_remote else _in_one_commit(client, request)
+    except FleetError as error:
+        raise plan.located(error) from None
+    view = task_table(rows, client.now())
+    is_held = any(row.status == "held" for row in rows)
+    waits = (LET_RUN,) if is_held else ()
+    return Result("tasks", rows, view, notes=(*waits, *_supervisor_note(client, rows)))
+
+
+def _in_one_commit(client: Client, request: AddTasks) -> tuple[TaskRow, ...]:
+    here = client.this_machine("Adding")
+    with here.together():
+        return here.call(request)
 
 
 @command(config=True)
@@ -117,48 +208,102 @@ def add(title: str, cwd: str | None, config: Path | None, **given: object) -> Re
     shell_complete=complete_statuses,
     help="Only tasks with this status. May be repeated.",
 )
-@click.option("--here", is_flag=True, help="Only tasks of this project.")
+@click.option("--everywhere", is_flag=True, help="List the tasks of every project.")
+@click.option(
+    "--here", is_flag=True, hidden=True, help="Only tasks of this project. This is the default."
+)
 @limit_option
 @click.option("--watch", is_flag=True, help="Keep updating the list.")
+@click.option(
+    "--tree", is_flag=True, help="Show tasks below their parent, or below what they wait for."
+)
+@click.option("--export", is_flag=True, help="Print YAML that `fleet add --file` takes.")
 def tasks(
     team: str,
     everything: bool,  # noqa: FBT001  # click passes by name
     statuses: tuple[str, ...],
+    everywhere: bool,  # noqa: FBT001
     here: bool,  # noqa: FBT001
     limit: int,
     watch: bool,  # noqa: FBT001
+    tree: bool,  # noqa: FBT001
+    export: bool,  # noqa: FBT001
     config: Path | None,
 ) -> Result:
-    """List the tasks, newest first."""
+    """List the tasks of this project, newest first; of a TEAM, those of every project."""
     from fleet.operations.tasks.list import ListTasks
 
     if re.fullmatch(r"t-\d+(\.\d+)?", team):
         raise BadInput(f"'{team}' is a task, not a team.", fix=f"fleet show {team}")
+    if sum((tree, export, watch)) > 1:
+        raise BadInput("--tree, --export and --watch cannot be used together.", fix="Give one.")
     client = _client(config)
-    project = client.project_or_cwd if here else ""
+    project = client.scope(everywhere=(everywhere or bool(team)) and not here)
     request = ListTasks(project, team, everything, statuses, limit=limit)
+    client.note_merged()
+    empty, notes = partial(_nothing, client, request), partial(_notes, client, request)
+    if tree or export:
+        from fleet.cli.tasks.graph import show_export, show_tree
+
+        return show_export(client, request) if export else show_tree(client, request, empty, notes)
     if watch and not wants_json():
         _watch(client, request)
-    rows = client.call(request)
-    narrowed = bool(everything or statuses or team)
-    view = task_table(rows, client.now(), empty="No tasks." if narrowed else NONE_OPEN)
-    left = () if narrowed or wants_json() else _unsettled(client, rows)
-    return Result("tasks", rows, view, notes=(*left, *_supervisor_note(client, rows)))
+    listed = client.call(request)
+    rows = client.measured(listed)
+    view = task_table(rows, client.now(), empty="" if rows else empty(), everywhere=not project)
+    return Result("tasks", rows, view, notes=notes(rows))
 
 
-def _unsettled(client: Client, rows: Sequence[TaskRow]) -> tuple[str, ...]:
+def _is_narrowed(request: ListTasks) -> bool:
+    return bool(request.all or request.statuses or request.team)
+
+
+def _notes(client: Client, request: ListTasks, rows: Sequence[TaskRow]) -> tuple[str, ...]:
+    narrowed = _is_narrowed(request)
+    left = () if narrowed or wants_json() else _unsettled(client, rows, request.project)
+    return (*left, *_supervisor_note(client, rows))
+
+
+def _nothing(client: Client, request: ListTasks) -> str:
+    """What to say when there is no such task: whether there are others, and where."""
+    narrowed = _is_narrowed(request)
+    if not narrowed and not client.call(replace(request, all=True, limit=1)):
+        words = NONE
+    else:
+        words = "No tasks." if narrowed else NONE_OPEN
+    if request.project and client.call(replace(request, project="", limit=1)):
+        words = f"{words} {ELSEWHERE}"
+    return words
+
+
+def _unsettled(client: Client, rows: Sequence[TaskRow], project: str) -> tuple[str, ...]:
     """What has ended and still needs a person, and what to type."""
     failed = sum(row.status == "failed" for row in rows)
-    landing = () if client.is_remote else _not_landed(client)  # its repositories are not here
     again = f"{failed} failed: `fleet retry TASK` tries again, `fleet cancel TASK` drops it."
-    return (*((again,) if failed else ()), *landing)
+    return (
+        *((again,) if failed else ()),
+        *_not_landed(client, project),
+        *_landing(client, project),
+    )
 
 
-def _not_landed(client: Client) -> tuple[str, ...]:
-    done = client.this_machine("Merging").workspaces.not_merged(MOST_COUNTED)
+def _landing(client: Client, project: str) -> tuple[str, ...]:
+    from fleet.operations.tasks.list import ListTasks
+
+    rows = client.call(ListTasks(project, statuses=("landing",), limit=MOST_COUNTED))
+    more = " or more" if len(rows) == MOST_COUNTED else ""
+    return (f"{len(rows)}{more} landing: `fleet land list` shows how far.",) if rows else ()
+
+
+def _not_landed(client: Client, project: str) -> tuple[str, ...]:
+    from fleet.operations.inbox import ListInbox
+
+    kinds = ("not-landed", "conflict")
+    done = client.call(ListInbox(project, kinds, limit=MOST_COUNTED))
     more = " or more" if len(done) == MOST_COUNTED else ""
-    words = f"{len(done)}{more} done and not landed: `fleet merge TASK` lands one."
-    return (f"{words} `fleet status` lists them.",) if done else ()
+    words = f"{len(done)}{more} done and not landed: `fleet land TASK` lands one."
+    where = "fleet review" if project else "fleet review --all"
+    return (f"{words} `{where}` lists them.",) if done else ()
 
 
 def _watch(client: Client, request: ListTasks) -> NoReturn:
@@ -166,8 +311,9 @@ def _watch(client: Client, request: ListTasks) -> NoReturn:
 
     with Live() as live:
         while True:
-            rows = client.call(request)
-            live.update(task_table(rows, client.now()))
+            listed = client.call(request)
+            rows = client.measured(listed)
+            live.update(task_table(rows, client.now(), everywhere=not request.project))
             client.wait(1.0)
 
 
@@ -195,37 +341,65 @@ def show(task: str, config: Path | None) -> Result:
     from fleet.operations.tasks.show import ShowTask
 
     client = _client(config)
+    client.note_merged()
     detail = client.call(ShowTask(task))
-    notes = _supervisor_note(client, [detail.task])
+    detail = replace(detail, task=client.measured([detail.task])[0])
+    notes = (*_supervisor_note(client, [detail.task]), *_wish(client, detail))
     return Result("task_detail", detail, detail_view(detail, client.now()), notes=notes)
 
 
+def _wish(client: Client, detail: TaskDetail) -> tuple[str, ...]:
+    """What its agent asks leave for on its screen, and how that is answered."""
+    if detail.spec.mode != "terminal" or detail.task.status != "running":
+        return ()
+    from fleet.cli.agents.calls import answers, sight
+
+    asks = sight(client, detail).get("asks")
+    return (f"It asks for permission: {asks}  → {answers(detail.task.id)}",) if asks else ()
+
+
 @command(config=True)
-@task_argument
-def cancel(task: str, config: Path | None) -> Result:
-    """Cancel a task; if it is running, its run is ended first."""
+@tasks_argument("cancel")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+def cancel(*, tasks: tuple[str, ...], force: bool, config: Path | None) -> Result:
+    """Cancel tasks; those that are running are ended first.
+
+    TASK may be a pattern: '*' is every task of this project that has not ended.
+    """
+    from fleet.cli.tasks.bulk import change, confirm, named
     from fleet.operations.tasks.change import CancelTask
-    from fleet.operations.tasks.show import ShowTask
 
     client = _client(config)
-    cancelled = client.call(CancelTask(task))
-    row = client.call(ShowTask(cancelled.id)).task
-    return _changed(row, f"is {row.status}")
+    meant = named(client, tasks, TAKES["cancel"])
+    confirm(tasks, meant, "Cancel", force=force)
+    return change(client, meant, CancelTask, lambda row: f"is {row.status}")
 
 
 @command(config=True)
-@task_argument
-def retry(task: str, config: Path | None) -> Result:
-    """Queue an ended task again."""
+@tasks_argument("retry", required=False)
+@click.option("--failed", is_flag=True, help="Retry every failed task of this project.")
+def retry(*, tasks: tuple[str, ...], failed: bool, config: Path | None) -> Result:
+    """Queue tasks again that have ended: failed, cancelled, done or in review.
+
+    The next run continues on the branch of the one before. TASK may be a pattern, which means
+    failed tasks: 'fix-*'.
+    """
+    from fleet.cli.tasks.bulk import change, named, with_status
     from fleet.operations.tasks.change import RetryTask
 
     client = _client(config)
-    row = client.call(RetryTask(task))
-    return _changed(row, "is open again", _supervisor_note(client, [row]))
+    meant = with_status(client, "failed") if failed else []
+    if failed and not tasks and not meant:
+        return Result("changes", [], Text("No task of this project has failed."))
+    meant += named(client, tasks, RETRIED) if tasks or not failed else []
+    tasks = tuple(dict.fromkeys(meant))
+    return change(
+        client, tasks, RetryTask, lambda _: "is open again", partial(_supervisor_note, client)
+    )
 
 
 @command(config=True)
-@task_argument
+@click.argument("task", shell_complete=complete_tasks_for("reopen"))
 def reopen(task: str, config: Path | None) -> Result:
     """Continue a task: take the answer from its Q&A.md, or queue it again.
 
@@ -242,48 +416,121 @@ def reopen(task: str, config: Path | None) -> Result:
 
 
 @command(config=True)
-@task_argument
+@tasks_argument("close")
 @click.option("--reason", default="Closed.", help="The reason.")
-def close(task: str, reason: str, config: Path | None) -> Result:
-    """Close a task: mark it as done."""
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation.")
+def close(*, tasks: tuple[str, ...], reason: str, force: bool, config: Path | None) -> Result:
+    """Close tasks: mark them as done.
+
+    An agent in a terminal is ended; its worktree and its branch stay.
+    """
+    from fleet.cli.agents.calls import check_between_turns
+    from fleet.cli.tasks.bulk import change, confirm, named
     from fleet.operations.tasks.change import CloseTask
 
-    row = _client(config).call(CloseTask(task, reason))
-    return _changed(row, "is done" if row.state == "done" else "is done when this run ends")
+    client = _client(config)
+    meant = named(client, tasks, TAKES["close"])
+    confirm(tasks, meant, "Close", force=force)
+    if len(meant) == 1:
+        check_between_turns(client, meant[0])
+    return change(client, meant, lambda task: CloseTask(task, reason), _closed)
+
+
+def _closed(row: TaskRow) -> str:
+    return "is done" if row.state == "done" else "is done when this run ends"
 
 
 @command(config=True)
-@task_argument
-def pause(task: str, config: Path | None) -> Result:
-    """Keep a task from starting."""
+@tasks_argument("pause")
+def pause(*, tasks: tuple[str, ...], config: Path | None) -> Result:
+    """Keep tasks from starting."""
+    from fleet.cli.tasks.bulk import change, named
     from fleet.operations.tasks.change import PauseTask
 
-    row = _client(config).call(PauseTask(task))
+    client = _client(config)
+    return change(client, named(client, tasks, TAKES["pause"]), PauseTask, _paused)
+
+
+def _paused(row: TaskRow) -> str:
     runs_on = "finishes its current run, then " if row.state == "running" else ""
-    return _changed(row, f"{runs_on}does not start until you resume it")
+    return f"{runs_on}does not start until you resume it"
 
 
 @command(config=True)
-@task_argument
-def resume(task: str, config: Path | None) -> Result:
-    """Let a paused or postponed task start."""
+@tasks_argument("resume")
+def resume(*, tasks: tuple[str, ...], config: Path | None) -> Result:
+    """Let paused or postponed tasks start."""
+    from fleet.cli.tasks.bulk import change, named
     from fleet.operations.tasks.change import ResumeTask
 
     client = _client(config)
-    row = client.call(ResumeTask(task))
-    words = "may start" if row.status == "ready" else f"is {row.status}"
-    return _changed(row, words, _supervisor_note(client, [row]))
+    meant = named(client, tasks, TAKES["resume"])
+    return change(client, meant, ResumeTask, _resumed, partial(_supervisor_note, client))
+
+
+def _resumed(row: TaskRow) -> str:
+    return "may start" if row.status == "ready" else f"is {row.status}"
 
 
 @command(config=True)
 @task_argument
 @click.argument("text")
-def comment(task: str, text: str, config: Path | None) -> Result:
-    """Write a note on a task."""
+@click.option("--file", "path", default="", help="A file of the task's work that it is about.")
+@click.option("--line", type=click.IntRange(1), default=None, help="A line of that file.")
+def comment(task: str, text: str, path: str, line: int | None, config: Path | None) -> Result:
+    """Write a note on a task.
+
+    With --file it is a remark on the task's work, which `fleet send-back` gives to the agent.
+    """
     from fleet.operations.messages.ask_answer_send import Comment
 
-    note = _client(config).call(Comment(task, text))
-    return Result("message", note, Text(f"{note.task} has your note ({note.id})."))
+    if line and not path:
+        raise BadInput("--line needs --file.", fix="Name the file: --file FILE")
+    client = _client(config)
+    if path:
+        _check_changed(client, task, path)
+    note = client.call(Comment(task, text, path, line or 0))
+    hint = (f"`fleet send-back {note.task}` gives it to the agent.",) if path else ()
+    return Result("message", note, Text(f"{note.task} has your note ({note.id})."), hint)
+
+
+def _check_changed(client: Client, task: str, path: str) -> None:
+    """Raise unless the task changed this file, as far as is known here."""
+    from fleet.operations.landing.review import DiffTask
+
+    try:
+        changed = client.call(DiffTask(task, stat=True))
+    except Unavailable:  # its work is on another machine
+        return
+    names = [file.path for file in changed.files]
+    if path in names or len(names) < changed.total:
+        return
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    raise BadInput(
+        f"{changed.task} did not change '{path}'.",
+        fix=f"It changed {some}. Leave out --file to comment on the whole change."
+        if names
+        else "It changed nothing: leave out --file to comment on the whole change.",
+        code="not_changed",
+    )
+
+
+@command("send-back", config=True)
+@task_argument
+@click.argument("text", required=False, default="")
+def send_back(task: str, text: str, config: Path | None) -> Result:
+    """Send a task's work back to its agent, with TEXT and all remarks on its files.
+
+    The agent goes on in its own conversation and worktree. When it is done again, work that was
+    waiting to land waits again.
+    """
+    from fleet.operations.tasks.send_back import SendBack
+
+    client = _client(config)
+    row = client.call(SendBack(task, text))
+    return Result(
+        "task", row, Text(f"{row.id} is with its agent again."), _supervisor_note(client, [row])
+    )
 
 
 @group()
@@ -298,7 +545,10 @@ def dep_add(task: str, needs: str, config: Path | None) -> Result:
     """Make TASK wait for NEEDS."""
     from fleet.operations.tasks.dependencies import AddDependency
 
-    return _changed(_client(config).call(AddDependency(task, needs)), f"waits for {needs}")
+    client = _client(config)
+    if not client.is_remote:
+        client.this_machine("Checking a repository").check_dependency(task, needs)
+    return _changed(client.call(AddDependency(task, needs)), f"waits for {needs}")
 
 
 @dep.command("rm", config=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.human import SECOND, ago, clock, duration, money, tokens
@@ -9,7 +11,7 @@ from fleet.cli.terminal.render import Cell, Column, Pairs, Stack, Table, Text
 from fleet.domain.choice import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fleet.cli.terminal.view import Style, Value, View
     from fleet.domain.task import Budget
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.show import RunRow, TaskDetail
 
+LONGEST_PROMPT = 4000  # characters on the screen
 _STYLES: dict[str, Style] = {
     "running": "green",
     "done": "green",
@@ -36,8 +39,15 @@ def status(name: str) -> Cell:
 
 
 def task_status(task: TaskRow, now: int, *, whole: bool = False) -> Cell:
-    """Its status; while its workspace is set up, since when, and if `whole` by which command."""
+    """Its status; while its workspace is set up, since when, and if `whole` by which command.
+
+    Of work that landed, with the commit; of work that its agent did not commit, just that.
+    """
     run = task.run
+    if task.status == "landed":
+        return Cell(f"landed {task.landed[:7]}", "green")
+    if task.status == "done" and task.uncommitted:
+        return Cell("uncommitted", "yellow")
     if run is None or not run.setup or not run.heard_at:
         return status(task.status)
     command = f": {run.setup}" if whole else ""
@@ -77,6 +87,18 @@ def _cost(task: TaskRow, _now: int) -> Value:
     return money(task.run.usage.cost) if task.run and task.run.usage.cost else None
 
 
+def _changes(task: TaskRow, _now: int) -> Value:
+    return lines_changed(task.run.added, task.run.removed) if task.run else None
+
+
+def lines_changed(added: int | None, removed: int | None) -> Value:
+    return None if added is None or removed is None else f"+{added} -{removed}"
+
+
+def _branch(task: TaskRow, _now: int) -> Value:
+    return task.run.branch or None if task.run else None
+
+
 def _chosen(task: TaskRow, what: str) -> Value:
     """Bold: the task asked for it. Dim: it comes from the settings."""
     value = str(getattr(task, what))
@@ -88,40 +110,77 @@ def _chosen(task: TaskRow, what: str) -> Value:
 LIST: tuple[tuple[Column, Callable[[TaskRow, int], Value]], ...] = (
     (Column("task"), lambda t, _: t.id),
     (Column("status"), task_status),
-    (Column("started", spare=9), lambda t, _: _clock(t)),
+    (Column("started", spare=7), lambda t, _: _clock(t)),
     (Column("elapsed", right=True, spare=1), elapsed),
-    (Column("idle", right=True, spare=4), _idle),
-    (Column("context", right=True, spare=3), peak_context),
-    (Column("lines", right=True, spare=7), _lines),
-    (Column("coder", spare=2), lambda t, _: _chosen(t, "coder")),
-    (Column("model", flexible=True, spare=6), lambda t, _: _chosen(t, "model")),
-    (Column("cost", right=True, spare=5), _cost),
+    (Column("idle", right=True, spare=8), _idle),
+    (Column("context", right=True, spare=4), peak_context),
+    (Column("lines", right=True, spare=6), _lines),
+    (Column("coder", spare=3), lambda t, _: _chosen(t, "coder")),
+    (Column("model", flexible=True, wants=18, spare=5), lambda t, _: _chosen(t, "model")),
+    (Column("cost", right=True, spare=1), _cost),
+    (Column("branch", flexible=True, least=10, wants=12, spare=2), _branch),
+    (Column("changes", right=True, spare=2), _changes),
     (Column("title", flexible=True, least=12, wants=24), lambda t, _: t.title),
-    (Column("cwd", flexible=True, spare=8), lambda t, _: Cell(t.cwd, "dim")),
+    (Column("cwd", flexible=True, spare=9, path=True), lambda t, _: Cell(t.cwd, "dim")),
 )
 
 
-def task_table(tasks: Sequence[TaskRow], now: int, *, empty: str = "No tasks.") -> Table:
-    rows = [[cell(task, now) for _, cell in LIST] for task in tasks]
-    return Table([column for column, _ in LIST], rows, empty=empty)
+PROJECT = Column("project", flexible=True, least=6, wants=10)
+
+
+def project_names(paths: Iterable[str]) -> dict[str, str]:
+    """The last part of each path; of two that end alike, as many parts as tell them apart."""
+    left = {path: [part for part in path.split("/") if part] for path in paths if path}
+    names: dict[str, str] = {}
+    length = 1
+    while left:
+        short = {path: "/".join(parts[-length:]) for path, parts in left.items()}
+        often = Counter(short.values())
+        names |= {p: s for p, s in short.items() if often[s] == 1 or length >= len(left[p])}
+        left = {path: parts for path, parts in left.items() if path not in names}
+        length += 1
+    return names
+
+
+def task_table(
+    tasks: Sequence[TaskRow], now: int, *, empty: str = "No tasks.", everywhere: bool = False
+) -> Table:
+    """`everywhere`: of all projects, so each names its own."""
+    cells = LIST
+    if everywhere:
+        names = project_names(task.project for task in tasks)
+        cells = (LIST[0], (PROJECT, lambda task, _: names.get(task.project)), *LIST[1:])
+    rows = [[cell(task, now) for _, cell in cells] for task in tasks]
+    return Table([column for column, _ in cells], rows, empty=empty)
 
 
 def ready_view(tasks: Sequence[TaskRow]) -> View:
-    columns = ("task", Column("title", flexible=True), Column("cwd", flexible=True))
+    cwd = Column("cwd", flexible=True, spare=1, path=True)
+    columns = ("task", Column("title", flexible=True), cwd)
     return Table(columns, [(t.id, t.title, t.cwd) for t in tasks], empty="No ready tasks.")
 
 
 def detail_view(detail: TaskDetail, now: int) -> View:
     parts: list[tuple[str, View]] = [("", Pairs(_facts(detail, now)))]
     if why := _why(detail):
-        parts.append(("Why it is not running", Text(why)))
+        is_landing = detail.task.state == "done"
+        heading = "Why it has not landed" if is_landing else "Why it is not running"
+        parts.append((heading, Text(why)))
     if detail.prompt:
-        parts.append(("Prompt", Text(detail.prompt)))
+        parts.append(("Prompt", Text(_cut(detail.prompt, detail.task.id))))
     if detail.runs:
         parts.append(("Runs", _runs(detail.runs, now)))
     if detail.messages:
         parts.append(("Messages", _messages(detail.messages, now)))
     return Stack(parts)
+
+
+def _cut(prompt: str, task: str) -> str:
+    """Its beginning, when it would push everything else off the screen."""
+    if len(prompt) <= LONGEST_PROMPT:
+        return prompt
+    more = len(prompt) - LONGEST_PROMPT
+    return f"{prompt[:LONGEST_PROMPT]}…\n({more:,} more characters: fleet show {task} --json)"
 
 
 def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
@@ -139,6 +198,7 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("added", f"{ago(task.created_at, now)} by {detail.author}"),
     ]
     given: list[tuple[str, Value]] = [
+        ("route", _route(task)),
         ("team", task.team if task.team != "local" else ""),
         ("labels", ", ".join(task.labels)),
         ("base", spec.base),
@@ -147,6 +207,7 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("attempts", spec.limits.attempts),
         ("time limit", _seconds(spec.limits.time_limit * SECOND) if spec.limits.time_limit else ""),
         ("budget", _budget(spec.limits.budget)),
+        ("permissions", spec.limits.permissions),
         ("gate", spec.gate),
         ("runs", _location(detail)),
         ("part of", detail.parent),
@@ -154,9 +215,36 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("after", ", ".join(detail.after)),
         ("needed by", ", ".join(detail.needed_by)),
         ("failed runs", detail.failures),
-        ("last words", "" if _why(detail) else detail.why),
+        ("worktree", _worktree(detail)),
+        ("changes", _changes(task, now)),
+        ("landed", task.landed[:12]),
+        ("next", _next(detail)),
+        ("last words", "" if _why(detail) and task.state != "done" else detail.why),
     ]
     return facts + [(name, value) for name, value in given if value]
+
+
+def _route(task: TaskRow) -> str:
+    return f"routes.{task.route} in fleet.yaml chose its agent and model" if task.route else ""
+
+
+def _worktree(detail: TaskDetail) -> str:
+    """While it is on this machine."""
+    paths = [run.path for run in detail.runs if run.branch]
+    return paths[-1] if paths and Path(paths[-1]).is_dir() else ""
+
+
+def _next(detail: TaskDetail) -> str:
+    """What to type for work that is done and has not landed."""
+    task = detail.task
+    run = task.run
+    if task.status != "done" or not run or not run.branch:
+        return ""
+    if task.uncommitted:
+        return f"fleet diff {task.id}, fleet worktree commit {task.id} -m MESSAGE"
+    if run.added == run.removed == 0:
+        return ""
+    return f"fleet diff {task.id}, fleet land {task.id}"
 
 
 def _location(detail: TaskDetail) -> str:
@@ -181,12 +269,14 @@ def _with_origin(task: TaskRow, what: str) -> str:
     value = str(getattr(task, what)) or "its own"
     if value == DEFAULT:
         return "the supervisor's default, when it starts"
-    return value if what in task.given else f"{value} (default)"
+    return value if what in task.given else f"{value} (the default when it was added)"
 
 
 def _why(detail: TaskDetail) -> str:
     """Nobody asks that of a task which is done or was cancelled."""
-    if detail.task.state in {"done", "cancelled"}:
+    if detail.task.state == "cancelled" or (
+        detail.task.state == "done" and not detail.task.landing
+    ):
         return ""
     return "\n".join(f"{w.why}{'  → ' + w.fix if w.fix else ''}" for w in detail.waits)
 
@@ -233,11 +323,17 @@ def _messages(messages: Sequence[MessageRow], now: int) -> View:
             m.status or None,
             m.author,
             ago(m.at, now),
-            " ".join(f"{m.text} {choices(m)}".split()),
+            " ".join(f"{_spot(m)}{m.text} {choices(m)}".split()),
         )
         for m in messages
     ]
     return Table(columns, rows)
+
+
+def _spot(message: MessageRow) -> str:
+    """Of a remark: the file and the line that it is about."""
+    line = f":{message.line}" if message.line else ""
+    return f"{message.path}{line}: " if message.path else ""
 
 
 def choices(message: MessageRow) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.tasks.merge import merge
+from fleet.cli.landing.merge import merge
 from fleet.cli.team.swarms_and_boards import Columns, client_of
 from fleet.cli.terminal.completion import complete_tasks
 from fleet.cli.terminal.frame import group
@@ -67,8 +67,9 @@ def push(*, handle: str, config: Path | None) -> Result:
     from fleet.operations.worktrees import PushWorktree
 
     done = client_of(config).call(PushWorktree(handle))
-    had_all = f"{done.remote} already has all of {done.branch}."
-    text = had_all if done.nothing else f"Pushed {done.branch} to {done.remote}."
+    remote = f"{done.remote} ({done.address})" if done.address else done.remote
+    had_all = f"{remote} already has all of {done.branch}."
+    text = had_all if done.nothing else f"Pushed {done.branch} to {remote}."
     return Result("push", done, Text(text))
 
 
@@ -81,7 +82,7 @@ worktree.add_command(merge)  # `fleet merge`, under the name that claude-fleet g
 @click.option("--body", default="", help="The description of the pull request.")
 @click.option("--base", default="", help="The branch to merge into.")
 def pr(*, handle: str, title: str, body: str, base: str, config: Path | None) -> Result:
-    """Push the branch of HANDLE and open a pull request, with GitHub's `gh`."""
+    """Push the branch of HANDLE as it is and open a pull request; `fleet pr open` tests it first."""
     from fleet.operations.worktrees import ProposeWorktree
 
     done = client_of(config).call(ProposeWorktree(title, body, base, handle))

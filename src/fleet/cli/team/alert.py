@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 @click.argument("text")
 @click.option("--team", default="", help="The team. Default: yours.")
 @click.option("--notice", is_flag=True, help="Send news rather than trouble, as a notifier does.")
-def alert(*, text: str, team: str, notice: bool, config: Path | None) -> Result:
+@click.option("--everywhere", is_flag=True, help="Tell the coordinators of all teams, too.")
+def alert(*, text: str, team: str, notice: bool, everywhere: bool, config: Path | None) -> Result:
     """Send TEXT to the leads of a team, as mail and as a notice. For monitors and coordinators."""
     from fleet.cli.terminal.connect import connect
     from fleet.operations.messages.alerts import RaiseAlert, SendNotice
 
-    request = SendNotice(text, team) if notice else RaiseAlert(text, team)
+    if notice and everywhere:
+        raise click.UsageError("--everywhere goes with alerts: leave out --notice.")
+    request = SendNotice(text, team) if notice else RaiseAlert(text, team, everywhere)
     row = connect(config=config).call(request)
     who = ", ".join(row.to) or "nobody: no lead of this team has used the server yet"
     return Result("alert", row, Text(f"Told {who}."))

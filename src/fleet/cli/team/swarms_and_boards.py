@@ -114,13 +114,22 @@ def blackboard(
 
     posts = client_of(config).call(ReadBoard(swarm, kind, priority, unread, limit=limit))
     rows = [
-        (p.id, when(p.at), p.author, p.to or "all", p.type, p.priority, p.payload) for p in posts
+        (p.id, when(p.at), p.author, p.to or "all", p.type, p.priority, _words(p.payload))
+        for p in posts
     ]
     columns: Columns = ["post", "when", "from", "to", "type", "priority"]
     empty = "Its board is empty."
     return Result(
         "posts", posts, Table([*columns, Column("payload", flexible=True)], rows, empty=empty)
     )
+
+
+def _words(payload: str) -> str:
+    """The text of a post that has nothing else, as `blackboard-post` writes it; else its JSON."""
+    import json
+
+    body = json.loads(payload)
+    return one_line(str(body["text"])) if body.keys() == {"text"} else payload
 
 
 @command("blackboard-post", config=True)
@@ -178,7 +187,7 @@ def blackboard_archive(
     from fleet.operations.messages.boards import ArchivePosts
 
     if bool(posts) is bool(swarm):
-        raise BadInput("Which posts?", fix="Name posts (m-12), or a board with --swarm.")
+        raise BadInput("No posts were named.", fix="Name posts (m-12), or a board with --swarm.")
     gone = client_of(config).call(ArchivePosts(posts, swarm, hours * 3600))
     return Result(
         "posts", gone, Table(["post"], [(p.id,) for p in gone], empty="There are no old posts.")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from fleet.client import Client
+
 PROGRAMS = "fleet flt subagent-fleet"
 MOST_TASKS = 500
 
@@ -34,6 +36,10 @@ _fleet_completion() {
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
 }
 complete -o nosort -F _fleet_completion %(programs)s
+fleet-cd() {
+    local path
+    path=$(fleet cd "$@") && cd "$path"
+}
 """
 
 ZSH = """\
@@ -63,6 +69,10 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
 else
     compdef _fleet_completion %(programs)s
 fi
+fleet-cd() {
+    local where
+    where=$(fleet cd "$@") && cd "$where"
+}
 """
 
 FISH = """\
@@ -85,6 +95,9 @@ end
 for program in %(programs)s
     complete --no-files --command $program --arguments "(_fleet_completion)"
 end
+function fleet-cd
+    set -l where (fleet cd $argv); and cd $where
+end
 """
 
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
@@ -93,7 +106,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 @command()
 @click.argument("shell", type=click.Choice(sorted(SCRIPTS)))
 def completion(shell: str) -> Result:
-    """Print a shell's completion script.
+    """Print a shell's completion script. It also has the function fleet-cd: see `fleet help cd`.
 
     One of these turns it on, from the next shell on:
 
@@ -121,20 +134,76 @@ def complete(instruction: str) -> int:
     return 0
 
 
-def complete_tasks(
-    _ctx: click.Context, _param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """For `click.argument("task", shell_complete=complete_tasks)`: those in view."""
-    from click.shell_completion import CompletionItem
+def _from_queue(
+    named: Callable[[Client], Iterable[tuple[str, str]]],
+) -> Callable[..., list[CompletionItem]]:
+    """A completion with names and what to say about each. A TAB makes no home."""
 
-    from fleet.client import connect
+    def complete(
+        _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        from fleet.client import connect
+
+        client = connect()
+        names = dict(named(client)) if client.home.is_dir() else {}
+        return [
+            CompletionItem(n, help=text) for n, text in names.items() if n.startswith(incomplete)
+        ]
+
+    return complete
+
+
+def complete_tasks_for(command: str) -> Callable[..., list[CompletionItem]]:
+    """For `click.argument("task", shell_complete=complete_tasks_for("retry"))`: those it can take."""
+
+    def named(client: Client) -> Iterable[tuple[str, str]]:
+        from fleet.operations.tasks.list import ListTasks
+        from fleet.operations.tasks.statuses import TAKES
+
+        rows = client.call(ListTasks(statuses=TAKES[command], limit=MOST_TASKS))
+        return ((row.id, row.title) for row in rows)
+
+    return _from_queue(named)
+
+
+def _tasks(client: Client) -> Iterable[tuple[str, str]]:
+    """Those in view, then those that have ended."""
     from fleet.operations.tasks.list import ListTasks
 
-    client = connect()
-    if not client.home.is_dir():  # a TAB makes nothing
-        return []
-    rows = client.call(ListTasks(limit=MOST_TASKS))
-    return [CompletionItem(r.id, help=r.title) for r in rows if r.id.startswith(incomplete)]
+    for request in (ListTasks(limit=MOST_TASKS), ListTasks(all=True, limit=MOST_TASKS)):
+        yield from ((row.id, row.title) for row in client.call(request))
+
+
+def _at_work(client: Client) -> Iterable[tuple[str, str]]:
+    """By branch, as `fleet list` shows them, and by id."""
+    from fleet.operations.tasks.at_work import ListAgents
+
+    project = "" if client.is_remote else client.project_or_cwd
+    rows = client.call(ListAgents(project, limit=MOST_TASKS))
+    yield from ((row.branch, row.title) for row in rows if row.branch)
+    yield from ((row.task, row.title) for row in rows)
+
+
+def _questions(client: Client) -> Iterable[tuple[str, str]]:
+    """The tasks that ask; the question itself where a task asks several."""
+    from fleet.operations.messages.ask_answer_send import ListQuestions
+
+    questions = client.call(ListQuestions(MOST_TASKS))
+    tasks = [question.task for question in questions]
+    return ((q.id if tasks.count(q.task) > 1 else q.task, q.text) for q in questions)
+
+
+def _kept(client: Client) -> Iterable[tuple[str, str]]:
+    kept = client.this_machine("Kept work").workspaces.kept()
+    return ((work.id, work.branch) for work in kept)
+
+
+complete_tasks = _from_queue(_tasks)
+complete_agents_at_work = _from_queue(_at_work)
+complete_questions = _from_queue(_questions)
+complete_kept = _from_queue(_kept)
 
 
 def complete_names(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
@@ -170,12 +239,13 @@ complete_statuses = complete_names(_statuses)
 
 
 def complete_keys(
-    _ctx: click.Context, _param: click.Parameter, incomplete: str
+    _ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """For `config set`: `max_concurrent=`."""
+    """`max_concurrent`, and for `config set` `max_concurrent=`."""
     from click.shell_completion import CompletionItem
 
     from fleet.config.keys.table import SETTINGS
 
     known = [k for k in SETTINGS if k.path.startswith(incomplete) and "*" not in k.path]
-    return [CompletionItem(f"{key.path}=", help=key.doc) for key in known]
+    end = "=" if param.name == "assignments" else ""
+    return [CompletionItem(f"{key.path}{end}", help=key.doc) for key in known]

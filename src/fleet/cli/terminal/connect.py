@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fleet.client import Client, LocalClient
 
 
+_WARNED: set[str] = set()
+
+
 def connect(*, config: Path | None = None, cwd: Path | None = None) -> Client:
     """To the server that FLEET_URL names, else to this machine's home."""
     from fleet import client
@@ -38,8 +41,11 @@ def _say_notices(client: Client) -> None:
 
 def say_warnings(texts: Iterable[str]) -> None:
     """Inside a run nobody reads them, so none are given."""
-    if "FLEET_RUN_ID" not in os.environ:
-        for text in texts:
+    if "FLEET_RUN_ID" in os.environ:
+        return
+    for text in texts:
+        if text not in _WARNED:  # a command may connect for several directories of one project
+            _WARNED.add(text)
             say(text, "yellow")
 
 

@@ -170,7 +170,9 @@ def _config_option() -> click.Option:
 def _help_option() -> click.Option:
     def print_help(ctx: click.Context, _param: click.Parameter, value: object) -> None:
         if value and not ctx.resilient_parsing:
-            output.write(ctx.get_help() + "\n")
+            from fleet.cli.root import help_page
+
+            output.write(help_page(ctx))
             ctx.exit()
 
     return click.Option(

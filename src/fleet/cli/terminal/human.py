@@ -8,6 +8,12 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def duration(micros: int) -> str:
@@ -73,3 +79,23 @@ def money(micros: int | None) -> str:
     if 0 < size < 10_000:
         return f"{sign}${size / 1_000_000:.4f}"
     return f"{sign}${size / 1_000_000:,.2f}"
+
+
+def since_of(text: str, now: int) -> int:
+    """The moment that `--since` names: `2h` and `7d` ago, or a date or a time; 0 for the empty text."""
+    from datetime import UTC, datetime
+
+    from fleet.domain.errors import BadInput
+
+    if not text:
+        return 0
+    if text[:-1].isdecimal() and text[-1] in UNITS and len(text) < 10:
+        return now - int(text[:-1]) * UNITS[text[-1]]
+    try:
+        at = datetime.fromisoformat(text)
+        moment = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
+    except (ValueError, OverflowError):
+        raise BadInput(
+            f"--since: '{text[:40]}' is not a time.", fix="As in 2h, 7d or 2026-01-31T17:05Z."
+        ) from None
+    return max(0, moment)

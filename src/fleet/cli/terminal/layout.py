@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, assert_never
 
-from fleet.cli.terminal.measure import fit, harmless, pad, width
+from fleet.cli.terminal.measure import fit, harmless, pad, width, wrap
 from fleet.cli.terminal.view import Cell, Column, Feed, Pairs, Raw, Stack, Table, Text
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from fleet.cli.terminal.view import Style, Value, View
 
 GAP = "  "
+LEAST_WRAPPED = 20  # characters in a line of a value; in less room the terminal wraps it
 CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
@@ -22,7 +24,7 @@ def lines(view: View, *, room: int | None, colour: bool) -> list[str]:
         case Table():
             return table_lines(view, room=room, colour=colour)
         case Pairs(pairs):
-            return pair_lines(pairs, colour=colour)
+            return pair_lines(pairs, room=room, colour=colour)
         case Text(text, style):
             text = harmless(text, lines=True)
             return [paint(line, style, colour=colour) for line in text.splitlines()]
@@ -55,14 +57,31 @@ def table_lines(table: Table, *, room: int | None, colour: bool) -> list[str]:
     columns = [Column(c) if isinstance(c, str) else c for c in table.columns]
     head = [Cell(column.title.upper(), "bold") for column in columns]
     rows = [head, *([_one_line(value) for value in row] for row in table.rows)]
+    if room is not None:
+        rows = _with_short_paths(rows, columns)
     widths = [max(width(row[i].text) for row in rows) for i in range(len(columns))]
     if room is not None:
         empty = {i for i in range(len(columns)) if all(row[i] is None for row in table.rows)}
+        empty |= {i for i, c in enumerate(columns) if c.path and len({r[i] for r in rows[1:]}) == 1}
         kept = needed(widths, columns, room, empty)
         columns, widths = [columns[i] for i in kept], [widths[i] for i in kept]
         rows = [[row[i] for i in kept] for row in rows]
         widths = shrink(widths, columns, room)
     return [_row(row, columns, widths, cut=room is not None, colour=colour) for row in rows]
+
+
+def _with_short_paths(rows: list[list[Cell]], columns: Sequence[Column]) -> list[list[Cell]]:
+    paths = {i for i, column in enumerate(columns) if column.path}
+    if not paths:
+        return rows
+    return [[_short(c) if i in paths else c for i, c in enumerate(row)] for row in rows]
+
+
+def _short(path: Cell) -> Cell:
+    """Below the home directory a path begins with `~`."""
+    home = os.environ.get("HOME", "").rstrip("/")
+    inside = home and f"{path.text}/".startswith(f"{home}/")
+    return Cell(f"~{path.text[len(home) :]}", path.style) if inside else path
 
 
 def _one_line(value: Value) -> Cell:
@@ -121,7 +140,9 @@ def _row(
     last = len(columns) - 1
     cells = []
     for i, (value, column, room) in enumerate(zip(row, columns, widths, strict=True)):
-        text = fit(value.text, room) if cut and column.flexible else value.text
+        text = value.text
+        if cut and column.flexible:
+            text = fit(text, room, tail=column.path)
         space = room - width(text)
         if column.right:
             cells.append(" " * space + paint(text, value.style, colour=colour))
@@ -131,12 +152,16 @@ def _row(
     return GAP.join(cells).rstrip(" ")
 
 
-def pair_lines(pairs: Sequence[tuple[str, Value]], *, colour: bool) -> list[str]:
+def pair_lines(pairs: Sequence[tuple[str, Value]], *, room: int | None, colour: bool) -> list[str]:
     cells = [(harmless(label), cell(value)) for label, value in pairs]
     indent = max((width(label) for label, _ in cells), default=0) + len(GAP)
+    beside = room - indent if room is not None else 0
     lines = []
     for label, value in cells:
-        first, *rest = harmless(value.text, lines=True).splitlines() or [""]
+        text = harmless(value.text, lines=True).splitlines() or [""]
+        if beside >= LEAST_WRAPPED:
+            text = [part for line in text for part in wrap(line, beside)]
+        first, *rest = text
         start = paint(pad(label, indent), "dim", colour=colour)
         lines.append((start + paint(first, value.style, colour=colour)).rstrip(" "))
         lines += [" " * indent + paint(line, value.style, colour=colour) for line in rest]

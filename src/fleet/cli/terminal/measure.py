@@ -44,10 +44,12 @@ def _columns(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def fit(text: str, room: int) -> str:
-    """`text`, cut with `…` when it is wider than `room`."""
+def fit(text: str, room: int, *, tail: bool = False) -> str:
+    """`text`, cut with `…` when it is wider than `room`; `tail`: its end is what stays."""
     if width(text) <= room:
         return text
+    if tail:
+        return fit(text[::-1], room)[::-1]
     used, kept = 0, []
     for char in text:
         used += _columns(char)
@@ -55,6 +57,21 @@ def fit(text: str, room: int) -> str:
             break
         kept.append(char)
     return "".join(kept) + "…" if room > 0 else ""
+
+
+def wrap(text: str, room: int) -> list[str]:
+    """`text` in lines of at most `room` columns, broken at spaces; a longer word stays whole."""
+    if width(text) <= room:
+        return [text]
+    words = text.lstrip(" ").split(" ")
+    lines = [" " * (len(text) - len(text.lstrip(" "))) + words[0]]
+    for word in words[1:]:
+        longer = f"{lines[-1]} {word}"
+        if width(longer) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def pad(text: str, room: int, *, right: bool = False) -> str:

@@ -26,7 +26,7 @@ def open_missing() -> None:
 
 
 class ReaderGone(Exception):
-    """Whoever read our output has closed it: `| head` has seen enough."""
+    """The reader of our output has closed it: `| head` has seen enough."""
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
@@ -41,6 +41,7 @@ def write(text: str, stream: TextIO | None = None) -> None:
         out.flush()
     except OSError as error:
         if out is sys.stderr:
+            _let_go(out)
             return
         abandon()
         if isinstance(error, BrokenPipeError):
@@ -59,6 +60,17 @@ def end_line(stream: TextIO) -> None:
     """Leave the line on which the terminal has echoed `^C`."""
     if stream.isatty():
         write("\n", stream)
+
+
+def _let_go(stream: TextIO) -> None:
+    """What is left in its buffer goes nowhere: else the interpreter fails to write it at its end."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        stream.flush()
+    except (OSError, ValueError):
+        pass
 
 
 def abandon() -> None:

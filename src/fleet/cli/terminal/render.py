@@ -22,7 +22,6 @@ from fleet.cli.terminal.view import (
     Style,
     Table,
     Text,
-    of,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ JSON_VERSION = 1
 
 def show(result: Result, *, as_json: bool = False) -> int:
     """Print the result on stdout and return its exit status."""
-    view = result.view if result.view is not None else of(result.data)
+    view = result.view
     if isinstance(view, Feed):
         _feed(result, view, as_json=as_json)
     elif as_json:
@@ -73,7 +72,7 @@ def _feed(result: Result, feed: Feed, *, as_json: bool) -> None:
     colour = colours(sys.stdout)
     for item in result.data:
         if as_json:
-            write_json(document(Result(result.kind, item)), sys.stdout)
+            write_json(document(Result(result.kind, item, Text(""))), sys.stdout)
             continue
         line = feed.line(item)
         if line is not None:

@@ -1,4 +1,4 @@
-"""The end of a file, and what is added to it while somebody looks."""
+"""The end of a file, and what is added to it while a person looks."""
 
 from __future__ import annotations
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 from click.exceptions import MissingParameter, NoSuchOption
 
 from fleet.domain.errors import BadInput, nearest
 
+PLAIN = {  # what click says of a value, and what we say
+    "a valid integer( range)?": "a whole number",
+    "a valid float( range)?": "a number",
+    r"is not in the range ([^<>]+)<=x<=(.+?)(?=\.?$)": r"is not between \1 and \2",
+    r"is not in the range x>=(.+?)(?=\.?$)": r"is less than \1",
+    "is not one of '', ": "is not one of ",
+}
+TEXTS = {  # arguments in which people write sentences
+    *("title", "text", "prompt", "words", "question", "why", "what", "goal", "fact", "payload"),
+}
 OF_COMMANDS = {"--json", "--config"}  # every command has them, `fleet` itself has not
 
 
@@ -17,7 +29,8 @@ def explain_usage(error: click.UsageError) -> BadInput:
         case NoSuchOption():
             name = error.option_name
             near = "" if name in OF_COMMANDS else nearest(name, _options(ctx))
-            return BadInput(f"{prefix}there is no option '{name}'.", fix=near or _see(ctx))
+            fix = near or f"{_dash(ctx)}{_see(ctx, name, before_command=True)}"
+            return BadInput(f"{prefix}there is no option '{name}'.", fix=fix)
         case MissingParameter() if error.param is not None:
             name, kind = _name(error.param), error.param.param_type_name
             return BadInput(f"{prefix}the {kind} {name} is missing.", fix=_see(ctx))
@@ -28,8 +41,9 @@ def explain_usage(error: click.UsageError) -> BadInput:
     if ctx is not None and isinstance(ctx.command, click.Group) and message == "Missing command.":
         known = ", ".join(ctx.command.list_commands(ctx))
         return BadInput(f"{prefix}the command is missing.", fix=f"It has: {known}.")
-    quote = "Text with spaces needs quotes. " if "extra argument" in message else ""
-    return BadInput(prefix + message, fix=quote + _see(ctx))
+    if "extra argument" in message:
+        return BadInput(prefix + message, fix=f"{_takes(ctx)} {_see(ctx)}")
+    return BadInput(prefix + message, fix=_see(ctx))
 
 
 def place_of(ctx: click.Context | None) -> str:
@@ -61,13 +75,44 @@ def _near_choice(error: click.BadParameter) -> str:
 
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
+    for words, plain in PLAIN.items():
+        text = re.sub(words, plain, text)
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _see(ctx: click.Context | None) -> str:
+def _see(ctx: click.Context | None, name: str = "", *, before_command: bool = False) -> str:
     if ctx is None:
         return ""
-    after = (
-        "Options come after the command's name: s" if isinstance(ctx.command, click.Group) else "S"
-    )
+    if before_command and ctx.parent is None and name in OF_COMMANDS:
+        return f"Options come after the command's name: `fleet status {name}`."
+    group = before_command and isinstance(ctx.command, click.Group)
+    after = "Options come after the command's name: s" if group else "S"
     return f"{after}ee `{ctx.command_path} --help`."
+
+
+def _takes(ctx: click.Context | None) -> str:
+    """What to do about words that are too many."""
+    params = ctx.command.params if ctx is not None else []
+    arguments = [p.make_metavar(ctx) for p in params if isinstance(p, click.Argument) and ctx]
+    if ctx is None or _takes_text(ctx):
+        return "Text with spaces needs quotes."
+    if not arguments:
+        return "It takes options alone."
+    return f"It takes {' '.join(arguments)}."
+
+
+def _takes_text(ctx: click.Context) -> bool:
+    arguments = (param for param in ctx.command.params if isinstance(param, click.Argument))
+    return any(param.name in TEXTS for param in arguments)
+
+
+def _dash(ctx: click.Context | None) -> str:
+    """A hint for text that was taken for an option, where the command takes text."""
+    if ctx is None or not _takes_text(ctx):
+        return ""
+    words = [ctx.command_path]
+    for param in ctx.command.params:
+        if param.name in TEXTS:
+            break
+        words += [param.make_metavar(ctx)] if isinstance(param, click.Argument) else []
+    return f"Text that begins with - goes after --: {' '.join(words)} -- TEXT. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence  # noqa: TC003  # a NamedTuple reads its types
 from typing import Any, Literal, TypeAlias
 
 from fleet.domain.data import NamedTuple
@@ -25,6 +25,8 @@ class Column(NamedTuple):
 
     A terminal does not show `spare` columns that are empty. Where the room is too small, it leaves out
     others, the highest number first, until every column has the characters that it `wants`.
+
+    A `path` begins with `~` on a terminal, is cut at its beginning, and is left out if all are the same.
     """
 
     title: str
@@ -33,6 +35,7 @@ class Column(NamedTuple):
     least: int = 8
     spare: int = 0
     wants: int = 0
+    path: bool = False
 
 
 class Table(NamedTuple):
@@ -83,45 +86,11 @@ View: TypeAlias = Table | Pairs | Text | Raw | Stack | Feed
 class Result(NamedTuple):
     """`data` is what `--json` prints as `{"fleet": 1, "kind": kind, "data": data}`.
 
-    Without a `view` one is made from the data. `notes` are asides for the person (stderr).
+    `view` is what a person sees: no value gets there by itself. `notes` are asides (stderr).
     """
 
     kind: str
-    data: Any = None
-    view: View | None = None
+    data: Any
+    view: View
     notes: Sequence[str] = ()
     exit_status: int = 0
-
-
-def of(data: Any) -> View:
-    """A plain view of any data: a table of a list of records, pairs of one record, or text."""
-    if data is None:
-        return Text("")
-    if isinstance(data, (list, tuple)) and data and all(_record(item) for item in data):
-        records = [_fields(item) for item in data]
-        titles = list(dict.fromkeys(key for record in records for key in record))
-        rows = [[_value(record.get(title)) for title in titles] for record in records]
-        return Table([Column(title, flexible=True) for title in titles], rows)
-    if _record(data):
-        return Pairs([(key, _value(value)) for key, value in _fields(data).items()])
-    if isinstance(data, (list, tuple)):
-        return Text("\n".join(str(item) for item in data))
-    return Text(str(data))
-
-
-def _record(data: Any) -> bool:
-    return isinstance(data, dict) or hasattr(type(data), "__dataclass_fields__")
-
-
-def _fields(data: Any) -> dict[str, Any]:
-    if isinstance(data, dict):
-        return {str(key): value for key, value in data.items()}
-    return {name: getattr(data, name) for name in type(data).__dataclass_fields__}
-
-
-def _value(value: Any) -> Value:
-    if value is None or isinstance(value, (Cell, int)):
-        return ("no", "yes")[value] if isinstance(value, bool) else value
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict)):
-        return ", ".join(str(item) for item in value) or None
-    return str(value)

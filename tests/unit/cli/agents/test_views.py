@@ -13,7 +13,7 @@ AGENT = {
     "coder": "claude", "model": "qwen2.5-coder:32b-instruct", "cpu": 12.0, "memory": 700 << 20,
     "usage": UsageRow(input=90_000, output=4_000, cost=1_250_000), "batch": "b7",
     "title": "Mend the login of people who have changed their names", "started_at": SECOND,
-    "ended_at": None, "last": "",
+    "ended_at": None, "last": "", "added": 120, "removed": 3,
 }  # fmt: skip
 
 
@@ -28,11 +28,20 @@ def test_the_list_of_agents_fits_the_terminal(room):
     assert all(width(line) <= room for line in drawn(room))
 
 
-def test_a_narrow_terminal_shows_which_agent_does_what_and_no_figures():
-    assert drawn(80)[0].split() == ["BRANCH", "TASK", "STATE", "CODER", "TIME", "TITLE", "BATCH"]
+def test_a_narrow_terminal_shows_which_agent_does_what_how_long_and_for_how_much():
+    assert drawn(80)[0].split() == ["BRANCH", "TASK", "STATE", "TIME", "COST", "CHANGES", "TITLE"]
 
 
 def test_a_pipe_gets_every_column_also_an_empty_one():
     head, row = drawn(None, memory=None, batch="")
-    assert head.split()[-5:] == ["MEMORY", "TIME", "TOKENS", "COST", "TITLE"]
+    assert head.split()[-5:] == ["TIME", "TOKENS", "COST", "CHANGES", "TITLE"]
     assert AGENT["title"] in row
+
+
+@pytest.mark.parametrize("room", [80, 120])
+def test_agents_of_every_project_name_their_project_on_a_narrow_terminal(room):
+    view = agent_table([AGENT | {"project": "/srv/shop"}], 0, grouped=False, everywhere=True)
+    head, row = lines(view, room=room, colour=False)
+    assert head.split()[2] == "PROJECT"
+    assert " shop " in row
+    assert max(width(head), width(row)) <= room

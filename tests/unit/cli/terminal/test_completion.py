@@ -10,6 +10,7 @@ from fleet.cli.main import COMMANDS, COMPLETE
 from fleet.cli.root import root
 from fleet.cli.terminal.completion import PROGRAMS, SCRIPTS
 from fleet.cli.terminal.frame import run
+from tests.e2e.scratch import Scratch
 
 FLEET = str(Path(sys.executable).with_name("fleet"))
 
@@ -74,6 +75,35 @@ def test_the_values_of_options_are_completed(line, words, tmp_path, monkeypatch)
             [FLEET, "add", "Fix the login", "--in-place"], check=True, capture_output=True
         )
     assert answer(line) == [f"plain,{word}" for word in words]
+
+
+def test_a_command_is_offered_the_tasks_that_it_can_take(tmp_path, monkeypatch):
+    scratch = Scratch(tmp_path)
+    for prompt in ("exit 3", "say hi", "ask Which licence?"):
+        scratch("add", prompt, "--attempts=1", "--branch", f"b-{prompt.split()[0]}")
+    scratch("run", "--once")
+    scratch("add", "Later")
+    scratch("pause", "t-4")
+    scratch("create", "at-work", "--headless", "-p", "sleep 60")
+    for name, value in scratch.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(scratch.repo)
+
+    def offered(line):
+        return [item.removeprefix("plain,") for item in answer(line) if item]
+
+    assert offered("fleet retry ") == ["t-2", "t-1"]
+    assert offered("fleet merge ") == ["t-2"]
+    assert offered("fleet resume ") == ["t-4", "t-3"]
+    assert offered("fleet cancel t-1 ") == ["t-5", "t-4", "t-3", "t-1"]
+    assert offered("fleet answer ") == ["t-3"]
+    assert offered("fleet attach ") == ["at-work", "t-5"]
+    assert offered("fleet attach a") == ["at-work"]
+    assert {"t-2", "list", "drop"} <= set(offered("fleet land "))
+    assert "t-2" not in offered("fleet land --")
+    assert offered("fleet show ") == ["t-5", "t-4", "t-3", "t-1", "t-2"]
+    scratch("kill", "*", "--force")
+    assert offered("fleet kept drop ") == []
 
 
 def test_zsh_sees_what_a_command_does():

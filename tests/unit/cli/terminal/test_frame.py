@@ -8,7 +8,7 @@ import pytest
 
 from fleet.cli.terminal import frame
 from fleet.cli.terminal.frame import command, group, run, wants_json
-from fleet.cli.terminal.render import Result, Text
+from fleet.cli.terminal.render import Pairs, Result, Text
 from fleet.domain.errors import Conflict, NotFound
 
 
@@ -18,7 +18,9 @@ from fleet.domain.errors import Conflict, NotFound
 @click.option("--sort", type=click.Choice(["age", "priority"]))
 def sample(name, limit, sort, config):
     """Do a sample."""
-    return Result("sample", {"name": name, "limit": limit, "config": config, "json": wants_json()})
+    data = {"name": name, "limit": limit, "config": config, "json": wants_json()}
+    shown = [("name", name), ("limit", limit), ("json", "yes" if wants_json() else "no")]
+    return Result("sample", data, Pairs(shown))
 
 
 def raising(error):
@@ -33,7 +35,7 @@ def raising(error):
 def settings():
     """Show the settings."""
     if click.get_current_context().invoked_subcommand is None:
-        return Result("settings", {"a": 1})
+        return Result("settings", {"a": 1}, Text("a 1"))
     return None
 
 
@@ -46,7 +48,7 @@ def set_(pair):
 
 def test_a_command_shows_the_result_it_returns(capsys):
     assert run(sample, ["x", "--limit", "3"]) == 0
-    assert "limit   3" in capsys.readouterr().out
+    assert "limit  3" in capsys.readouterr().out
 
 
 def test_the_example_of_how_a_command_is_written_works(tmp_path, monkeypatch, capsys):
@@ -68,7 +70,7 @@ def test_every_command_has_json_and_those_that_ask_have_config(capsys):
         "json": True,
     }
     run(sample, ["x"])
-    assert "json    no" in capsys.readouterr().out
+    assert "json   no" in capsys.readouterr().out
 
 
 def test_the_config_file_arrives_as_a_path():
@@ -117,14 +119,14 @@ def test_help_shows_the_options_with_their_defaults(flag, capsys):
         (["x", "--limti", "3"], "there is no option '--limti'.", "Did you mean '--limit'?"),
         (["x", "--zzz"], "there is no option '--zzz'.", "--help`."),
         ([], "the argument NAME is missing.", "See `fleet sample --help`."),
-        (["x", "--limit", "ten"], "--limit: 'ten' is not a valid integer.", "--help`."),
+        (["x", "--limit", "ten"], "--limit: 'ten' is not a whole number.", "--help`."),
         (["x", "--limit"], "Option '--limit' requires an argument.", "--help`."),
         (
             ["x", "--sort", "agee"],
             "--sort: 'agee' is not one of 'age', 'priority'.",
             "Did you mean 'age'?",
         ),
-        (["fix", "the", "bug"], "Got unexpected extra arguments (the bug).", "needs quotes."),
+        (["fix", "the", "bug"], "Got unexpected extra arguments (the bug).", "It takes NAME."),
     ],
 )
 def test_what_was_typed_wrong_is_named_with_its_fix(words, message, fix, capsys):
@@ -135,6 +137,20 @@ def test_what_was_typed_wrong_is_named_with_its_fix(words, message, fix, capsys)
     assert first == f"fleet: sample: {message}"
     assert second.startswith("  ")
     assert fix in second
+
+
+def test_only_a_command_that_takes_text_is_told_of_quotes_and_dashes(capsys):
+    @click.command
+    @click.argument("agent")
+    @click.argument("text")
+    def tell(agent, text): ...
+
+    run(tell, ["bob", "hello", "there"], prog="fleet tell")
+    assert "Text with spaces needs quotes." in capsys.readouterr().err
+    run(tell, ["bob", "-x"], prog="fleet tell")
+    assert "goes after --: fleet tell AGENT -- TEXT." in capsys.readouterr().err
+    run(sample, ["x", "--zzz"], prog="fleet sample")
+    assert "goes after --" not in capsys.readouterr().err
 
 
 def test_a_usage_error_is_json_when_json_was_asked_for(capsys):

@@ -1,6 +1,17 @@
 import pytest
 
-from fleet.cli.terminal.human import DAY, HOUR, MINUTE, SECOND, ago, duration, moment, money, tokens
+from fleet.cli.terminal.human import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    ago,
+    counted,
+    duration,
+    moment,
+    money,
+    tokens,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +84,9 @@ def test_a_moment_is_local_time(monkeypatch):
         monkeypatch.undo()
         time.tzset()
     assert moment(None) == "-"
+
+
+def test_one_of_a_thing_has_no_s():
+    assert [counted(n, "file") for n in (0, 1, 2, 1200)] == [
+        "0 files", "1 file", "2 files", "1,200 files",
+    ]  # fmt: skip

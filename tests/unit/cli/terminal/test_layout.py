@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from fleet.cli.terminal.layout import lines
 from fleet.cli.terminal.live import bare
 from fleet.cli.terminal.measure import width
-from fleet.cli.terminal.view import Cell, Column, Pairs, Stack, Table, Text, of
+from fleet.cli.terminal.view import Cell, Column, Pairs, Stack, Table, Text
 
 
 def draw(view, room=None, *, colour=False):
@@ -108,12 +108,28 @@ def test_a_stack_leaves_out_what_is_empty():
     assert draw(view) == ["Runs", "RUN", "t-1.1", "", "end"]
 
 
-def test_data_without_a_view_is_shown_plainly():
-    assert draw(of([{"node": "mac", "up": True}, {"node": "pi", "models": ["a", "b"]}])) == [
-        "NODE  UP   MODELS",
-        "mac   yes  -",
-        "pi    -    a, b",
+def test_a_path_begins_with_a_tilde_and_keeps_its_end_where_there_is_little_room(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    columns = ["task", Column("cwd", flexible=True, spare=1, path=True)]
+    table = Table(columns, [("t-1", "/home/ada/code/shop"), ("t-2", "/home/adam/code/other")])
+    assert draw(table, 40) == ["TASK  CWD", "t-1   ~/code/shop", "t-2   /home/adam/code/other"]
+    assert draw(table, 18) == ["TASK  CWD", "t-1   ~/code/shop", "t-2   …/code/other"]
+    assert draw(table)[1] == "t-1   /home/ada/code/shop"
+
+
+def test_paths_that_are_all_the_same_are_left_out_on_a_terminal():
+    columns = ["task", Column("cwd", flexible=True, spare=1, path=True)]
+    table = Table(columns, [("t-1", "/shop"), ("t-2", "/shop")])
+    assert draw(table, 40) == ["TASK", "t-1", "t-2"]
+    assert draw(table) == ["TASK  CWD", "t-1   /shop", "t-2   /shop"]
+
+
+def test_a_value_that_is_wider_than_the_terminal_goes_on_below_itself():
+    view = Pairs([("supervisor", "running, started 5m ago, pid 7"), ("log", "/a/b/" + "c" * 40)])
+    assert draw(view, 36) == [
+        "supervisor  running, started 5m ago,",
+        "            pid 7",
+        f"log         /a/b/{'c' * 40}",
     ]
-    assert draw(of({"a": 1})) == ["a  1"]
-    assert draw(of(["x", "y"])) == ["x", "y"]
-    assert draw(of(None)) == []
+    assert draw(view)[0] == "supervisor  running, started 5m ago, pid 7"
+    assert draw(view, 25)[0] == "supervisor  running, started 5m ago, pid 7"  # too narrow for that

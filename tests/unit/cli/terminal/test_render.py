@@ -31,7 +31,7 @@ def test_a_result_is_a_table_or_one_document(capsys):
 
 @pytest.mark.parametrize("data", [None, [], {}, 7, "text", (), ({"a": 1},)])
 def test_any_data_is_one_document(data, capsys):
-    show(Result("x", data), as_json=True)
+    show(Result("x", data, Text("")), as_json=True)
     assert list(json.loads(capsys.readouterr().out)) == ["fleet", "kind", "data"]
 
 

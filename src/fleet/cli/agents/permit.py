@@ -1,0 +1,53 @@
+"""`fleet approve` and `fleet deny`: the answer to a permission dialog, from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleet.cli.terminal.completion import complete_agents_at_work
+from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.render import Result, Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+agent_argument = click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
+asks_option = click.option(
+    "--asks", default="", metavar="TEXT", help="Answer only if it still asks for exactly this."
+)
+
+
+@command(config=True)
+@agent_argument
+@asks_option
+def approve(name: str, asks: str, config: Path | None) -> Result:
+    """Allow, once, what AGENT asks for in the permission dialog on its screen.
+
+    `fleet list` and `fleet explain` show what it asks for.
+    """
+    return _answered(config, name, asks, allow=True)
+
+
+@command(config=True)
+@agent_argument
+@asks_option
+def deny(name: str, asks: str, config: Path | None) -> Result:
+    """Refuse what AGENT asks for in the permission dialog on its screen.
+
+    Its turn ends, and it waits for you: say what to do instead.
+
+        fleet deny fix-login
+        fleet deny t-3 && fleet prompt t-3 "Do not delete anything"
+    """
+    return _answered(config, name, asks, allow=False)
+
+
+def _answered(config: Path | None, name: str, asks: str, *, allow: bool) -> Result:
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.tasks.observe import PermitRun
+
+    row = connect(config=config).call(PermitRun(name, allow, asks))
+    word = "Allowed" if allow else "Denied"
+    return Result("permit", row, Text(f"{word} {row.task}: {row.asks}"))

@@ -1,0 +1,422 @@
+"""`fleet land`: bring the work of tasks to its branch, tested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.frame import FleetGroup
+from fleet.cli.terminal.view import Column, Result, Table, Text
+from fleet.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from click.shell_completion import CompletionItem
+
+    from fleet.client import Client
+    from fleet.operations.landing.landing import CandidateRow, LandingRow, LandTasks
+    from fleet.operations.landing.trains import TrainRow
+
+MAX_QUEUED = 100  # tasks that one command queues
+NOW_SECONDS = 24 * 3600.0
+
+
+class LandGroup(FleetGroup):
+    """`fleet land t-3` is `fleet land add t-3`."""
+
+    usual = "add"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in {"--help", *self.list_commands(ctx)}:
+            args = [self.usual, *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        tasks = complete_tasks(ctx, self.params[0], incomplete) if incomplete[:1] != "-" else []
+        return [*super().shell_complete(ctx, incomplete), *tasks]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """With those of `add`, which is what most people type here."""
+        usual = self.get_command(ctx, self.usual)
+        records = [p.get_help_record(ctx) for p in usual.params] if usual else []
+        with formatter.section("Options of fleet land TASK…"):
+            formatter.write_dl([record for record in records if record])
+        super().format_options(ctx, formatter)
+
+
+@click.group("land", cls=LandGroup, invoke_without_command=True, json=True, config=True)
+@click.pass_context
+def land(ctx: click.Context, *, config: Path | None) -> Result | None:
+    """Bring the work of tasks to its branch, once it passes there.
+
+    `fleet land TASK…` queues tasks; without a task it lists the queue. Their work is merged onto the
+    branch as it is then, the merged tree is tested by the gate, and the branch moves to what passed.
+    Work that conflicts or does not pass goes back to its agent.
+    """
+    return None if ctx.invoked_subcommand else _listed(config, everything=False)
+
+
+@land.command("add", config=True)
+@click.argument("tasks", metavar="TASK…", nargs=-1, shell_complete=complete_tasks)
+@click.option(
+    "--all", "everything", is_flag=True, help="All tasks here that are done and not landed."
+)
+@click.option("--label", default="", help="The tasks with this label that are done and not landed.")
+@click.option("--onto", default="", metavar="BRANCH", help="The branch to land on.")
+@click.option(
+    "--as", "how", type=click.Choice(["merge", "squash"]), default="merge",
+    help="One merge commit for each task, or one commit without the task's own commits.",
+)  # fmt: skip
+@click.option(
+    "--push", is_flag=True,
+    help="Build on the remote's branch, and push what passes there (land.remote, or origin).",
+)  # fmt: skip
+@click.option(
+    "--pr", is_flag=True,
+    help="Open a pull request on the remote's forge; the work lands when that is merged.",
+)  # fmt: skip
+@click.option("--now", is_flag=True, help="Wait until it has landed or came back.")
+@click.option("--force", is_flag=True, help="Land also what is not done, or does not pass.")
+@click.option("--why", default="", help="The reason for --force.")
+def add(
+    *,
+    tasks: tuple[str, ...],
+    everything: bool,
+    label: str,
+    onto: str,
+    how: str,
+    push: bool,
+    pr: bool,
+    now: bool,
+    force: bool,
+    why: str,
+    config: Path | None,
+) -> Result:
+    """Queue the work of tasks to land."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.landing import LandTasks
+
+    if force and not why.strip():
+        raise BadInput("--force needs a reason.", fix="Say it: --why TEXT")
+    if why and not force:
+        raise BadInput("--why is the reason for --force.", fix="Add --force, or leave --why out.")
+    if tasks and (everything or label):
+        raise BadInput("Tasks cannot be named with --all or --label.", fix="Give one of them.")
+    client = connect(config=config)
+    names = tasks or (_not_landed(client, label) if everything or label else ())
+    if not names:
+        empty = "Nothing here is done and not landed."
+        if not (everything or label):
+            raise BadInput("Name the tasks to land.", fix="fleet land TASK…, or fleet land --all")
+        return Result("landings", (), Text(empty))
+    wanted = LandTasks(tuple(names), onto, how, why if force else "", push, pr)
+    if now:
+        return _wait_for(client, _queued_by_now(client, wanted))
+    rows = client.call(wanted)
+    return Result("landings", rows, Text("\n".join(map(_queued, rows))), _hint(client))
+
+
+def land_now(client: Client, tasks: tuple[str, ...], onto: str) -> Result:
+    """Queue these tasks, and wait until they have landed or came back."""
+    from fleet.operations.landing.landing import LandTasks
+
+    return _wait_for(client, _queued_by_now(client, LandTasks(tasks, onto)))
+
+
+def _queued_by_now(client: Client, wanted: LandTasks) -> tuple[LandingRow, ...]:
+    """Queue what is not queued yet; who wants more than that it lands is refused as always."""
+    from fleet.operations.landing.landing import LandTasks, ShowLanding
+    from fleet.operations.tasks.list import ListTasks
+
+    known = {row.id: row for row in client.call(ListTasks(all=True, tasks=wanted.tasks))}
+    landings = {name: row.landing for name, row in known.items() if row.landing}
+    rows = {name: client.call(ShowLanding(landing)) for name, landing in landings.items()}
+    waiting = {name: row for name, row in rows.items() if row.state == "queued"}
+    if not waiting or wanted != LandTasks(wanted.tasks):
+        return client.call(wanted)
+    others = tuple(name for name in wanted.tasks if name not in waiting)
+    return (*waiting.values(), *(client.call(LandTasks(others)) if others else ()))
+
+
+def _wait_for(client: Client, queued: Sequence[LandingRow]) -> Result:
+    rows = _landed(client, queued)
+    failed = any(row.state != "landed" and not _is_proposed(row) for row in rows)
+    return Result("landings", rows, Text("\n".join(map(_end, rows))), exit_status=int(failed))
+
+
+def _is_proposed(row: LandingRow) -> bool:
+    """Whether the rest is up to those who merge its pull request."""
+    return row.state == "queued" and bool(row.pull)
+
+
+def _not_landed(client: Client, label: str) -> tuple[str, ...]:
+    from fleet.operations.tasks.list import ListTasks
+
+    project = client.project
+    rows = client.call(ListTasks(statuses=("done",), project=project, limit=MAX_QUEUED))
+    wanted = [row for row in rows if row.status == "done" and row.run and row.run.branch]
+    return tuple(row.id for row in wanted if not label or label in row.labels)[::-1]
+
+
+def _hint(client: Client) -> tuple[str, ...]:
+    going = client.supervised()
+    return () if going else ("No supervisor is running, so nothing lands. Start one: fleet run",)
+
+
+def _landed(client: Client, rows: Sequence[LandingRow]) -> tuple[LandingRow, ...]:
+    """Wait for them: by the supervisor, or else by ourselves."""
+    from fleet.operations.landing.landing import ShowLanding
+
+    def now() -> list[LandingRow]:
+        return [client.call(ShowLanding(row.id)) for row in rows]
+
+    def settled() -> bool:
+        return all(row.state != "queued" or row.waits or _is_proposed(row) for row in now())
+
+    client.land(settled, patience=NOW_SECONDS)
+    return tuple(now())
+
+
+def _queued(row: LandingRow) -> str:
+    return f"{row.task} waits to land on {row.onto} ({row.id})."
+
+
+def _end(row: LandingRow) -> str:
+    if row.state == "landed" and row.nothing:
+        return f"{row.task} changed nothing, so {row.onto} stays as it is."
+    if row.state == "landed":
+        return f"{row.task} landed on {row.onto} ({row.commit[:12]})."
+    if _is_proposed(row):
+        return f"{row.task}: {row.why}"
+    if row.state == "queued":
+        why = row.why or "It waits for other work."
+        return f"{row.task} has not landed on {row.onto} yet: {why} It stays queued ({row.id})."
+    return f"{row.task} did not land on {row.onto}: {row.why or row.state}"
+
+
+def _listed(config: Path | None, *, everything: bool) -> Result:
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.landing import ListLandings
+
+    rows = connect(config=config).call(ListLandings(all=everything, limit=1000))
+    columns: list[Column | str] = [
+        "landing", "task", "state", "onto", Column("title", flexible=True),
+        Column("why", flexible=True, spare=1),
+    ]  # fmt: skip
+    cells = [(r.id, r.task, _state(r), r.onto, r.title, r.why or r.force) for r in rows]
+    return Result("landings", rows, Table(columns, cells, empty="Nothing waits to land."))
+
+
+def _state(row: LandingRow) -> str:
+    if row.state == "landed":
+        return f"landed {row.commit[:7]}"
+    return "next" if row.ahead == 0 else row.state
+
+
+@land.command("list", config=True)
+@click.option("--all", "everything", is_flag=True, help="Also what has landed or was dropped.")
+def list_(*, everything: bool, config: Path | None) -> Result:
+    """List what waits to land, in order."""
+    return _listed(config, everything=everything)
+
+
+def _on_one(config: Path | None, request: Any, sentence: str) -> Result:
+    from fleet.cli.terminal.connect import connect
+
+    row = connect(config=config).call(request)
+    return Result("landing", row, Text(sentence.format(row=row)))
+
+
+landing_argument = click.argument("landing", metavar="LANDING|TASK", shell_complete=complete_tasks)
+
+
+@land.command(config=True)
+@landing_argument
+def show(*, landing: str, config: Path | None) -> Result:
+    """Show one landing: its state and the reason for it."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.cli.terminal.view import Pairs
+    from fleet.operations.landing.landing import ShowLanding
+
+    row = connect(config=config).call(ShowLanding(landing))
+    pairs = [
+        ("landing", row.id), ("task", f"{row.task}  {row.title}"), ("state", _state(row)),
+        ("onto", row.onto), ("as", row.how), ("tip", row.tip[:12]),
+        ("ahead", row.ahead), ("gate", row.gate or None),
+        *(("tested", _tested(one)) for one in row.candidates),
+        ("pull request", row.pull or None),
+        ("came back", row.returns or None), ("why", row.why or None),
+        ("forced", row.force or None), *_evidence(row), ("by", row.author),
+    ]  # fmt: skip
+    known = [(name, value) for name, value in pairs if value is not None]
+    return Result("landing", row, Pairs(known))
+
+
+def _tested(candidate: CandidateRow) -> str:
+    return f"{' + '.join(candidate.tasks)} ({candidate.state}, {candidate.commit[:12]})"
+
+
+def _evidence(row: LandingRow) -> list[tuple[str, str | None]]:
+    proof = row.evidence
+    if proof is None:
+        return []
+    times = f"passed {proof.passed}, failed {proof.failed}" if proof.gate else ""
+    ran = f"{proof.gate} ({times}, {proof.took / 1_000_000:.1f} s, tree {proof.tree[:12]})"
+    return [
+        ("landed as", row.commit[:12] or None), ("merged onto", proof.before[:12] or None),
+        ("rule", proof.rule or None), ("tested by", ran if proof.gate else None),
+        ("it printed", proof.output or None),
+    ]  # fmt: skip
+
+
+@land.command(config=True)
+@click.option("-a", "--all", "everywhere", is_flag=True, help="The branches of every project.")
+def forecast(*, everywhere: bool, config: Path | None) -> Result:
+    """Say which branches at work or done would conflict, with their branch and each other."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.forecast import ForecastLandings
+
+    client = connect(config=config)
+    rows = client.call(ForecastLandings(client.scope(everywhere=everywhere)))
+    columns: list[Column | str] = [
+        "task", "status", "onto", Column("title", flexible=True, spare=1),
+        Column("conflicts in", flexible=True), Column("and with", flexible=True),
+    ]  # fmt: skip
+    cells = [
+        (r.task, r.status, r.onto, r.title, ", ".join(r.conflicts), ", ".join(r.rivals))
+        for r in rows
+    ]
+    return Result("forecast", rows, Table(columns, cells, empty="No branch is at work or done."))
+
+
+@land.command(config=True)
+def trains(*, config: Path | None) -> Result:
+    """List the queues of branches, and which merges are tested now."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.trains import ListTrains
+
+    rows = connect(config=config).call(ListTrains())
+    columns: list[Column | str] = [
+        "onto", Column("waiting", right=True), Column("batch", right=True),
+        Column("passed lately", right=True), Column("tested now", flexible=True),
+        Column("why", flexible=True),
+    ]  # fmt: skip
+    cells = [
+        (
+            r.onto,
+            r.waiting,
+            r.batch,
+            f"{r.rate} %",
+            "; ".join(map(_tested, r.candidates)),
+            _stop(r),
+        )
+        for r in rows
+    ]
+    return Result("trains", rows, Table(columns, cells, empty="No work lands on any branch yet."))
+
+
+def _stop(row: TrainRow) -> str:
+    if row.paused:
+        return f"{row.paused} paused it."
+    return row.stopped or row.waits or (f"flaky: {row.flaky}" if row.flaky else "")
+
+
+@land.command(config=True)
+@landing_argument
+@click.option("--why", default="", help="The reason.")
+def hold(*, landing: str, why: str, config: Path | None) -> Result:
+    """Hold a landing until it is released."""
+    from fleet.operations.landing.landing import HoldLanding
+
+    return _on_one(config, HoldLanding(landing, why), "{row.task} is held ({row.id}).")
+
+
+@land.command(config=True)
+@landing_argument
+def release(*, landing: str, config: Path | None) -> Result:
+    """Queue a landing again that was held or came back too often."""
+    from fleet.operations.landing.landing import ReleaseLanding
+
+    return _on_one(config, ReleaseLanding(landing), "{row.task} waits to land on {row.onto}.")
+
+
+@land.command(config=True)
+@landing_argument
+def drop(*, landing: str, config: Path | None) -> Result:
+    """Take a landing out of the queue; the task stays done."""
+    from fleet.operations.landing.landing import DropLanding
+
+    return _on_one(config, DropLanding(landing), "{row.task} does not wait to land any more.")
+
+
+@land.command(config=True)
+@landing_argument
+@click.option(
+    "-a", "--agent", default="", help="The agent that resolves conflicts with later work."
+)
+def undo(*, landing: str, agent: str, config: Path | None) -> Result:
+    """Take landed work out of its branch again, with a task that is tested like any other."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.landing import UndoLanding
+
+    client = connect(config=config)
+    row = client.call(UndoLanding(landing, agent))
+    how = (
+        "waits to land"
+        if row.state == "queued"
+        else "is done by an agent, as later work is in the way"
+    )
+    text = f"{row.task} undoes it on {row.onto}: it {how} ({row.id})."
+    return Result("landing", row, Text(text), _hint(client))
+
+
+@land.command("return", config=True)
+@landing_argument
+@click.argument("text", default="")
+def return_(*, landing: str, text: str, config: Path | None) -> Result:
+    """Send the work back to its agent with TEXT and all remarks; then it is queued again."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.landing import ShowLanding
+    from fleet.operations.tasks.send_back import SendBack
+
+    client = connect(config=config)
+    task = client.call(ShowLanding(landing)).task
+    client.call(SendBack(task, text))
+    row = client.call(ShowLanding(landing))
+    return Result("landing", row, Text(f"Sent {task} back to its agent ({row.id})."))
+
+
+@land.command(config=True)
+@landing_argument
+@click.option("--before", default="", metavar="LANDING", help="The landing that it goes before.")
+def move(*, landing: str, before: str, config: Path | None) -> Result:
+    """Move a landing to the front of its queue, or before another one."""
+    from fleet.operations.landing.landing import MoveLanding
+
+    return _on_one(config, MoveLanding(landing, before), "Moved {row.id} ({row.task}).")
+
+
+@land.command(config=True)
+@click.argument("branch", required=False, default="")
+def pause(*, branch: str, config: Path | None) -> Result:
+    """Let nothing land on BRANCH, or on any branch, until it is resumed."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.trains import PauseTrain
+
+    rows = connect(config=config).call(PauseTrain(branch))
+    return Result("trains", rows, Text(f"Nothing lands on {', '.join(r.onto for r in rows)}."))
+
+
+@land.command(config=True)
+@click.argument("branch", required=False, default="")
+def resume(*, branch: str, config: Path | None) -> Result:
+    """Let work land on BRANCH, or on every branch, again."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.landing.trains import ResumeTrain
+
+    rows = connect(config=config).call(ResumeTrain(branch))
+    return Result("trains", rows, Text(f"Work lands on {', '.join(r.onto for r in rows)} again."))

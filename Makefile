@@ -1,7 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-real test-slow check audit bench wheel-test clean
+.PHONY: help setup demo screens quick test test-real test-slow check audit bench wheel-test clean
 
 READY := .venv/.ready
+DEMO := .venv/.demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -11,8 +12,15 @@ setup: $(READY) ## make .venv with the package and its tools
 $(READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup
 
-demo: $(READY) ## run the whole path on a scratch repository (ARGS=--keep keeps it)
-	@.venv/bin/fleet demo $(ARGS)
+$(DEMO): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup --demo
+
+demo: $(DEMO) ## run the whole path on a scratch repository (ARGS=--keep keeps it)
+	@PYTHONPATH="$(CURDIR)/src" .venv/bin/python -m fleet demo $(ARGS)
+
+screens: $(READY) ## take the screenshots of the dashboard that the documentation shows
+	@scripts/browser >/dev/null
+	@.venv/bin/python scripts/screens.py $(ARGS)
 
 quick: $(READY) ## the gates and unit tests of what changed since main, in half a minute
 	@scripts/quick

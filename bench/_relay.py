@@ -20,6 +20,7 @@ from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
 from fleet.testing.fake_node.node import FakeNode
 
 MODEL, UPSTREAM = "coder", "qwen2.5-coder:7b"
+ALSO = "also"  # the relay's name for a second model
 
 
 class Took(NamedTuple):
@@ -43,7 +44,8 @@ class Place:
         self._stack.close()
 
     def _start(self, *argv: str) -> subprocess.Popen:
-        program = subprocess.Popen([sys.executable, "-m", *argv], stderr=subprocess.DEVNULL)
+        argv = argv if argv[0].endswith(".py") else ("-m", *argv)
+        program = subprocess.Popen([sys.executable, *argv], stderr=subprocess.DEVNULL)
         self.also(program)
         return program
 
@@ -52,11 +54,20 @@ class Place:
         self._stack.callback(program.wait, 20)
         self._stack.callback(program.terminate)
 
-    def node(self, **manner: float) -> str:
-        """Its address."""
+    def forwarder(self, node: str) -> str:
+        """The address of a bare forwarder to that node."""
+        self._count += 1
+        ready = self.folder / f"forwarder-{self._count}"
+        self._start(str(Path(__file__).with_name("_forwarder.py")), node, str(ready))
+        until(lambda: ready.exists() and ready.read_text())
+        return ready.read_text()
+
+    def node(self, *, also: str = "", **manner: float) -> str:
+        """Its address. `also`: a second model that it has."""
         self._count += 1
         ready = self.folder / f"node-{self._count}"
         told = [f"--{name}={value}" for name, value in manner.items()]
+        told += ["--model", also] if also else []
         self._start(
             "fleet.testing.fake_node.node", "--model", UPSTREAM, "--ready", str(ready), *told
         )
@@ -64,9 +75,10 @@ class Place:
         return ready.read_text()
 
     def relay(
-        self, *nodes: str, slots: int = 1, kind: str = "ollama", upstream: str = UPSTREAM
-    ) -> tuple[str, int]:
-        """The model's address there, and the relay's process."""
+        self, *nodes: str, slots: int = 1, kind: str = "ollama", upstream: str = UPSTREAM,
+        also: str = "",
+    ) -> tuple[str, int]:  # fmt: skip
+        """The model's address there, and the relay's process. `also`: a model of the first node."""
         self._count += 1
         servings = tuple(
             Serving(Node(f"n{i}", kind, url), upstream, 8192, 300.0, slots)
@@ -77,7 +89,10 @@ class Place:
         with FakeNode() as free:
             port = free.port
         traces = str(self.folder / f"traces-{self._count}.jsonl")
-        told = relay_config(Fleet("x", Gateway(), held, {MODEL: model}), port=port, traces=traces)
+        models = {MODEL: model}
+        if also:
+            models[ALSO] = Model(ALSO, ALSO, (servings[0]._replace(upstream=also),))
+        told = relay_config(Fleet("x", Gateway(), held, models), port=port, traces=traces)
         file = self.folder / f"relay-{self._count}.json"
         file.write_text(json.dumps(told))
         program = self._start("fleet.adapters.relay.process", str(file))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ROOT / ".cache" / "audit"
+PROGRAMS = ("bandit==1.9.4", "pip-audit==2.10.1")
 SECONDS = 300
 
 
@@ -25,7 +26,7 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 def installed() -> bool:
     if not (TOOLS / "bin" / "pip-audit").exists():
         venv.create(TOOLS, with_pip=True)
-        done = run(TOOLS / "bin" / "pip", "install", "--quiet", "bandit", "pip-audit")
+        done = run(TOOLS / "bin" / "pip", "install", "--quiet", *PROGRAMS)
         if done.returncode:
             print(f"audit      skipped: bandit and pip-audit cannot be installed\n{done.stderr}")
             return False

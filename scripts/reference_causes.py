@@ -10,7 +10,16 @@ import sys
 from pathlib import Path
 
 from fleet.domain.access import GRANTS, Actor, Permission, Role
-from fleet.domain.causes import HERE, RUN, Declared, Effects, Rules, decide
+from fleet.domain.causes import (
+    HERE,
+    RUN,
+    Declared,
+    Effects,
+    Rules,
+    cause_of,
+    check_may_allow,
+    decide,
+)
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
 from fleet.domain.fleet import Agent, Fleet
@@ -60,10 +69,36 @@ ROWS = {
     "in place": ("work outside a worktree", Effects(Spec(in_place=True))),
     "deep": ("an agent deeper than `max_depth`", Effects(Spec(), depth=4)),
 }
-ACTS = {  # what makes a task that is there run, or changes what it does
-    "lets a held task run, retries a task, unassigns it": Permission.ASSIGN,
-    "changes the words of a task that it could have asked for": Permission.ASSIGN,
+
+
+class Act(NamedTuple):
+    """What makes a task that is there run, or changes what it does.
+
+    `starts`: a run begins at once, unless the asker may cause none.
+    """
+
+    needed: Permission
+    starts: bool = True
+
+
+ACTS = {
+    "resume": ("lets a held task run, retries a task, unassigns it", Act(Permission.ASSIGN)),
+    "words": (
+        "changes the words of a task that it could have asked for",
+        Act(Permission.ASSIGN, starts=False),
+    ),
+    "answer": ("answers the question of an agent, which goes on", Act(Permission.ANSWER, False)),
+    "send back": ("sends work back to its agent, with remarks", Act(Permission.MERGE)),
+    "review": ("has a declared agent review work", Act(Permission.ADD)),
+    "race": ("has tests and a judge pick the best of several solutions", Act(Permission.ASSIGN)),
+    "fork": ("has a second agent continue a conversation", Act(Permission.SPAWN)),
+    "land": (
+        "lands work, whose agent mends what conflicts or does not pass",
+        Act(Permission.MERGE, starts=False),
+    ),
+    "warm": ("loads a model on its node", Act(Permission.SPAWN)),
 }
+PERMIT = "allows what an agent asks a person's permission for, or types at its terminal"
 RULES = Rules(
     lambda: 3,
     lambda directory: directory == "/in",
@@ -92,14 +127,25 @@ def table() -> str:
         for what, effects in ROWS.values()
     ]
     rows += [
-        f"| {what} | " + " | ".join(_may(asker, needed) for asker in ASKERS.values()) + " |"
-        for what, needed in ACTS.items()
+        f"| {what} | " + " | ".join(act_cell(asker, act) for asker in ASKERS.values()) + " |"
+        for what, act in ACTS.values()
     ]
+    rows.append(f"| {PERMIT} | " + " | ".join(map(_permit_cell, ASKERS.values())) + " |")
     return "\n".join([*head, *rows]) + "\n"
 
 
-def _may(asker: Asker, needed: Permission) -> str:
-    return YES if needed in GRANTS[asker.actor.role] else NO
+def act_cell(asker: Asker, act: Act) -> str:
+    if act.needed not in GRANTS[asker.actor.role]:
+        return NO
+    return HELD if act.starts and cause_of(*asker) not in RUN else YES
+
+
+def _permit_cell(asker: Asker) -> str:
+    try:
+        check_may_allow(*asker, "t-1")
+    except FleetError:
+        return NO
+    return YES
 
 
 def reference() -> str:

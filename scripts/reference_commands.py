@@ -9,7 +9,7 @@ from textwrap import dedent
 import click
 
 from fleet.cli.main import COMMANDS, HEADINGS, LOCAL
-from fleet.cli.root import load
+from fleet.cli.root import examples_of, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 HEAD = """\
@@ -56,7 +56,17 @@ def usage_parts(ctx: click.Context, *, skip_first: bool) -> list[str]:
     paragraphs = (command.help or "").split("\n\n")
     words = [paragraph_of(text) for text in paragraphs[1 if skip_first else 0 :] if text.strip()]
     usage = command.get_usage(ctx).removeprefix("Usage: ")
-    return [f"```text\n{' '.join(usage.split())}\n```\n", *words, *option_parts(ctx)]
+    return [
+        f"```text\n{' '.join(usage.split())}\n```\n",
+        *words,
+        *option_parts(ctx),
+        *example_parts(ctx),
+    ]
+
+
+def example_parts(ctx: click.Context) -> list[str]:
+    lines = "\n".join(examples_of(ctx.command_path))
+    return [f"```sh\n{lines}\n```\n"] if lines else []
 
 
 def paragraph_of(text: str) -> str:

@@ -19,16 +19,18 @@ HEAD = """\
 
 Made from the table of paths by `scripts/reference_http.py`; do not edit.
 
-Every [operation](operations.md) is at `POST /v1/<noun>/<verb>` with its own fields; an operation that only reads is also at `GET`.
+Every [operation](operations.md) is at `POST /v1/<noun>/<verb>` with its own fields; an operation that only reads is also at `GET`, unless a field of it is an object.
 The server also accepts the paths and bodies of claude-fleet's clients, listed below; each one calls one of those operations.
 Fields in brackets are optional, and unknown fields are refused. `/openapi.json` describes everything with types.
 
 | for | paths |
 |---|---|
+| events of forges, signed by them ([how](../how-to/forges.md#let-a-label-queue-a-task)) | `POST /hooks/{forge}` |
 | health and metrics | `GET /health`, `GET /ready`, `GET /metrics`, `GET /metrics/json` |
 | live events | `GET /events`, `/ws` |
 | tools for agents | `POST /mcp` |
 | the API description | `GET /openapi.json`, `GET /docs` |
+| the dashboard | `GET /`, `GET /ui/<hash>/…` |
 
 | path | what it does | takes | replies with |
 |---|---|---|---|

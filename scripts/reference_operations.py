@@ -18,11 +18,13 @@ from fleet.base.outside import Json, Time
 from fleet.cli.main import COMMANDS, LOCAL
 from fleet.cli.root import load
 from fleet.domain.access import GRANTS, Permission
+from fleet.domain.limits import LARGEST, Items, OneOf, Text, Whole, limit_of
 from fleet.operations.catalogue import Operation, operations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+OUTSIDE = {Time: "time", Json: "JSON object, as text"}
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "operations.md"
 HEAD = """\
 # Operations
@@ -104,10 +106,29 @@ def table(kind: type) -> str:
     return "\n".join(["| field | type | default |", "|---|---|---|", *rows]) + "\n"
 
 
+def bounds(limit: Any) -> str:
+    """A limit in words."""
+    match limit:
+        case Text(most, some):
+            length = f", at most {most:,} characters" if most else ""
+            form = f", matching `{limit.pattern}`".replace("|", "\\|") if limit.pattern else ""
+            return length + (", not empty" if some else "") + form
+        case OneOf(words):
+            return f": {', '.join(f'`{word}`' if word else 'empty' for word in words)}"
+        case Whole(least, most):
+            return f", {least:,} to {most:,}" if most < LARGEST else f", {least:,} or more"
+        case Items(most, least):
+            return f"; {f'{least} to' if least else 'at most'} {most:,} of them"
+    raise TypeError(limit)
+
+
 def shown(hint: Any) -> str:
     """A type in words."""
+    if hint in OUTSIDE:
+        return OUTSIDE[hint]
     if get_origin(hint) is Annotated:
-        return {Time: "time", Json: "JSON object, as text"}[hint]
+        kind, limit = limit_of(hint)
+        return f"{shown(kind)}{bounds(limit)}"
     if get_origin(hint) in {UnionType, Union}:
         (present,) = (a for a in get_args(hint) if a is not NoneType)
         return f"{shown(present)}, or null"
@@ -116,7 +137,7 @@ def shown(hint: Any) -> str:
     if is_dataclass(hint):
         name = hint.__name__  # type: ignore[union-attr]  # a class
         return f"[{name}](#{name.lower()})"
-    return {str: "text", int: "whole number", bool: "true or false"}[hint]
+    return {str: "text", int: "whole number", float: "number", bool: "true or false"}[hint]
 
 
 def default(field: Field[Any]) -> str:
@@ -175,17 +196,20 @@ def callbacks() -> Iterator[tuple[str, Any]]:
 
 
 def called(function: str, module: str, seen: set[str]) -> set[str]:
-    """What a function calls, itself or through other functions of the command line."""
+    """What a function calls or has called, itself or through other functions of the command line.
+
+    What its decorators call is for the shell's completion.
+    """
     seen.add(function)
     tree = parsed(module)
     (body,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+    inside = [node for statement in body.body for node in ast.walk(statement)]
+    calls = [node for node in inside if isinstance(node, ast.Call)]
     names = {
-        node.func.id
-        for node in ast.walk(body)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        node.id for call in calls for node in (call.func, *call.args) if isinstance(node, ast.Name)
     }
     ours = {n.name: module for n in tree.body if isinstance(n, ast.FunctionDef)}
-    for node in (*tree.body, *ast.walk(body)):
+    for node in (*tree.body, *inside):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fleet.cli."):
             ours |= {alias.name: node.module or "" for alias in node.names}
     for name in names & ours.keys() - seen:

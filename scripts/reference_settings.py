@@ -8,7 +8,7 @@ from pathlib import Path
 from fleet.config.files.yaml_edit import rendered
 from fleet.config.keys.kinds import LISTS
 from fleet.config.keys.lookup import variable
-from fleet.config.keys.table import DECLARED, IGNORED, NAMES, PROJECT, SETTINGS, Key
+from fleet.config.keys.table import DECLARED, NAMES, NEEDLESS, PROJECT, REFUSED, SETTINGS, Key
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 HEAD = """\
@@ -48,11 +48,16 @@ KINDS = {
     "address": "an http address, or a reference to one",
     "variable": "the name of a variable",
     "secret": "a reference to a key",
+    "mac": "a hardware address",
+    "address_port": "an address, with or without a port",
     "size": "an amount of memory, such as `24GB`",
 }
 SECTIONS = {
     "": ("Work", "Settings of the supervisor and of tasks."),
     "run": ("run", "One run of a task."),
+    "land": ("land", "How finished work comes to its branch."),
+    "hooks": ("hooks", "Events of forges that queue tasks."),
+    "forge": ("forge", "Forges: where pull requests are opened, and where tickets come from."),
     "workspace": ("workspace", "Where runs change files."),
     "budget": (
         "budget",
@@ -67,7 +72,9 @@ SECTIONS = {
             "not show them."
         ),
     ),
+    "host": ("host", "This machine, among those that share a store."),
     "store": ("store", "Where tasks, runs and events are kept."),
+    "retention": ("retention", "How long what is no longer needed is kept."),
     "project": ("project", "The fleet itself. `gateway` may also be at the top of the file."),
     "nodes": ("nodes", "The places that serve models."),
     "models": (
@@ -91,6 +98,10 @@ SECTIONS = {
             "[Add a coder](../how-to/add-a-coder.md) builds one."
         ),
     ),
+    "routes": (
+        "routes",
+        "Rules that choose the agent or model of a task by what it is; the first that matches decides.",
+    ),
     "mcp_servers": ("mcp_servers", "Servers that agents may use over MCP."),
 }
 
@@ -101,11 +112,12 @@ def reference() -> str:
         keys = [key for key in (*SETTINGS, *DECLARED) if section_of(key) == section]
         parts.append(f"## {title}\n\n{words}{name_rule(section)}\n")
         parts += [key_part(key) for key in keys]
-    ignored = [f"| `{path}` | {why} |" for path, why in IGNORED.items()]
+    needless = [f"| `{path}` | it is not needed: {why} |" for path, why in NEEDLESS.items()]
+    refused = [f"| `{path}` | {why} |" for path, why in REFUSED.items()]
     parts.append(
-        "## Accepted and ignored\n\n"
-        "Keys of subagent-fleet that did nothing there either. Each is a warning.\n\n"
-        + "\n".join(["| key | instead |", "|---|---|", *ignored])
+        "## Settings of subagent-fleet that did nothing\n\n"
+        "`false` asks for nothing, and is valid. The first two are warnings, the others are refused.\n\n"
+        + "\n".join(["| key | instead |", "|---|---|", *needless, *refused])
         + "\n"
     )
     return "\n".join(parts)

@@ -11,19 +11,20 @@ from pathlib import Path
 # Seconds of test time, summed over the workers: about three times what two cores need, so that
 # a slow machine passes and a test that sleeps does not.
 BUDGETS = {
-    "unit": 300,
-    "contract": 500,
-    "integration": 900,
-    "e2e": 1600,
-    "chaos": 600,
-    "docs": 120,
+    "unit": 400,
+    "contract": 600,
+    "integration": 1600,
+    "e2e": 2400,
+    "chaos": 700,
+    "docs": 160,
     "other": 60,
 }
 
 
-# Percent of lines and branches that the whole run covers at least: one less than the unit tests alone
-# did when it was set. Raise it to one less than a whole run prints.
-COVERAGE_FLOOR = 50
+# Percent of lines and branches that the whole run covers at least, in the processes of the tests
+# themselves: programs that a test starts are not measured. The unit, contract and integration tests
+# alone covered 70.2 when it was set. Raise it to one less than a whole run prints.
+COVERAGE_FLOOR = 69
 
 
 def suite_times(report: Path) -> dict[str, float]:

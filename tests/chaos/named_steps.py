@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,17 +141,18 @@ class KillSwitch:
         task = run.split(".", maxsplit=1)[0]
         mine = [a for a in arms if a.victim == victim]
         self._arms = [a for a in mine if not run or task in a.tasks]
-        self._count: dict[Arm, int] = {}
+        # Threads reach steps at the same moment; each number is given out once.
+        self._numbers = {arm: count(1) for arm in self._arms}
 
     def armed(self, at: str) -> list[Arm]:
         return [arm for arm in self._arms if arm.at == at]
 
     def reach(self, at: str) -> None:
         for arm in self.armed(at):
-            self._count[arm] = self._count.get(arm, 0) + 1
-            if arm.act == "nap" and self._count[arm] >= arm.nth:
+            number = next(self._numbers[arm])
+            if arm.act == "nap" and number >= arm.nth:
                 time.sleep(NAP)
-            elif self._count[arm] == arm.nth:
+            elif number == arm.nth:
                 self.strike(arm)
 
     def strike(self, arm: Arm) -> None:

@@ -32,12 +32,10 @@ from fleet.base import machine
 from fleet.cli.supervisor.report import TerminalReport
 from fleet.domain.errors import FleetError
 from fleet.domain.run import Host, Progress
-from fleet.domain.task import SECOND
-from fleet.ports import Put
 from tests.chaos.named_steps import HERE, ROOT, Arm, KillSwitch, arms_of
 
 BOOT = "import sys; sys.path[:0] = {paths!r}; from tests.chaos import named_keeper; named_keeper.main({arms!r})"
-METHODS = {"commit": "tip"}  # of a checkout; the others are called as they are
+METHODS = {"commit": "tip", "finish": "tip"}  # of a checkout; the others are called as they are
 
 
 class Named:
@@ -58,14 +56,14 @@ class Named:
         what = self._called(name, *args)
         self._kill_switch.reach(f"before {what}")
         result = real(*args, **more)
-        self._kill_switch.reach(f"after {what}{self._about(result)}")
+        self._kill_switch.reach(f"after {what}{self._about(name, result)}")
         return result
 
     def _called(self, name: str, *args: Any) -> str:
         return name
 
-    def _about(self, result: Any) -> str:
-        return " lines" if getattr(result, "lines", None) else ""
+    def _about(self, name: str, result: Any) -> str:
+        return " lines" if name == "read" and result.lines else ""
 
 
 class NamedLauncher(Named):
@@ -87,27 +85,16 @@ class NamedCheckout(Named):
 
 
 class NamedStore(Named):
-    """Commits go by what they write. `moved`: a file with the seconds by which its clock is off.
-
-    `lease`: seconds for which a host is held to be there; else as long as it says.
-    """
+    """Commits go by what they write. `moved`: a file with the seconds by which its clock is off."""
 
     moved: Path | None = None
-    lease = 0.0
-
-    def commit(self, changes: Any, events: Any) -> Any:
-        return self._call("commit", self._port.commit, [self._shorter(c) for c in changes], events)
-
-    def _shorter(self, change: Any) -> Any:
-        if not self.lease or not isinstance(change.record, Host) or not isinstance(change, Put):
-            return change
-        until = self._port.now() + int(self.lease * SECOND)
-        return Put(replace(change.record, lease_until=until))
 
     def now(self) -> int:
         return self._port.now() + shift(self.moved)
 
     def _called(self, name: str, *args: Any) -> str:
+        if name == "claim":
+            return "commit claim"
         return f"commit {self._written(*args)}" if name == "commit" else name
 
     def _written(self, changes: Any, events: Any) -> str:
@@ -201,7 +188,7 @@ class NamedApp(App):
     def supervisor(self, **given: Any) -> Any:
         made = super().supervisor(**given)
         store = NamedStore(self.store, self.kill_switch)
-        store.moved, store.lease = self.moved, self.lease
+        store.moved = self.moved
         launcher = NamedLauncher(self.keepers, self.kill_switch)
         launcher.lease = self.lease * 2 / 3
         made._parts = replace(
@@ -211,6 +198,8 @@ class NamedApp(App):
             transcripts=launcher,
             clock=NamedClock(self.moved),
         )
+        if self.lease:
+            made._here = made.here = replace(made.here, lease=round(self.lease))
         self._watch_hooks()
         return made
 

@@ -18,7 +18,8 @@ from fleet.config import Settings
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import FleetError
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
-from fleet.domain.message import Message, MessageKind, MessageState
+from fleet.domain.hosts.lease import ALONE
+from fleet.domain.message import Details, Message, MessageKind, MessageState
 from fleet.domain.schedule import waits
 from fleet.domain.task import ENDED, Join, Limits, Spec, Task, TaskState
 from fleet.operations.catalogue import Context, perform
@@ -27,7 +28,7 @@ from fleet.operations.tasks.change import CancelTask, PauseTask, ResumeTask, Ret
 from fleet.operations.tasks.commit import parent_changes
 from fleet.ports import Put, TaskQuery
 from fleet.supervisor.parts import Here, Parts
-from fleet.supervisor.supervisor import LEASE, Supervisor
+from fleet.supervisor.supervisor import Supervisor
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import (
     FakeCheckout,
@@ -142,6 +143,7 @@ class Simulation:
         self.killed: set[str] = set()
         self._busy: SimHost | None = None
         self._between = False
+        self.settling = False  # nobody adds tasks any more: more of them would never end
         self.story: list[str] = []
         self.shared = hosts > 1
         self.hosts = [self._host(f"h{n}") for n in range(hosts)]
@@ -280,7 +282,7 @@ class Simulation:
             return  # a stale run is refused
         question = Message(
             self.store.new_id("m"), 0, task, run_id, MessageKind.QUESTION, "Which?",
-            MessageState.OPEN, self.clock.now(), parked=True,
+            MessageState.OPEN, self.clock.now(), details=Details(parked=True),
         )  # fmt: skip
         self.store.commit([Put(question)], [])
 
@@ -314,7 +316,7 @@ class Simulation:
                 self._answer,
                 self._retry,
                 self._sleep,
-                self._add_task,
+                self._send if self.settling else self._add_task,
                 self._send,
                 self._cut_off,
                 *([self._move_clock] * 3 if self.moves else []),
@@ -362,10 +364,17 @@ class Simulation:
     def _sleep(self) -> None:
         """The laptop's lid is closed: its supervisor gets no time, nor do its coders end."""
         host = self.rng.choice(self.hosts)
-        nap = self.rng.choice([1, LEASE // 1_000_000 + 30])
+        nap = self.rng.choice([1, ALONE + 30])
         host.asleep_until = self.clock.since_boot() + nap
         self.story.append(f"{host.name} sleeps for {nap} s")
-        self.clock.advance(nap)
+        others = [h for h in self.hosts if h is not host]
+        while others and self.clock.since_boot() < host.asleep_until and not self._between:
+            self.clock.advance(4)  # and the others look on
+            for other in others:
+                self._step(other)
+                other.machine.tick()
+            host.machine.tick()
+        self.clock.advance(max(0.0, host.asleep_until - self.clock.since_boot()))
 
     def _tasks(self) -> list[Task]:
         return self.store.tasks(TaskQuery(limit=10_000, oldest_first=True))
@@ -456,7 +465,7 @@ class Simulation:
 
     def _settle_down(self) -> None:
         """In a kind world without crashes everything ends, or can say why it does not."""
-        self.random_crashes = False
+        self.random_crashes, self.settling = False, True
         self.crasher.at = None
         self._work_kindly()
         for _ in range(1600 if self.moves else 400):  # it may have been set back by four hours

@@ -119,9 +119,7 @@ def test_a_time_limit_counts_the_time_that_has_passed(crashing, way):
 
 
 def test_progress_is_reported_when_the_clock_was_set_back(crashing):
-    task = crashing.supervised.add(
-        "say begun", "usage 100 1", "sleep 1.2", "usage 200 2", "sleep 60"
-    )
+    task = crashing.supervised.add("say begun", "usage 100 1", "sleep 5", "usage 200 2", "sleep 60")
     crashing.start()
     crashing.wait_for(lambda: tokens(crashing, task) == 100, "the first report")
     move(crashing, -HOURS)
@@ -141,7 +139,8 @@ def test_a_postponed_task_waits_until_its_time_of_day_and_says_so(crashing):
     crashing.start()
     crashing.wait_for(lambda: crashing.supervised.endings(task) == ["failed"], "its first failure")
     move(crashing, -HOURS)
-    time.sleep(2)
+    longer = crashing.supervised.add("say begun", "sleep 1.5")  # than the task would have waited
+    crashing.wait_for(lambda: crashing.supervised.state(longer) == TaskState.DONE, "another's end")
     assert crashing.supervised.endings(task) == ["failed"]
     left = (crashing.store.task(task).tally.not_before - crashing.store.now()) / 1_000_000
     assert HOURS - 100 < left < HOURS + 5

@@ -72,9 +72,134 @@ def test_the_gate_sees_a_kind_that_is_written_as_text(source):
     assert written_out(source) or compared(source)
 
 
+def takes_a_kind(source: str) -> set[str]:
+    """The functions of a module with a parameter for the kind of an event."""
+    tree = ast.parse(source)
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and imports_kind(tree)
+        for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        if arg.annotation and re.search(r"\bKind\b", ast.unparse(arg.annotation))
+    }
+
+
+def imports_kind(tree: ast.Module) -> bool:
+    """Whether `Kind` is that of events: settings have another one."""
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == "fleet.domain.event"
+        for node in ast.walk(tree)
+    )
+
+
+ONLY_READS = {"is_recorded"}
+EMITTERS = {"Event"}.union(*(takes_a_kind(path.read_text()) for path in MODULES)) - ONLY_READS
+
+
+def emitting_arguments(tree: ast.Module) -> list[ast.expr]:
+    """What is handed to calls that make an event; a name stands for all that it was assigned."""
+    handed = [
+        arg
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in EMITTERS
+        for arg in (*call.args, *(word.value for word in call.keywords if word.arg == "kind"))
+    ]
+    names = {n.id for arg in handed for n in ast.walk(arg) if isinstance(n, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For) and node_value(
+            node
+        ):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            assigned = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            handed += [node_value(node)] if assigned & names else []
+    return handed
+
+
+def node_value(node: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For) -> ast.expr | None:
+    return node.iter if isinstance(node, ast.For) else node.value
+
+
+def emitted(source: str) -> set[str]:
+    """The names of the kinds that a module's calls can make an event of."""
+    return {
+        part.attr
+        for arg in emitting_arguments(ast.parse(source))
+        for part in ast.walk(arg)
+        if isinstance(part, ast.Attribute) and ast.unparse(part.value) == "Kind"
+    }
+
+
 def test_every_kind_is_emitted():
-    text = "\n".join(path.read_text() for path in MODULES)
-    assert [kind.name for kind in Kind if f"Kind.{kind.name}" not in text] == []
+    """By a call that makes an event: a kind that is only read, compared or listed never happens."""
+    made = set().union(*(emitted(path.read_text()) for path in MODULES))
+    assert sorted(set(Kind.__members__) - made) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("context.event(Kind.A, task.id)", True),
+        ("write_task(context, task, Kind.A if ended else Kind.B)", True),
+        ("Event(kind=Kind.A, task=task.id)", True),
+        ("KINDS = {1: Kind.A}\nkeep(context, entry, KINDS[state])", True),
+        ("NAMES = {Kind.A: 'worker_spawned'}", False),
+        ("if event.type == Kind.A: pass", False),
+        ("is_recorded(store, run, Kind.A)", False),
+    ],
+)
+def test_a_mention_of_a_kind_is_not_taken_for_an_event(source, seen):
+    assert ("A" in emitted(source)) == seen
+
+
+def misspelt(source: str) -> list[tuple[int, str]]:
+    """Members that the enum does not have, and kinds that are made of text."""
+    tree = ast.parse(source)
+    if not imports_kind(tree):
+        return []
+    wrong = [
+        (node.lineno, node.attr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) == "Kind"
+        and not hasattr(Kind, node.attr)
+    ]
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in {
+            *(EMITTERS | ONLY_READS),
+            "Kind",
+        }:
+            texts = [a for a in call.args if isinstance(a, ast.Constant | ast.JoinedStr)]
+            wrong += [
+                (call.lineno, ast.unparse(text))
+                for text in texts
+                if re.match(rf"f?['\"]({'|'.join(map(re.escape, STARTS))})", ast.unparse(text))
+            ]
+    return wrong
+
+
+def test_no_kind_is_misspelt():
+    wrong = [
+        f"{name(path)}:{line} {text}"
+        for path in files("src/fleet/*.py")
+        for line, text in misspelt(path.read_text())
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "context.event(Kind.TASK_ADDDED, task.id)",
+        'context.event("task.addded", task.id)',
+        'Event("task.addded", task.id)',
+        'keep(context, entry, f"task.{state}")',
+        'Event(Kind("task.addded"), task.id)',
+        "NAMES = {Kind.TASK_ADDDED: 1}",
+        'is_recorded(store, run, "run.promted")',
+    ],
+)
+def test_a_misspelt_kind_is_seen(call):
+    assert len(misspelt(f"from fleet.domain.event import Kind, Event\n{call}")) == 1
 
 
 def test_the_reference_of_events_is_what_the_code_says():

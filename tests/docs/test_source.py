@@ -20,6 +20,7 @@ MAY_PRINT = {
     "src/fleet/testing/scripted.py",
     "src/fleet/testing/model_server.py",
     "src/fleet/adapters/coders/opencode/bridge.py",
+    "src/fleet/adapters/evals/run_tests.py",
 }
 PRINTS = {
     *("print", "click.echo", "click.secho"),
@@ -66,9 +67,8 @@ def test_the_domain_needs_nothing_but_the_standard_library():
 VAGUE = {"asked", "found", "held", "place", "said", "shown", "told"}  # each meant 4 to 8 things
 STILL_VAGUE = {  # types and their members, many of them keys of JSON: may leave, none may join
     "adapters/beads.py": "held",
-    "adapters/git/ports.py": "held",
+    "adapters/git/set_up/port_blocks.py": "held",
     "adapters/git/remove.py": "said",
-    "adapters/relay/nodes.py": "place",
     "app/workspaces/lost_rows.py": "told",
     "app/workspaces/manage.py": "said",
     "cli/agents/calls.py": "said",
@@ -79,6 +79,7 @@ STILL_VAGUE = {  # types and their members, many of them keys of JSON: may leave
     "config/loader.py": "asked",
     "config/trust.py": "asked",
     "domain/findings.py": "said",
+    "domain/landing/landing.py": "HELD",
     "domain/nodes/inventory.py": "Held held",
     "domain/nodes/line.py": "Place place",
     "domain/placement/candidates.py": "held",
@@ -91,6 +92,7 @@ STILL_VAGUE = {  # types and their members, many of them keys of JSON: may leave
     "testing/fake_node/manner.py": "Held",
     "testing/fake_node/node.py": "asked held",
     "testing/fake_node/work.py": "held",
+    "operations/compute/nodes.py": "held",  # a key of `fleet nodes --json`
     "testing/fakes.py": "told",
     "testing/models/script.py": "Asked said",
 }
@@ -137,9 +139,36 @@ def test_a_name_says_the_thing():
     } == STILL_VAGUE, "Say the thing (message, run, path, at), not that it was said or found"
 
 
+BARE = {"DEADLINE", "LIMIT", "MAX", "MOST", "PATIENCE"}  # of what?
+
+
+def bare_bounds(tree: ast.Module) -> set[str]:
+    """The constants of a module that say that they bound something, and not what."""
+    return {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for part in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for target in ast.walk(part)
+        if isinstance(target, ast.Name) and target.id.strip("_") in BARE
+    }
+
+
+@pytest.mark.parametrize("text", ["MOST = 5", "_LIMIT: int = 5", "A, PATIENCE = 1, 2"])
+def test_a_bound_without_a_thing_is_seen(text: str):
+    assert len(bare_bounds(ast.parse(text))) == 1
+
+
+def test_a_bound_is_named_for_what_it_bounds():
+    """`MAX_LISTED`, `READ_SECONDS`; not `MOST`, which 19 modules had for 19 things."""
+    bare = {str(p.relative_to(SOURCE)): bare_bounds(tree_of(p)) for p in MODULES}
+    assert {path: names for path, names in bare.items() if names} == {}
+
+
 PROTOCOL = {"Protocol", "typing.Protocol"}
 NO_PORT = {
     "adapters/stores/sql.py: Dialect": "what differs between the two databases of one adapter",
+    "adapters/stores/sql.py: Reading": "what differs between the two databases of one adapter",
     "adapters/assistants/mcp_settings.py: Format": "the syntaxes of one adapter's files",
     "testing/models/dialect.py: Dialect": "the APIs that one test server speaks",
     "testing/fake_node/work.py: _Node": "breaks a circle between two halves of one fake",
@@ -180,7 +209,6 @@ SMALL = {  # why a module of under 40 lines with one importer is one; all of fle
     "fleet.cli.bd.prime": "a page of text that one command prints",
     "fleet.domain.nodes.model_sizes": "a rule with tests of its own; no other rule is about it",
     "fleet.server.claude_fleet.mount": "the one door to that fenced folder",
-    "fleet.supervisor.leases": "loaded only with a store that hosts share",
     "fleet.testing.clock": "a fake that users import by this name",
 }
 
@@ -224,14 +252,18 @@ THIS_MACHINE = {
     "supervisor/run.py": "starts, stops and is the supervisor of this machine",
     "supervisor/status.py": "says what the supervisor of this machine does",
     "server/serve.py": "is the server of this machine",
+    "server/ui.py": "starts the server of this machine",
     "server/health.py": "asks the server of this home by its key",
     "compute/nodes.py": "asks nodes by this machine's settings, with no operation in between",
     "compute/benchmark.py": "as nodes.py",
     "compute/recommend.py": "as nodes.py",
+    "compute/eval.py": "as nodes.py",
     "compute/doctor.py": "examines this machine",
     "setup/agents.py": "says which programs and nodes this machine has",
     "setup/update.py": "replaces the program on this machine",
+    "hosts/add.py": "sends the program of this machine to another one, with its store",
     "setup/notify.py": "shows a notice on this machine",
+    "demo/dashboard.py": "as queue.py",
     "demo/queue.py": "plays a whole fleet in a scratch home",
     "demo/scratch.py": "as queue.py",
 }
@@ -248,6 +280,118 @@ def test_a_command_asks_its_client_and_reaches_into_no_app():
         if isinstance(node, ast.Attribute) and node.attr in {"app", "_app"}
     }
     assert found == set(THIS_MACHINE)
+
+
+KNOW_STORES = {"adapters", "config"}
+
+
+def test_code_asks_what_a_store_can_do_and_not_what_it_is_called():
+    """A new kind of store is its module and its row in `config/stores.py`."""
+    asked = [
+        f"{path.relative_to(SOURCE)}:{call.lineno}"
+        for path in MODULES
+        if path.relative_to(SOURCE).parts[0] not in KNOW_STORES
+        for call in calls(path)
+        if ast.unparse(call.func).endswith((".startswith", ".removeprefix"))
+        and re.search("sqlite|postgres", "".join(map(ast.unparse, call.args)))
+    ]
+    asked += [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in MODULES
+        if path.relative_to(SOURCE).parts[0] not in KNOW_STORES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.IfExp | ast.Compare)
+        and re.search("['\"](sqlite|postgres)", ast.unparse(node))
+    ]
+    assert asked == []
+
+
+NODE_KINDS_ALONE = {"vllm", "lmstudio", "llamacpp", "openrouter"}  # the others are wires, too
+
+
+def compared(tree: ast.Module) -> set[str]:
+    """The texts with which a module compares something."""
+    return {
+        part.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare | ast.MatchValue)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    }
+
+
+def test_code_reads_the_row_of_a_node_kind_and_does_not_ask_for_its_name():
+    """A new kind of node is its row in `domain/nodes/kinds.py`, and its name in the settings."""
+    asking = {str(p.relative_to(SOURCE)): compared(tree_of(p)) & NODE_KINDS_ALONE for p in MODULES}
+    assert {path: kinds for path, kinds in asking.items() if kinds} == {}
+
+
+MAX_FIELDS = 15
+MANY_FIELDS = {  # why a type has more: may leave, none may join
+    "domain/task.py: Task": "its fields are keys of JSON in every store and on the wire",
+    "domain/transcript.py: Conversation": "a fold over the transcript: what was heard so far",
+    "operations/compat/issues.py: Issue": "bd's own columns",
+    "operations/tasks/at_work.py: AgentRow": "the columns of `fleet list`",
+    "server/http/app.py: Server": "the parts of the server, put together once, in `make`",
+    "config/settings.py: Settings": "the groups of settings, each with its own type",
+    "operations/landing/landing.py: LandingRow": "a row of a list that clients read field by field",
+    "operations/catalogue.py: Context": "what handlers may use, put together once, in `app`",
+    "operations/compute/nodes.py: NodeRow": "the keys of `fleet nodes --json`",
+    "operations/compute/traces.py: TraceRow": "the keys of `fleet trace --json`",
+    "operations/tasks/rows.py: TaskRow": "a row of a list that clients read field by field",
+    "supervisor/parts.py: Parts": "the parts of the supervisor, put together once",
+    "testing/fake_node/manner.py: Manner": "a knob for each way in which a fake node behaves",
+}
+
+
+def fields_of(node: ast.ClassDef) -> int:
+    return sum(
+        isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part.annotation)
+        for part in node.body
+    )
+
+
+def test_a_type_has_at_most_15_fields():
+    """Group those that belong together; in JSON a group may stay flat: see `FLAT`."""
+    many = {
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef) and fields_of(node) > MAX_FIELDS
+    }
+    assert many == set(MANY_FIELDS)
+
+
+CAMEL = re.compile(r"\b[a-z]+(?:[A-Z][a-z0-9]*)+\b")
+NOT_THEIRS = {"server/mcp/tool_steps.py: workingDir", "server/mcp/tool_table.py: workingDir"}
+
+
+def camel_words(path: Path) -> set[str]:
+    """The words in camel case in its texts, and its annotated fields as claude-fleet spells them."""
+    words: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words |= set(CAMEL.findall(node.value))
+        elif isinstance(node, ast.AnnAssign) and "_" in (field := ast.unparse(node.target)):
+            words.add(re.sub(r"_([a-z])", lambda m: m[1].upper(), field))
+    return words
+
+
+def test_claude_fleets_field_names_stay_behind_the_fence():
+    """But for an MCP tool of ours that happens to have a parameter of that name."""
+    fence = SOURCE / "server" / "claude_fleet"
+    theirs = {word for path in fence.glob("*.py") for word in camel_words(path)}
+    assert {"chatId", "toHandle", "messageType"} <= theirs
+    spoken = {
+        f"{path.relative_to(SOURCE)}: {word}"
+        for path in MODULES
+        if path.is_relative_to(SOURCE / "server") and not path.is_relative_to(fence)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for word in CAMEL.findall(node.value)
+        if word in theirs
+    }
+    assert spoken == NOT_THEIRS
 
 
 def test_no_folder_holds_more_than_22_files():
@@ -268,6 +412,66 @@ def test_a_test_waits_with_the_limit_that_all_share():
         if own.search(line)
     ]
     assert found == []
+
+
+MAY_SLEEP = {  # why: no fact says it
+    "chaos/test_full_disk.py: test_a_disk_with_little_room_when_a_keeper_starts_spoils_none_that_"
+    "starts_later": "Python tries to write down what it compiled, and says nothing when it cannot",
+    "chaos/test_landing_kills.py: once": "a kill at any moment",
+    "chaos/test_two_supervisors.py: test_a_host_that_was_killed_and_came_back_in_time_keeps_its_"
+    "runs": "the part of a lease for which it was gone",
+    "contract/test_git_committing.py: test_it_waits_for_whoever_else_changes_the_repository": (
+        "in which it would be done, if it did not wait"
+    ),
+    "contract/test_keeper_processes.py: test_a_keeper_that_waits_uses_next_to_nothing": (
+        "the second for which its CPU time is measured"
+    ),
+    "e2e/test_trace.py: test_a_log_is_followed_through_rotation_and_truncation": (
+        "in which half a line would be shown, and an empty file seen"
+    ),
+    "integration/test_hostile_time.py: test_a_second_request_on_a_line_has_its_time_too": (
+        "longer than a request may take: a line may be idle for longer"
+    ),
+}
+
+
+def sleepers(tree: ast.AST, function: str = "", *, loops: bool = False) -> set[str]:
+    """The functions that sleep outside of a loop, in which one waits for a fact."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "sleep"}:
+            found |= set() if loops else {function}
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found |= sleepers(node, node.name)
+        else:
+            is_loop = isinstance(node, ast.While | ast.For | ast.AsyncFor | ast.Lambda)
+            found |= sleepers(node, function, loops=loops or is_loop)
+    return found
+
+
+def test_a_test_waits_for_a_fact_and_not_for_a_time():
+    tests = [
+        p for p in files("tests/*.py") if p.name.startswith("test_") and "/real/" not in name(p)
+    ]
+    asleep = {
+        f"{name(path).removeprefix('tests/')}: {function}"
+        for path in tests
+        for function in sleepers(tree_of(path))
+    }
+    assert asleep == set(MAY_SLEEP)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("def test_x():\n    time.sleep(1)\n    assert 1", True),
+        ("def test_x():\n    with a:\n        sleep(1)", True),
+        ("def test_x():\n    while not a:\n        time.sleep(1)", False),
+        ("def test_x():\n    f(lambda: time.sleep(1))", False),
+    ],
+)
+def test_a_sleep_before_an_assertion_is_seen(text, seen):
+    assert sleepers(ast.parse(text)) == ({"test_x"} if seen else set())
 
 
 def test_no_function_is_over_60_lines():

@@ -88,9 +88,9 @@ class Scratch:
         self.fails("ask", text, "--task", task, "--timeout", "0", *words, status=3)
         return self.data("questions")[-1]["id"]
 
-    def work(self, *words: str) -> str:
+    def work(self, *words: str, **env: str) -> str:
         """The supervisor, until there is nothing left to do; what it said."""
-        done = self.type("run", "--once", *words)
+        done = self.type("run", "--once", *words, env=env)
         assert done.returncode == 0, done.stderr
         return done.stderr
 

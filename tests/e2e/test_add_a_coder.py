@@ -135,3 +135,14 @@ def test_agy_is_run_as_its_documents_say_by_a_stand_in(scratch):
     run = scratch.data("show", "t-1")["runs"][0]
     assert run["ending"] == "succeeded"
     assert written(scratch, "said.txt") == "2 -p\n"
+
+
+def test_a_task_waits_and_does_not_fail_while_nobody_trusts_its_coder(scratch):
+    (scratch.repo / "fleet.yaml").write_text("coders:\n  mine: {command: [date]}\n")
+    scratch("add", "Greet", "--coder", "mine", "--attempts", "1")
+    scratch.work()
+    assert scratch.data("show", "t-1")["task"]["state"] == "open"
+    assert "The command of the coder 'mine' is not trusted." in scratch("show", "t-1")
+    scratch("trust")
+    scratch.work()
+    assert scratch.data("show", "t-1")["task"]["state"] == "done"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -188,8 +189,10 @@ def test_a_message_that_was_not_read_is_withdrawn(scratch):
     )
     assert scratch("unsend", first) == f"Withdrew {first} from t-1.\n"
     statuses = {m["id"]: m["status"] for m in scratch.data("show", "t-1")["messages"]}
-    assert statuses == {first: "refused", second: "queued"}
-    assert f"{first} was already refused" in scratch.fails("unsend", first, status=1)
+    assert statuses == {first: "withdrawn", second: "queued"}
+    (row,) = [line for line in scratch("show", "t-1").splitlines() if line.startswith(first)]
+    assert row.split()[2] == "withdrawn"
+    assert f"{first} was already withdrawn" in scratch.fails("unsend", first, status=1)
 
 
 def test_an_agent_whose_model_needs_the_gateway_is_refused_without_one(scratch):
@@ -211,7 +214,7 @@ def test_run_once_ends_beside_an_agent_in_a_terminal_and_says_so(scratch):
     task = scratch.add("Beside it")
     said = scratch.work()
     assert scratch.status(task) == "done"
-    assert "t-1 is left: it goes on in its terminal" in said
+    assert re.search(r"^t-1 +left +it goes on in its terminal +fleet show t-1$", said, re.MULTILINE)
     assert agents(scratch)["seat"]["doing"] == "waiting"
 
 
@@ -282,7 +285,7 @@ def test_kill_keeps_the_work_then_clears_everything_away(scratch):
 
 def test_a_name_that_was_killed_before_means_the_agent_that_has_it_now(scratch):
     scratch("create", "twice", "--prompt", "say One")
-    scratch("kill", "twice")
+    scratch("kill", "twice", "--delete-branch")
     said = scratch("create", "twice", "--prompt", "say Two")
     branch = said.split()[1]
     assert f"fleet attach {branch}" in said
@@ -379,3 +382,53 @@ def test_words_of_an_agent_and_its_last_screen_are_there_when_it_has_ended(scrat
     assert str(file) in said.stderr
     assert str(file) in scratch.data("explain", "t-1")["screen"]
     assert "where its last screen is" in scratch.fails("attach", "t-1", status=1)
+
+
+def test_an_agent_that_waits_for_its_person_is_closed_as_done(scratch):
+    scratch("create", "fix-auth", "--prompt", "write login.txt fixed\ncommit Fix the login")
+    rests(scratch, "fix-auth")
+    assert scratch("close", "fix-auth", "--reason", "Merged.") == "t-1 is done.\n"
+    detail = scratch.data("show", "t-1")
+    assert (detail["task"]["status"], detail["why"]) == ("done", "Merged.")
+    assert [run["ending"] for run in detail["runs"]] == ["succeeded"]
+    assert Tmux(scratch.home).panes() == []
+    assert "Fix the login" in scratch.git("log", "-1", "--format=%s", "fix-auth")
+
+
+def test_an_agent_that_was_never_prompted_is_closed_and_one_that_works_is_not(scratch):
+    scratch("create", "empty")
+    assert scratch("close", "t-1") == "t-1 is done.\n"
+    scratch("create", "busy", "--prompt", "sleep 60")
+    until(lambda: agents(scratch)["busy"]["doing"] == "working", "its turn")
+    said = scratch.fails("close", "busy", status=1)
+    assert "t-2 is busy with its turn." in said
+    assert "fleet kill busy" in said
+    assert scratch.status("t-2") == "running"
+
+
+def test_a_supervisor_ends_the_agent_that_a_person_closes(scratch):
+    with scratch.supervisor():
+        scratch("create", "fix-auth", "--prompt", "say Hi")
+        rests(scratch, "fix-auth")
+        assert scratch("close", "fix-auth") == "t-1 is done.\n"
+
+
+def test_create_into_a_pipe_says_what_it_waits_for(scratch):
+    go = scratch.root / "go"
+    setup = f"until [ -e {go} ]; do sleep 0.05; done"
+    scratch("config", "set", f'workspace.setup=["{setup}"]')
+    process = scratch.start("create", "slow", "--prompt", "say Hi")
+    try:
+        line = _text(process.stderr.readline())
+        while "setting up" not in line:
+            assert "Starting slow" in line
+            line = _text(process.stderr.readline())
+        assert line == f"Starting slow: setting up: {setup} …\n"
+    finally:
+        go.touch()
+        out, _ = process.communicate(timeout=LIMIT)
+    assert "Created slow (t-1)" in _text(out)
+
+
+def _text(said: str | bytes) -> str:
+    return said if isinstance(said, str) else said.decode()

@@ -54,6 +54,89 @@ def test_a_backup_replaces_nothing_and_says_what_to_do_instead(tmp_path):
     assert "Name a new file" in scratch.fails("backup", str(copy), status=1)
     assert copy.read_text() == "mine"
     nowhere = tmp_path / "no" / "copy.db"
-    assert "cannot be written" in scratch.fails("backup", str(nowhere), status=3)
+    refused = scratch.fails("backup", str(nowhere), status=3)
+    assert "cannot be written" in refused
+    assert f"mkdir -p {nowhere.parent}" in refused
     env = {"FLEET_STORE_URL": "postgresql://nobody@127.0.0.1:1/x"}
     assert "pg_dump" in scratch.fails("backup", str(tmp_path / "b"), status=1, env=env)
+
+
+def test_a_run_of_a_store_that_was_put_back_really_runs(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Count", "--prompt", "say once")
+    scratch("run", "--once")
+    copy = tmp_path / "copy.db"
+    scratch("backup", str(copy))
+    scratch("retry", "t-1")
+    scratch("run", "--once")
+    for end in ("", "-wal", "-shm"):
+        (scratch.home / f"fleet.db{end}").unlink(missing_ok=True)
+    copy.rename(scratch.home / "fleet.db")
+    scratch("retry", "t-1")
+    scratch("run", "--once")
+    assert scratch.status("t-1") == "done"
+    assert [run["id"] for run in scratch.data("show", "t-1")["runs"]] == ["t-1.1", "t-1.3"]
+    assert (scratch.home / "runs" / "t-1.3" / "transcript").stat().st_size > 0
+
+
+def titles(scratch) -> set[str]:
+    return {row["title"] for row in scratch.data("tasks", "--all")}
+
+
+def test_a_restored_store_is_as_the_copy_was_and_the_one_before_can_be_put_back(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Early", "--prompt", "say once")
+    copy = tmp_path / "copy.db"
+    scratch("backup", str(copy))
+    scratch("add", "Late", "--prompt", "say once")
+    with closing(sqlite3.connect(scratch.home / "fleet.db")) as reader:  # others may look meanwhile
+        reader.execute("SELECT * FROM task").fetchall()
+        before = scratch.data("restore", str(copy))["before"]
+        assert len(reader.execute("SELECT * FROM task").fetchall()) == 1
+        assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert titles(scratch) == {"Early"}
+    scratch("run", "--once")
+    assert scratch.status("t-1") == "done"
+    scratch("restore", before)
+    scratch("restore", before)  # at once again: each keeps what it replaces under a name of its own
+    assert len(list(scratch.home.glob("*.before-restore.db"))) == 3
+    assert titles(scratch) == {"Early", "Late"}
+    assert scratch.status("t-1") == "ready"
+
+
+def test_a_file_that_is_no_copy_changes_nothing(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Mine", "--prompt", "say once")
+    wrong = tmp_path / "wrong.db"
+    assert "There is no file" in scratch.fails("restore", str(wrong), status=2)
+    wrong.write_text("This is a letter, and no database at all.")
+    assert "is not a copy of a store" in scratch.fails("restore", str(wrong), status=3)
+    with closing(sqlite3.connect(other := tmp_path / "other.db")) as db, db:
+        db.execute("CREATE TABLE song (title)")
+    assert "another program's database" in scratch.fails("restore", str(other), status=3)
+    copy = tmp_path / "copy.db"
+    scratch("backup", str(copy))
+    with closing(sqlite3.connect(copy)) as db, db:
+        db.execute("PRAGMA user_version = 999")
+    assert "newer fleet" in scratch.fails("restore", str(copy), status=3)
+    env = {"FLEET_STORE_URL": "postgresql://nobody@127.0.0.1:1/x"}
+    assert "pg_restore" in scratch.fails("restore", str(copy), status=1, env=env)
+    assert titles(scratch) == {"Mine"}
+    assert not list(scratch.home.glob("*before-restore*"))
+
+
+def test_nothing_is_restored_below_a_server_or_a_supervisor(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Mine", "--prompt", "say once")
+    copy = tmp_path / "copy.db"
+    scratch("backup", str(copy))
+    served = Served(scratch, "--no-run")
+    try:
+        assert "fleet serve --stop" in scratch.fails("restore", str(copy), status=1)
+    finally:
+        served.close()
+    scratch("run", "--detach")
+    try:
+        assert "fleet run stop" in scratch.fails("restore", str(copy), status=1)
+    finally:
+        scratch("run", "stop")

@@ -70,12 +70,12 @@ def test_a_task_that_is_not_there(scratch, line, name):
 @pytest.mark.parametrize("line", NAMES_A_TASK)
 def test_a_task_without_a_name(scratch, line):
     words = (line if "{}" in line else f"{line} {{}}").split()
-    said = "No task was named for the question." if line.startswith("ask") else "Which task?"
+    said = "No task was named for the question." if line.startswith("ask") else "No task was named."
     refused(scratch, ["" if word == "{}" else word for word in words], 2, said)
 
 
 ADD = {
-    "an empty title": ([""], "The title is empty."),
+    "an empty title": ([""], "The title is missing."),
     "a title of blanks": (["  \n "], "The title is empty."),
     "a title of 300 characters": (["x" * 300], "The title has 300 characters; the limit is 200"),
     "a title that is not UTF-8": ([b"caf\xe9"], "The title is not valid text."),
@@ -98,7 +98,7 @@ ADD = {
     "a prompt file that is too long": (["x", "--prompt-file", "../long"], "the limit is 1000000"),
     "a priority beyond the last": (["x", "--priority", "5"], "Priority 5 is not between 0"),
     "a priority before the first": (["x", "--priority", "-1"], "Priority -1 is not between 0"),
-    "a priority that is a word": (["x", "--priority", "high"], "'high' is not a valid integer."),
+    "a priority that is a word": (["x", "--priority", "high"], "'high' is not a whole number."),
     "an agent that is not there": (["x", "-a", "claud"], "There is no agent 'claud'."),
     "a coder that is not there": (["x", "--coder", "codx"], "There is no coder 'codx'."),
     "a coder without a command": (["x", "--coder", "command"], "has no command to run."),
@@ -106,15 +106,18 @@ ADD = {
     "a cwd that is a file": (["x", "--cwd", "../nul"], "nul is not a directory."),
     "a cwd of somebody unknown": (["x", "--cwd", "~nobody-here/x"], "is not a directory."),
     "a cwd that is far too long": (["x", "--cwd", "x" * 5000], "cannot be used: File name too"),
-    "no attempts": (["x", "--attempts", "0"], "0 is not in the range 1<=x<=100."),
-    "a time limit that is none": (["x", "--time-limit", "-5"], "-5 is not in the range x>=1."),
+    "no attempts": (["x", "--attempts", "0"], "0 is not between 1 and 100."),
+    "a time limit that is none": (["x", "--time-limit", "-5"], "-5 is less than 1."),
     "an empty label": (["x", "--label", ""], "The label is empty."),
     "a branch that is none": (["x", "--branch", "a..b"], "'a..b' is not a valid branch name."),
     "a branch that is an option": (["x", "--branch=--force"], "is not a valid branch name."),
-    "a base that is an option": (["x", "--base=--force"], "'--force' is not a commit."),
+    "a base that is an option": (
+        ["x", "--base=--force"],
+        "'--force' is not a valid name of a commit.",
+    ),
     "a wait for a cancelled task": (["x", "--after", CANCELLED], "t-4 is cancelled, so nothing"),
     "a title too many": (["Fix", "the", "login"], "extra argument"),
-    "no title": ([], "the argument TITLE is missing."),
+    "no title": ([], "The title is missing."),
     "an option that is not there": (["x", "--prio", "1"], "there is no option '--prio'."),
     "a config that is not there": (["x", "--config", "nowhere.yaml"], "nowhere.yaml"),
 }
@@ -127,14 +130,14 @@ def test_add_with(scratch, what):
 
 
 CALLS = {
-    "tasks --limit 0": (2, "0 is not in the range"),
-    "tasks --limit -3": (2, "-3 is not in the range"),
-    "tasks --limit many": (2, "'many' is not a valid integer range."),
+    "tasks --limit 0": (2, "0 is not between"),
+    "tasks --limit -3": (2, "-3 is not between"),
+    "tasks --limit many": (2, "'many' is not a whole number."),
     "tasks --status runing": (2, "'runing' is not a state of a task."),
     "tasks one two": (2, "extra argument (two)."),
     "tasks t-1": (2, "'t-1' is a task, not a team."),
-    "ready --limit 0": (2, "0 is not in the range"),
-    "questions --limit 0": (2, "0 is not in the range"),
+    "ready --limit 0": (2, "0 is not between"),
+    "questions --limit 0": (2, "0 is not between"),
     f"cancel {DONE}": (1, "t-3 is already done."),
     f"cancel {CANCELLED}": (1, "t-4 is already cancelled."),
     f"retry {OPEN}": (1, "t-1 is open, so it needs no retry."),
@@ -153,7 +156,7 @@ CALLS = {
     f"dep add {OPEN}": (2, "the argument NEEDS is missing."),
     f"logs {OPEN}": (1, "t-1 has not run yet."),
     f"logs {DONE}.7": (2, "t-3 has no run 7."),
-    f"logs {DONE} -n 0": (2, "0 is not in the range"),
+    f"logs {DONE} -n 0": (2, "0 is less than 1."),
     "logs": (2, "the argument TASK is missing."),
     f"answer {OPEN} yes": (1, "t-1 has asked nothing."),
     f"answer {ASKING} yes": (2, "t-5 asks 2 questions: m-1 (First?); m-2 (Second?)."),
@@ -163,13 +166,13 @@ CALLS = {
     "ask Why?": (2, "No task was named for the question."),
     f"ask Why? --task {DONE}": (1, "t-3 is done: there is nothing to ask about."),
     f"ask Why? --task {OPEN} --park": (2, "--park works only inside a run, for its own task."),
-    f"ask Why? --task {OPEN} --timeout -1": (2, "-1.0 is not in the range x>=0."),
-    f"ask Why? --task {OPEN} --timeout soon": (2, "'soon' is not a valid float range."),
+    f"ask Why? --task {OPEN} --timeout -1": (2, "-1.0 is less than 0."),
+    f"ask Why? --task {OPEN} --timeout soon": (2, "'soon' is not a number."),
     "ask": (2, "the argument QUESTION is missing."),
     "comment t-1": (2, "the argument TEXT is missing."),
     "show": (2, "the argument TASK is missing."),
     "run --coder codx": (2, "There is no coder 'codx'."),
-    "run --max 0": (2, "0 is not in the range"),
+    "run --max 0": (2, "0 is not between"),
     "run now": (2, "run: 'now' is not a command."),
     "demo now": (2, "extra argument (now)."),
     "demo --kep": (2, "there is no option '--kep'."),

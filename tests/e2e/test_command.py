@@ -49,7 +49,7 @@ def test_help_shows_the_everyday_commands_and_names_every_other(fleet):
         more = " ".join(f"more: {', '.join(others)}".split())
         assert more in " ".join(found.stdout.split())
     assert found.stdout.index("\nWork:") < found.stdout.index("\nSetup:")
-    assert fleet().stdout == fleet("-h").stdout == fleet("help").stdout == found.stdout
+    assert fleet("-h").stdout == fleet("help").stdout == found.stdout
 
 
 def test_help_all_shows_every_command_under_its_heading(fleet):
@@ -63,7 +63,7 @@ def test_help_with_a_command_is_the_help_of_that_command(fleet):
     found = fleet("help", "config", "set", FLEET_URL="http://127.0.0.1:9")
     assert (found.returncode, found.stderr) == (0, "")
     assert found.stdout == fleet("config", "set", "--help").stdout
-    assert fleet("help", "taks").stderr.endswith("Did you mean 'tasks'?\n")
+    assert fleet("help", "taks").stderr.endswith("Did you mean 'task' or 'tasks'?\n")
 
 
 @pytest.mark.parametrize("program", ["fleet", "flt", "subagent-fleet"])
@@ -88,17 +88,17 @@ def test_the_mcp_server_has_a_name_of_its_own(fleet):
 
 
 def test_another_word_is_answered_with_where_the_commands_are_listed(fleet):
-    found = fleet("nope")
+    found = fleet("xyzzy")
     assert found.returncode == 2
     assert found.stderr.endswith(
-        "'nope' is not a command.\n  `fleet help all` lists the commands.\n"
+        "'xyzzy' is not a command.\n  `fleet help all` lists the commands.\n"
     )
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(fleet):
     found = fleet("taks")
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr == "fleet: 'taks' is not a command.\n  Did you mean 'tasks'?\n"
+    assert found.stderr == "fleet: 'taks' is not a command.\n  Did you mean 'task' or 'tasks'?\n"
 
 
 def test_an_unknown_option_is_answered_with_the_nearest(fleet):
@@ -107,7 +107,8 @@ def test_an_unknown_option_is_answered_with_the_nearest(fleet):
     assert found.stderr == (
         "fleet: completion: there is no option '--jsno'.\n  Did you mean '--json'?\n"
     )
-    assert "Options come after the command's name" in fleet("--json", "tasks").stderr
+    said = fleet("--json", "tasks").stderr
+    assert "Options come after the command's name: `fleet status --json`." in said
     assert "Did you mean '--version'?" in fleet("--verson").stderr
 
 
@@ -233,3 +234,11 @@ def test_help_imports_no_web_framework_no_yaml_no_database(fleet):
     assert "fleet.cli.main" in modules
     heavy = {"click", "yaml", "sqlite3", "json", "typing", "asyncio", "starlette", "uvicorn", "mcp"}
     assert not heavy & {name.partition(".")[0] for name in modules}
+
+
+def test_a_command_loads_the_client_that_it_needs_and_not_the_other(fleet):
+    script = "from fleet.cli.main import main; main(['tasks', '--json'])"
+    loaded = fleet("-X", "importtime", "-c", script, program="python").stderr
+    modules = {line.rpartition("|")[2].strip() for line in loaded.splitlines()}
+    assert "fleet.client.local" in modules
+    assert "fleet.client.remote" not in modules

@@ -148,8 +148,11 @@ def test_a_project_that_is_not_trusted_is_sent_no_key(place):
 
 def test_without_nodes_each_command_says_what_to_do(place):
     place.file.unlink()
-    for name in ("discover", "nodes", "warmup"):
+    for name in ("discover", "warmup"):
         assert "No nodes are declared here." in place.scratch.fails(name, status=2)
+    where = "No nodes are declared. Declare them under `nodes:` in fleet.yaml.\n"
+    assert place.scratch("nodes") == where
+    assert place.scratch.data("nodes")["nodes"] == []
 
 
 def test_nodes_shows_nodes_what_is_resident_and_the_routes(place):
@@ -313,3 +316,28 @@ def test_validate_warns_of_a_small_context_and_of_tools_that_are_gone(place):
     assert said.startswith("fleet.yaml is valid.\n")
     assert "models.small-coder.context: 8192 tokens are too few for Claude Code" in said
     assert "agents.implementer.tools: claude has no MultiEdit" in said
+
+
+def test_more_at_once_than_a_server_has_slots_is_named(place):
+    box = FakeNode(["qwen:7b"], kind="llamacpp", slots=2).start()
+    text = FLEET.replace(
+        "agents:", "  wide: {{node: box, upstream: 'qwen:7b', max_parallel: 4}}\nagents:"
+    )
+    try:
+        place.write(
+            text.replace(
+                "models:\n", f"  box: {{{{kind: llamacpp, endpoint: '{box.url}'}}}}\nmodels:\n"
+            )
+        )
+        why = "box works on 2 at once; models.wide.max_parallel is 4"
+        assert any(why in each for each in place.scratch.data("validate", "--online")["warnings"])
+        assert why in place.scratch.type("doctor").stdout
+        place.write(
+            place.file.read_text()
+            .replace("max_parallel: 4", "max_parallel: 2")
+            .replace("{", "{{")
+            .replace("}", "}}")
+        )
+        assert "works on 2 at once" not in place.scratch("validate", "--online")
+    finally:
+        box.stop()

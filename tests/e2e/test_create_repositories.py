@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.scratch import Scratch
+from tests.wait import until
 
 SUBMODULES = ("-c", "protocol.file.allow=always")
 
@@ -27,7 +28,7 @@ def created(scratch, cwd: Path | None = None) -> Path:
     scratch("create", "fix", "--prompt", "write note.txt new", cwd=cwd)
     (agent,) = scratch.data("list", "--everywhere")
     place = Path(agent["path"])
-    assert (place / "note.txt").exists()
+    until((place / "note.txt").exists)
     return place
 
 
@@ -36,7 +37,7 @@ def test_a_repository_without_a_commit_is_refused_and_nothing_is_made(scratch, t
     empty.mkdir()
     scratch.git("init", "-q", cwd=empty)
     said = scratch.fails("create", "fix", "--prompt", "say Hi", cwd=empty, status=1)
-    assert f"{empty} has no commit yet." in said
+    assert f"{empty} has no commit yet, so there is nothing to start from." in said
     assert "git commit --allow-empty" in said
     assert scratch.data("tasks", "--all") == []
 

@@ -8,12 +8,15 @@ import re
 import shutil
 import signal
 import subprocess
+import tomllib
+import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fleet.app import App
+from fleet.cli.demo.dashboard import farewell
 from fleet.cli.demo.scratch import Scratch, stop
 from fleet.client import LocalClient
 from fleet.domain.task import Spec
@@ -41,6 +44,7 @@ ENDINGS = {
     "t-4": ["succeeded"],
     "t-5": ["succeeded"],
 }
+TOP = Path(__file__).parents[2]
 NO_NETWORK = ["unshare", "--map-root-user", "--net"]
 
 
@@ -148,6 +152,22 @@ def test_without_a_network_it_prints_one_document(place):
     assert place.left() == []
 
 
+def test_it_needs_only_what_make_demo_installs(place):
+    """Every other package of ours cannot be imported here."""
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    (line,) = re.findall(
+        r'"Installing what the demo needs" (.+)', (TOP / "scripts/setup").read_text()
+    )
+    needs = [re.match(r"[\w-]+", each)[0] for each in project["dependencies"]]
+    assert set(line.split()) < set(needs)
+    names = {"PyJWT": "jwt"}
+    hidden = [names.get(each, each) for each in needs if each not in line.split()]
+    hide = f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\n"
+    (place.user / "sitecustomize.py").write_text(hide)
+    out, _ = place.run(PYTHONPATH=str(place.user))
+    assert in_order(out, STORY), out
+
+
 def test_what_it_keeps_can_be_looked_at_with_the_commands_it_prints(place):
     out, _ = place.run("--keep")
     commands = out.rstrip().partition("Try next\n")[2].splitlines()
@@ -163,7 +183,7 @@ def test_what_it_keeps_can_be_looked_at_with_the_commands_it_prints(place):
     assert re.search(r"t-2\.1 +failed +scripted", shown[0].stdout)
     assert "coder     scripted" in re.sub(r" {5,}", "     ", shown[0].stdout)
     assert "[tool] write main.py" in shown[1].stdout
-    assert [line.split()[1] for line in shown[2].stdout.splitlines()[1:]] == ["done"] * 5
+    assert [line.split()[2] for line in shown[2].stdout.splitlines()[1:]] == ["done"] * 5
     (scratch,) = place.tmp.iterdir()
     branches = re.search(r"git -C \S+ branch", out)[0]
     listed = subprocess.run(branches, shell=True, capture_output=True, text=True, check=True)
@@ -256,3 +276,67 @@ def test_on_a_terminal_the_table_is_drawn_in_place(place):
     assert head.search(everything) is None
     assert in_order(everything, [*STORY, "It ended with 0."]), everything
     assert max(map(len, everything.splitlines())) <= 80
+
+
+def test_the_dashboard_of_a_shop_at_work_is_shown_until_it_is_interrupted(tmp_path):
+    """Its link opens a session, its nodes answer, its train is there; and nothing of it is left."""
+    place = Place(tmp_path)
+    with (tmp_path / "log").open("w") as log:
+        demo = subprocess.Popen(
+            [FLEET, "demo", "--ui", "--no-open"], cwd=place.cwd, env=place.env,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        text = (tmp_path / "log").read_text
+        until(lambda: demo.poll() is not None or "/#c=" in text(), "the link")
+        url, code = re.search(r"(http://\S+)/#c=(\S+)", text()).groups()
+        token = asked(f"{url}/v1/session/open", {"code": code})["token"]
+        states = {row["status"] for row in asked(f"{url}/v1/task/list", {"all": True}, token)}
+        assert {"asking", "failed", "running", "review", "waiting", "landing", "landed"} <= states
+        nodes = asked(f"{url}/v1/node/list", {}, token)["nodes"]
+        assert [node["status"] for node in nodes] == ["online", "online", "offline"]
+        until(lambda: asked(f"{url}/v1/trace/list", {}, token), "a request through the relay")
+        (train,) = asked(f"{url}/v1/land/trains", {}, token)
+        assert train["waiting"] >= 1
+        kinds = {"question", "permission", "budget", "failed", "landing", "review", "node"}
+        until(
+            lambda: kinds <= {row["kind"] for row in asked(f"{url}/v1/inbox/list", {}, token)},
+            "something of each kind that needs a person",
+        )
+        (question,) = asked(f"{url}/v1/inbox/list", {"kinds": ["question"]}, token)
+        assert question["options"] == ["MIT", "Apache-2.0"]
+        members = {row["name"]: row["role"] for row in asked(f"{url}/v1/member/list", {}, token)}
+        assert (members["kim"], members["sam"]) == ("team-lead", "worker")
+        days = asked(f"{url}/v1/usage/report", {"by": "day"}, token)["rows"]
+        assert len(days) >= 6
+        until(lambda: "Ctrl-C ends the demo and removes all of it." in text(), "what ends it")
+        (home,) = place.tmp.glob("fleet-demo-*/home")
+        env = place.env | {"FLEET_HOME": str(home)}
+        how = {"cwd": home.parent / "shop", "env": env, "capture_output": True, "text": True}
+        page = subprocess.run([FLEET, "status"], check=True, **how).stdout
+        assert re.search(r"\d+ landing", page)
+        lands = {row["task"] for row in asked(f"{url}/v1/land/list", {}, token)}
+        needs_you = re.findall(r"^(t-\d+) +not landed", page, re.MULTILINE)
+        assert not lands.intersection(needs_you)  # what lands by itself needs nobody
+        notes = subprocess.run([FLEET, "tasks"], check=True, **how).stderr
+        assert re.search(r"\d+ landing: `fleet land list` shows how far\.", notes)
+    finally:
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(LIMIT) == 0
+    assert list(place.tmp.iterdir()) == []
+
+
+def test_the_shop_that_is_kept_says_how_to_look_at_it(tmp_path):
+    scratch = Scratch(tmp_path)
+    assert list(farewell(scratch, keep=True)) == [
+        f"Its commands: cd {scratch.repo} && export FLEET_HOME={scratch.home}",
+        "Ctrl-C ends the demo and keeps its files.",
+    ]
+
+
+def asked(url: str, fields: dict, token: str = ""):
+    headers = {"Content-Type": "application/json"}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, json.dumps(fields).encode(), headers)
+    with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+        return json.load(answer)["data"]

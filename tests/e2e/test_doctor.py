@@ -196,6 +196,7 @@ def test_exposure_of_a_node(patient, way):
 
     own = patient.file.read_text()
     patient.file.write_text(own.replace(patient.mini.url, "http://[::127.0.0.1]:11434"))
+    patient.scratch("trust")
     [bad] = exposure()
     assert "The node mini (http://[::127.0.0.1]:11434) is on the Internet" in bad["said"]
     assert way in bad["fix"]
@@ -374,3 +375,15 @@ def test_people_see_each_check_and_below_it_what_to_do(patient):
     todo = done.stdout.split("What to do:\n")[1]
     assert "\n    Start it there" in todo
     assert done.stdout.endswith("1 thing is wrong.\n")
+
+
+def test_files_a_home_that_cannot_be_written(patient):
+    """In /proc not even root can make a directory."""
+    away = {"FLEET_HOME": "/proc/fleet-home"}
+    wrong = patient.bad("files", env=away)
+    assert wrong["said"].startswith("Fleet cannot write to its home: /proc: ")
+    assert "FLEET_HOME" in wrong["fix"]
+    refused = patient.scratch.fails("tasks", env=away, status=3)
+    assert "fleet doctor" in refused
+    assert "FLEET_HOME" in refused
+    assert "FLEET_HOME" in patient.scratch.fails("init", env=away, status=3)

@@ -72,7 +72,7 @@ def front(scratch, name):
 def test_it_writes_what_the_gateway_and_claude_code_read(scratch):
     said = scratch("generate")
     assert said.splitlines()[:5] == ["Generated:", *(f"  {path}" for path in FILES)]
-    assert "fleet gateway start" in said
+    assert "fleet up" in said
     assert "source .env.subagent-fleet && claude" in said
     head, body = front(scratch, "planner")
     assert head == {
@@ -157,6 +157,17 @@ def test_next_steps_fit_a_terminal_as_far_as_they_can(scratch):
 def test_an_agent_without_a_prompt_gets_the_one_of_its_role(scratch):
     scratch("generate")
     assert "You make the change that was asked for" in front(scratch, "implementer")[1]
+
+
+@pytest.mark.parametrize("target", ["claude", "codex", "opencode"])
+def test_an_agent_that_is_a_command_becomes_no_agent_of_a_program(scratch, target):
+    mine = "  mine: {coder: command, command: [my-agent, '{prompt}'], tools: [Zap]}\n"
+    (scratch.repo / "fleet.yaml").write_text(SEEDED + mine)
+    said = scratch.type("generate", "--target", target)
+    assert said.returncode == 0
+    assert "Zap" not in said.stderr
+    assert list(scratch.repo.glob(".*/agent*/planner.*"))
+    assert not list(scratch.repo.glob(".*/agent*/mine.*"))
 
 
 def test_a_tool_that_the_program_does_not_have_is_left_out_and_named(scratch):
@@ -265,6 +276,27 @@ def test_an_agent_that_is_gone_is_pruned_and_a_hand_written_one_stays(scratch):
     assert "Removed:\n  .claude/agents/planner.md" in scratch("generate")
     assert not (scratch.repo / ".claude/agents/planner.md").exists()
     assert (scratch.repo / ".claude/agents/own.md").exists()
+
+
+def test_the_last_agent_of_a_coder_is_pruned_too(scratch):
+    given = yaml.safe_load(SEEDED)
+    last = next(iter(given["agents"]))
+    given["agents"]["helper"] = {**given["agents"][last], "coder": "opencode"}
+    (scratch.repo / "fleet.yaml").write_text(yaml.safe_dump(given))
+    scratch("generate")
+    assert (scratch.repo / ".opencode/agent/helper.md").exists()
+    del given["agents"]["helper"]
+    (scratch.repo / "fleet.yaml").write_text(yaml.safe_dump(given))
+    assert ".opencode/agent/helper.md" in scratch("generate")
+    assert not (scratch.repo / ".opencode/agent/helper.md").exists()
+
+
+def test_a_target_that_was_asked_for_by_name_stays(scratch):
+    scratch("generate", "--target", "opencode")
+    before = sorted((scratch.repo / ".opencode").rglob("*.md"))
+    assert before
+    scratch("generate")
+    assert sorted((scratch.repo / ".opencode").rglob("*.md")) == before
 
 
 def test_a_dry_run_writes_nothing(scratch):

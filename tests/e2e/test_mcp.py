@@ -259,6 +259,31 @@ def test_where_no_server_runs_the_tools_work_on_the_store(tmp_path):
     pipes.end()
 
 
+def test_the_queue_of_landings_is_changed_by_tools(tmp_path):
+    nobody = Nobody(tmp_path)
+    scratch = nobody.scratch
+    for name in ("a", "b"):
+        scratch.add(f"Write {name}", script=f"write {name} 1\ncommit {name}")
+    scratch.work()
+    scratch("land", "t-1", "t-2")
+    pipes = Pipes(nobody)
+
+    def say(tool: str, **given: str):
+        reply = pipes.ask("tools/call", {"name": tool, "arguments": given})["result"]
+        assert not reply["isError"], reply
+        return json.loads(reply["content"][0]["text"])
+
+    assert say("land_hold", landing="t-1", why="Later.")["state"] == "held"
+    assert say("land_release", landing="t-1")["state"] == "queued"
+    say("land_move", landing="t-2")
+    assert [row["task"] for row in say("land_list")] == ["t-2", "t-1"]
+    assert say("land_pause", onto="main")[0]["paused"]
+    assert not say("land_resume")[0]["paused"]
+    scratch.work()
+    assert say("land_undo", landing="t-1")["task"] == "t-3"
+    pipes.end()
+
+
 def test_a_server_that_is_named_and_not_there_is_said(tmp_path):
     pipes = Pipes(Nobody(tmp_path), FLEET_URL="http://127.0.0.1:9", FLEET_TOKEN="x")
     assert "No Fleet server answers" in pipes.ask("initialize", HELLO)["error"]["message"]
@@ -283,3 +308,31 @@ def test_many_calls_at_once_are_all_answered(served):
 def test_a_body_that_is_too_large_is_refused(served):
     headers = ACCEPT | {"Content-Length": str(10 << 20)}
     assert served.ask("POST", "/mcp", b"{}", token=served.token(), headers=headers)[0] == 413
+
+
+def test_it_is_registered_only_in_programs_that_are_there(tmp_path):
+    scratch = Scratch(tmp_path)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "claude").write_text("#!/bin/sh\n")
+    (programs / "claude").chmod(0o755)
+    scratch.env["PATH"] = f"{BIN}:/usr/bin:/bin"
+    nothing = scratch.type("mcp", "install")
+    assert nothing.returncode == 1
+    assert "fleet mcp install --coder claude" in nothing.stderr
+    scratch.env["PATH"] = f"{programs}:{BIN}:/usr/bin:/bin"
+    said = scratch.type("mcp", "install")
+    assert "Not installed here: codex, opencode." in said.stderr
+    assert (tmp_path / ".claude.json").exists()
+    assert not (tmp_path / ".codex").exists()
+    assert not (tmp_path / ".config").exists()
+    scratch("mcp", "install", "--coder", "codex")
+    assert (tmp_path / ".codex" / "config.toml").exists()
+
+
+def test_what_a_project_commits_names_no_path_of_this_machine(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("mcp", "install", "--scope", "project", "--coder", "all")
+    text = (scratch.repo / ".mcp.json").read_text()
+    assert json.loads(text)["mcpServers"]["fleet"]["command"] == "fleet"
+    assert str(BIN) not in text

@@ -38,8 +38,12 @@ def test_the_first_session_does_what_the_readme_says(tmp_path):
     assert len(lines) == 6
     shown = [shell(line) for line in lines]
 
-    assert "2 done and not merged" in shown[-2]
-    assert shown[-1].startswith("Merged fleet/t-2 into main (")
-    files = shell("git ls-tree --name-only fleet/t-2").split()
-    assert {"hello.txt", "bye.txt"} <= set(files)
-    assert "bye.txt" not in shell("git ls-tree --name-only fleet/t-1").split()
+    assert "2 done and not landed" in shown[-2]
+    assert shown[-1].startswith("t-2 landed on main (")
+    assert {"hello.txt", "bye.txt"} <= set(shell("git ls-tree --name-only main").split())
+    assert shell("git branch --list 'fleet/*'") == ""  # what landed needs no branch any more
+
+    with (repo / "fleet.yaml").open("a") as file:  # what the README adds does not collide with it
+        file.write(re.findall(r"```yaml\n(.*?)```", README.read_text(), flags=re.DOTALL)[0])
+    shell("fleet validate && fleet trust")
+    assert "[mine, ready" in shell('fleet add "Fix the login" --coder mine')

@@ -173,3 +173,10 @@ def test_each_agent_and_node_is_shown_with_what_it_will_have(place):
 def test_outside_a_fleet_it_says_what_is_missing(place):
     place.file.unlink()
     assert "No nodes are declared here." in place.scratch.fails("recommend", status=2)
+
+
+def test_without_a_measurement_it_does_not_say_that_all_is_well(place):
+    text = place.file.read_text().replace(place.laptop.url, "http://127.0.0.1:9")
+    place.file.write_text(text.replace(place.tower.url, "http://127.0.0.1:10"))
+    said = place.scratch("recommend")
+    assert said.startswith("Nothing can be compared yet: `fleet benchmark` measures")

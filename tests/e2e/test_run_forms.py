@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -289,9 +288,8 @@ def test_closing_the_terminal_in_which_it_was_started_ends_no_detached_one(scrat
     until(lambda: b"The supervisor runs" in os.read(terminal, 4096), "a supervisor")
     os.close(terminal)
     os.waitpid(child, 0)
-    time.sleep(0.2)
-    assert is_alive(standing(scratch)["pid"])
     scratch.wait_for(scratch.add(), "done")
+    assert is_alive(standing(scratch)["pid"])
 
 
 def test_a_file_of_settings_means_the_same_file_wherever_it_goes_on(scratch):

@@ -187,7 +187,11 @@ def test_a_server_in_the_background_works_where_it_was_started(scratch):
         status, made = there.ask("POST", "/orchestrate/spawn", asked, token=there.token())
         assert (status, made["workingDir"]) == (200, str(scratch.repo))
         scratch.wait_for(made["id"], "done")
-        assert "already running" in scratch.fails("serve", "--background", "--port", port, status=1)
+        again = scratch("serve", "--background", "--port", port)
+        assert f"http://127.0.0.1:{port}" in again
+        assert again == scratch("serve", "--status")
+        other = ("serve", "--background", "--port", str(free_ports()))
+        assert f"already running at http://127.0.0.1:{port}." in scratch.fails(*other, status=1)
     finally:
         assert "Stopped." in scratch("serve", "--stop")
     assert "No server is running in the background" in scratch("serve", "--stop")

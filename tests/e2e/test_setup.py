@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.testing.fake_node.node import FakeNode
 from tests.wait import LIMIT
 
 EXAMPLES = Path(__file__).parent.parent / "unit" / "config" / "examples"
@@ -76,6 +78,35 @@ def test_init_sets_up_the_home_and_the_project_and_may_be_run_again(fleet):
     assert "fleet.yaml already exists; it was not changed." in fleet("init").stdout
     assert fleet.file.read_bytes() == before
     assert stat.S_IMODE(fleet.home.stat().st_mode) == 0o700
+
+
+def test_init_writes_agents_for_the_programs_that_are_there_and_nodes_where_ollama_answers(fleet):
+    """The programs are stand-ins that only are on PATH; the Ollama is one that answers."""
+    programs = fleet.root / "bin"
+    programs.mkdir()
+    for name in ("git", "sh"):
+        (programs / name).symlink_to(shutil.which(name))
+    for name in ("codex", "opencode"):
+        (programs / name).write_text("#!/bin/sh\necho 1.0\n")
+        (programs / name).chmod(0o755)
+    fleet.env["PATH"] = str(programs)
+    data = fleet.data("init")
+    assert set(data["coders"]) == {"codex", "opencode"}
+    text = fleet.file.read_text()
+    assert "coder: codex" in text
+    assert "coder: claude" not in text
+    assert "\nnodes:" not in text
+    assert fleet("validate").stdout == "fleet.yaml is valid.\n"
+    ollama = FakeNode(["qwen2.5-coder:7b"]).start()
+    try:
+        fleet.env["OLLAMA_HOST"] = ollama.url.removeprefix("http://")
+        fleet("init", "--force")
+    finally:
+        ollama.stop()
+    text = fleet.file.read_text()
+    assert f"endpoint: {ollama.url}" in text.replace('"', "")
+    assert "qwen2.5-coder:7b" in text
+    assert fleet("validate").stdout == "fleet.yaml is valid.\n"
 
 
 def test_init_asks_before_it_writes_commands_that_run_in_every_worktree(fleet):
@@ -252,6 +283,34 @@ def test_config_set_says_when_something_stronger_wins(fleet):
     assert "coder is still codex: fleet.yaml:1 wins." in fleet("config", "set", "coder=agy").stderr
 
 
+def test_config_set_refuses_a_bad_value_also_where_something_stronger_hides_it(fleet):
+    fleet.file.write_text("coder: codex\n")
+    refused = fleet("config", "set", "coder=bogus", status=2)
+    assert f"fleet: {fleet.user_file}:1: coder: 'bogus' is not a valid value" in refused.stderr
+    assert not fleet.user_file.exists()
+    hidden = {"FLEET_CODER": "claude"}
+    refused = fleet("config", "set", "--project", "coder=bogus", status=2, **hidden)
+    assert "'bogus' is not a valid value" in refused.stderr
+    assert fleet.file.read_text() == "coder: codex\n"
+
+
+def test_config_get_prints_one_value_and_unset_takes_it_out_of_the_file(fleet):
+    fleet.user_file.parent.mkdir(parents=True, exist_ok=True)
+    fleet.user_file.write_text("# mine\nteam: red\nrun:\n  attempts: 4  # often\n")
+    assert fleet("config", "get", "team").stdout == "red\n"
+    assert fleet("config", "get", "run.attempts").stdout == "4\n"
+    assert "run.backoff" in fleet("config", "get", "run").stdout
+    assert fleet.data("config", "get", "team")["value"] == "red"
+    assert "There is no setting 'tem'" in fleet("config", "get", "tem", status=2).stderr
+    done = fleet("config", "unset", "run.attempts").stdout
+    assert f"run.attempts is no longer set in {fleet.user_file}." in done
+    assert "run.attempts is now 2 (default)." in done
+    assert fleet.user_file.read_text() == "# mine\nteam: red\n"
+    again = fleet("config", "unset", "run.attempts", status=2).stderr
+    assert "run.attempts is not set in" in again
+    assert "fleet config --show-origin" in again
+
+
 def test_config_raw_prints_the_file_to_the_last_byte(fleet):
     fleet.home.mkdir()
     fleet.user_file.write_text("# mine\nteam: red")
@@ -283,7 +342,7 @@ def test_config_edit_runs_the_editor_with_its_arguments_and_checks_the_result(fl
 
 def test_config_edit_with_an_editor_that_fails(fleet):
     fleet.file.write_text("team: red\n")
-    assert "cannot be run" in fleet("config", "edit", EDITOR="no-such-editor", status=2).stderr
+    assert "is not installed" in fleet("config", "edit", EDITOR="no-such-editor", status=2).stderr
     assert "ended with status 1" in fleet("config", "edit", EDITOR="false", status=1).stderr
 
 

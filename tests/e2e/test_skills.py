@@ -250,7 +250,7 @@ def test_a_line_that_a_skill_says_to_type_is_understood(name, line):
 
 
 @pytest.mark.parametrize(
-    "line", ["frobnicate", "add", "list --frob", "gateway frob", "gc --days x"]
+    "line", ["frobnicate", "answer", "list --frob", "gateway frob", "gc --days x"]
 )
 def test_a_line_that_is_wrong_is_noticed(line):
     with pytest.raises((AssertionError, click.UsageError)):

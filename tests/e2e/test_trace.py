@@ -92,6 +92,13 @@ def test_explain_says_why_that_node_term_by_term(scratch):
     assert "failed before: mini: connection refused" in said
 
 
+def test_here_shows_the_requests_of_this_project_alone(scratch):
+    mine = record(agent="mine", project=str(scratch.repo))
+    scratch.record(mine, record(agent="other", project="/elsewhere"), record(agent="old"))
+    assert len(scratch.data("trace")) == 3
+    assert [each["agent"] for each in scratch.data("trace", "--here")] == ["mine"]
+
+
 def test_it_is_asked_for_by_agent_node_and_time(scratch):
     now = time.time_ns() // 1000
     scratch.record(
@@ -234,4 +241,24 @@ def test_a_log_is_followed_through_rotation_and_truncation(scratch):
 def test_a_log_that_is_not_there_or_is_filtered_is_refused(scratch):
     assert "There is no file" in scratch.fails("trace", "--log-file", "litellm.log", status=2)
     said = scratch.fails("trace", "--log-file", "x.log", "--agent", "planner", status=2)
-    assert "--log-file cannot be combined with --agent, --node, --since or --explain." in said
+    assert (
+        "--log-file cannot be combined with --agent, --node, --since, --here or --explain." in said
+    )
+
+
+def test_traces_of_several_projects_have_a_column_for_it(scratch):
+    scratch.record(record(project="/home/me/shop"))
+    assert "PROJECT" not in scratch("trace")
+    scratch.record(record(project="/home/me/bank"))
+    lines = [line.split() for line in scratch("trace").splitlines()]
+    assert [line[1] for line in lines] == ["PROJECT", "shop", "bank"]
+
+
+def test_without_requests_it_says_whether_the_gateway_runs(tmp_path):
+    machines = Machines(tmp_path)
+    try:
+        assert "`fleet up` starts the gateway" in machines.scratch("trace")
+        machines.scratch("gateway", "start")
+        assert "The gateway runs" in machines.scratch("trace")
+    finally:
+        machines.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from tests.e2e.machines import FLEET, Machines, alive
+from tests.wait import until
 
 
 @pytest.fixture
@@ -75,9 +77,37 @@ def test_up_with_a_node_that_is_off_starts_the_rest_and_says_so(machines):
     assert done.returncode == 1
     assert done.stdout.startswith("Your fleet is up, but not all of it.\n")
     assert "heavy-coder could not be loaded on mini: connection refused" in done.stdout
+    assert done.stderr.startswith("mini does not answer: connection refused.\n")
     assert None not in standing(machines).values()
     machines.mini.heal()
     assert machines.scratch("up").startswith("Your fleet is ready.\n")
+
+
+def test_up_waits_for_no_node_that_hangs(machines):
+    machines.mini.set(hang=True)
+    done = machines.scratch.type("up")
+    assert done.returncode == 1
+    assert "heavy-coder could not be loaded on mini: no answer" in done.stdout
+    assert {seen.method for seen in machines.mini.seen} == {"GET"}, "it was not told to load"
+    assert None not in standing(machines).values()
+
+
+def test_up_leaves_a_model_that_takes_long_to_the_background(machines):
+    machines.mini.set(load=100_000.0)
+    done = machines.scratch.type("up")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Your fleet is up, but not all of it.\n")
+    assert "heavy-coder is still loading on mini; it goes on in the background." in done.stdout
+    assert "small-coder is resident on laptop" in done.stderr
+    assert None not in standing(machines).values()
+    loads = lambda: [seen for seen in machines.mini.seen if seen.method == "POST"]  # noqa: E731
+    until(lambda: len(loads()) > 1, "the background goes on")
+
+
+def test_up_names_generate_only_until_its_files_are_there(machines):
+    assert "fleet generate " in machines.scratch("up")
+    machines.scratch("generate")
+    assert "fleet generate " not in machines.scratch("up")
 
 
 def test_up_says_that_it_installs_litellm_before_it_does(machines):
@@ -86,12 +116,26 @@ def test_up_says_that_it_installs_litellm_before_it_does(machines):
     nowhere = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null"}
     done = machines.scratch.type("up", env=nowhere, timeout=110)
     assert done.returncode == 3, done.stderr
-    said = done.stderr.splitlines()
-    assert said[0] == "LiteLLM, which is the gateway, is not installed yet."
-    assert said[1].startswith("Making an environment in ")
-    assert said[2].startswith("Installing LiteLLM ")
-    assert "LiteLLM could not be installed" in said[3]
+    lines = done.stderr.splitlines()
+    size = f"about 750 MB, once, in {machines.scratch.home}/gateway/litellm."
+    assert re.fullmatch(
+        rf"LiteLLM \S+, which is the gateway, is not installed yet: {re.escape(size)}", lines[0]
+    )
+    assert lines[1].startswith("Installing LiteLLM ")
+    assert "LiteLLM could not be installed" in lines[2]
     assert set(standing(machines).values()) == {None}
+
+
+def test_up_loads_nothing_large_when_no_node_answers(machines):
+    del machines.scratch.env["FLEET_GATEWAY_PYTHON"]
+    for node in (machines.laptop, machines.mini):
+        node.set(refuse=True)
+    text = machines.scratch.fails("up", status=3)
+    assert "laptop does not answer: connection refused." in text
+    assert "mini does not answer: connection refused." in text
+    assert "`fleet discover` asks again." in text
+    assert "LiteLLM" not in text
+    assert not (machines.scratch.home / "gateway").exists()
 
 
 def test_agents_go_on_after_down_unless_they_are_to_end(machines):

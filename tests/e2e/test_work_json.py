@@ -11,25 +11,32 @@ from tests.e2e.scratch import Scratch
 USAGE = {"input", "output", "cached", "context", "cost", "estimated"}
 RUN_NOW = {
     *("id", "started_at", "ended_at", "heard_at", "lines", "peak_context", "last", "setup"),
+    "branch",
+    "added",
+    "removed",
     *(f"usage.{key}" for key in USAGE),
 }
 TASK = {
     *("id", "title", "status", "state", "team", "priority", "labels", "agent", "coder", "model"),
-    *("given", "project", "cwd", "created_at"),
+    *("given", "project", "cwd", "created_at", "landing", "landed", "route", "uncommitted"),
     *(f"run.{key}" for key in RUN_NOW),
 }
 RUN = {
     *("id", "state", "coder", "model", "node", "host", "branch", "path", "claimed_at"),
-    *("started_at", "ended_at", "ending", "detail"),
+    *("started_at", "ended_at", "ending", "detail", "commit"),
     *(f"usage.{key}" for key in USAGE),
 }
 SPEC = {
     *("agent", "coder", "model", "priority", "labels", "cwd", "in_place", "base", "branch"),
     *("review", "gate", "assignee", "mode", "quick"),
-    *("limits.attempts", "limits.time_limit", "limits.agents"),
+    *("limits.attempts", "limits.time_limit", "limits.agents", "limits.permissions"),
+    "limits.needs",
     *(f"limits.budget.{key}" for key in ("cost", "tokens", "seconds")),
 }
-MESSAGE = {"id", "task", "author", "kind", "text", "state", "at", "options", "reply_to", "status"}
+MESSAGE = {
+    *("id", "task", "author", "kind", "text", "state", "at", "options", "reply_to", "status"),
+    *("path", "line"),
+}
 DETAIL = {
     *("prompt", "author", "parent", "children", "after", "needed_by", "failures", "why"),
     "updated_at",

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from fleet.app import App
+from fleet.app.workspaces import manage
+from fleet.client import LocalClient
 from tests.e2e.scratch import Scratch
 
 
@@ -36,7 +39,7 @@ def test_a_diff_shows_what_is_committed_and_what_is_not(scratch, task):
     assert "+Remember the milk" in shown
     assert "notes.txt | 1 +" in scratch("diff", f"fleet/{task}", "--stat")
     save(scratch, task)
-    assert scratch.data("diff", task) == {"task": task, "diff": shown}
+    assert scratch("diff", task) == shown
 
 
 def test_a_task_that_changed_nothing_has_no_diff(scratch):
@@ -99,7 +102,8 @@ def test_a_conflict_is_named_and_changes_nothing(scratch, task):
 
 def test_gc_removes_what_ended_tasks_left_and_keeps_their_work(scratch, task):
     place = root(scratch, task)
-    assert scratch("gc") == "There is nothing to remove.\n"
+    young = "1 finished worktree, none older than 7 days (--days 0 removes all).\n"
+    assert scratch("gc") == young
     assert f"Would remove {place} ({task})." in scratch("gc", "--days", "0", "--dry-run")
     assert place.exists()
     told = scratch.data("gc", "--days", "0", "--dry-run")
@@ -172,5 +176,20 @@ def test_a_name_that_could_mean_several_is_refused_with_the_candidates(scratch):
 
 def test_a_task_without_a_workspace_says_so(scratch):
     made = scratch.add("Later")
-    assert f"{made} has no workspace here" in scratch.fails("diff", made, status=1)
+    said = scratch.fails("diff", made, status=1)
+    assert f"{made} has not begun yet, so it has changed nothing." in said
+    assert f"fleet show {made}" in said
     assert "There is no task or branch 'nope'" in scratch.fails("diff", "nope", status=2)
+
+
+def test_gc_knows_the_worktrees_of_tasks_older_than_those_it_reads(scratch, monkeypatch):
+    for number in range(1, 4):
+        scratch("add", f"Task {number}", "--prompt", f"write f{number} x\ncommit F")
+    scratch("run", "--once")
+    for number in range(4, 8):
+        scratch("add", f"Later {number}")
+    monkeypatch.setattr(manage, "MAX_TASKS", 3)
+    workspaces = LocalClient(App(scratch.repo, scratch.env)).workspaces
+    done = workspaces.tidy(days=0, dry_run=False)
+    assert sorted(one.task for one in done.cleared) == ["t-1", "t-2", "t-3"]
+    assert done.orphans == ()

@@ -212,7 +212,7 @@ def test_a_run_folder_that_vanished_proves_nothing_about_its_coder(supervised):
     folder = supervised.home / "runs" / run.id
     hidden = folder.with_name("hidden")
     folder.rename(hidden)
-    time.sleep(1)
+    supervised.wait(supervised.add("say 1"))  # so the supervisor has looked at its runs since then
     assert is_alive(coder)
     assert supervised.endings(task) == ["running"]
     for pid in (keeper, coder):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.server.audit import ALARMING
 from tests.integration.team import Team
+from tests.wait import until
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +47,18 @@ def test_others_may_not_alert(team, who):
 def test_a_monitor_alerts_its_own_team_alone(team):
     status = team.ask("mon", "POST", "/v1/alert/raise", {"text": "x", "team": "blue"})[0]
     assert status in {403, 404}
+
+
+def test_only_a_coordinator_alerts_every_team(team):
+    status, reply = team.ask("mon", "POST", "/v1/alert/raise", {"text": "x", "everywhere": True})
+    assert (status, reply["code"]) == (403, "forbidden")
+
+
+def test_many_refusals_are_mailed_to_the_coordinators_of_every_team(team):
+    team.join("chief", "coordinator", "blue")
+    team.ok("chief", "GET", "/v1/task/list")
+    before = unread(team, "bob")
+    for _ in range(ALARMING + 5):
+        team.served.ask("GET", "/v1/task/list", token="wrong")
+    until(lambda: any("requests were refused" in text for _, _, text in unread(team, "chief")))
+    assert unread(team, "bob") == before

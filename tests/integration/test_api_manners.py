@@ -67,8 +67,7 @@ def test_a_405_names_every_method_of_the_path(team, path, allowed):
     assert (status, headers["allow"]) == (405, allowed)
 
 
-def test_the_root_leads_to_the_documentation_and_a_slash_too_many_to_the_path(team):
-    assert answered(team, "GET", "/")[1]["location"] == "/docs"
+def test_a_slash_too_many_leads_to_the_path(team):
     status, headers = answered(team, "GET", "/v1/task/list/?limit=3", who="ann")
     assert (status, headers["location"]) == (308, "/v1/task/list?limit=3")
     assert answered(team, "POST", "/swarms/", who="ann", body=b"{}")[0] == 308
@@ -91,6 +90,7 @@ def test_a_number_in_a_query_is_one_whole_number(team, query):
 
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
+IN_ITS_WORDS = {"ResidentRow.until", "LogRow.at"}  # as a node, or LiteLLM, wrote it
 IS_TIME = re.compile(r"(.*_)?(at|since|until)")
 
 
@@ -131,7 +131,7 @@ def test_every_field_that_is_named_like_a_time_is_declared_as_one(operation):
         if is_dataclass(hint) and hint not in seen:
             seen.add(hint)
             for name, kind in get_type_hints(hint, include_extras=True).items():
-                if IS_TIME.fullmatch(name):
+                if IS_TIME.fullmatch(name) and f"{hint.__name__}.{name}" not in IN_ITS_WORDS:
                     assert Time in (kind, *get_args(kind)), (hint, name)
                 walk(kind)
 

@@ -9,10 +9,11 @@ import subprocess
 
 import pytest
 
+from tests.integration.hostile import over_the_wire
 from tests.integration.listeners import Ws
 from tests.integration.team import Team
 from tests.integration.test_server import FLEET
-from tests.wait import LIMIT
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture
@@ -91,6 +92,9 @@ def test_what_a_tool_does_is_recorded_with_its_address(team):
 def test_the_same_refusal_is_written_once_a_minute_and_counted(team):
     for _ in range(300):
         assert team.served.ask("GET", "/v1/task/list", token="x.y.z")[0] == 401
+    mails = until(lambda: team.ok("root", "GET", "/v1/mail/list")["data"])
+    assert [mail["subject"] for mail in mails] == ["Alert"]
+    assert "100 requests were refused within a minute" in mails[0]["text"]
     team.served.end()
     first, rest = records(team, "--refused")
     assert (first["code"], first["count"]) == ("bad_token", 1)
@@ -157,3 +161,20 @@ def test_reads_are_recorded_when_the_setting_says_all(tmp_path):
         assert [r["operation"] for r in records(team, "--actor", "bob")] == ["task.list"]
     finally:
         team.served.end()
+
+
+def test_what_is_refused_before_a_whole_request_came_is_recorded_and_counted(team):
+    port = team.served.port
+    for _ in range(3):
+        over_the_wire(port, b"NONSENSE\r\n\r\n")
+    over_the_wire(port, b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 70_000 + b"\r\n\r\n")
+    refused = {r["code"]: r for r in records(team, "--refused") if not r["operation"]}
+    assert {"not_http", "too_large"} <= refused.keys()
+    assert refused["not_http"]["address"] == "127.0.0.1"
+    assert [r["code"] for r in records(team, "--refused")].count("not_http") == 1  # of one minute
+    _, measured = team.ask("root", "GET", "/metrics/json")
+    assert {row["labels"]["reason"]: row["value"] for row in rows_of(measured)}["not_http"] == 3
+
+
+def rows_of(measured):
+    return [row for row in measured["data"] if row["name"] == "fleet_refusals_total"]

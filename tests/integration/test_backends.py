@@ -20,7 +20,7 @@ from fleet.testing.fake_node.node import FakeModel, FakeNode
 from tests.wait import until
 
 KINDS = tuple(kind for kind in NODE_KINDS if kind != "hosted")
-LOCAL = ("ollama", "vllm", "llamacpp", "lmstudio")
+LOCAL = ("ollama", "vllm", "llamacpp", "sglang", "lmstudio")
 PLENTY = 20.0  # seconds, for what is not to wait at all
 
 
@@ -160,7 +160,7 @@ def test_a_node_that_fails_is_offline_with_its_reason(node, tmp_path, kind, faul
 def test_a_name_that_nobody_knows_is_a_reason(tmp_path):
     away = Node("away", "ollama", "http://no-such-host.invalid:11434")
     (seen,) = prober(tmp_path).survey([away], within=PLENTY)
-    assert seen.why == "nobody knows the name no-such-host.invalid"
+    assert seen.why == "there is no host named no-such-host.invalid"
 
 
 def test_all_nodes_are_asked_while_some_of_them_hang(node, tmp_path):
@@ -253,7 +253,7 @@ def test_a_key_is_read_from_a_file_beside_the_settings(tmp_path):
     assert key_of("", {}, tmp_path) == ""
     for text in ("", "one\ntwo"):
         (tmp_path / "key").write_text(text)
-        with pytest.raises(Unavailable, match="does not hold one line"):
+        with pytest.raises(Unavailable, match="must contain exactly one line"):
             key_of("file:key", {}, tmp_path)
     with pytest.raises(Unavailable, match="cannot be read"):
         key_of("file:none", {}, tmp_path)
@@ -330,3 +330,27 @@ def test_one_node_loads_one_model_after_the_other(node, tmp_path):
     assert [row.state for row in warming.rows()] == ["ok", "ok"]
     assert fake.most <= 1
     assert fake.resident == {"qwen:7b": 8192, "llama:3b": 8192}
+
+
+def test_a_model_of_ollamas_cloud_is_warm_though_it_is_never_resident(node):
+    fake = node(FakeModel("gpt-oss:120b-cloud", cloud=True), "qwen:7b")
+    loaded = Ollama(fake.url).load("gpt-oss:120b-cloud", context=4096, within=PLENTY)
+    assert loaded.name == "gpt-oss:120b-cloud"
+    assert Ollama(fake.url).look(within=PLENTY).resident == ()
+
+
+def test_an_older_lm_studio_says_what_is_loaded_on_its_older_page(node):
+    fake = node(kind="lmstudio")
+    fake.load("qwen:7b")
+    newer = make_backend("lmstudio", fake.url).look(within=PLENTY)
+    fake.set(status=404, only="/api/v1/models")
+    older = make_backend("lmstudio", fake.url).look(within=PLENTY)
+    assert [each.name for each in newer.resident] == ["qwen:7b"]
+    assert newer.resident == older.resident
+
+
+def test_sglang_says_how_many_requests_work_and_wait(node):
+    fake = node(kind="sglang")
+    inventory = make_backend(detect(fake.url, within=PLENTY), fake.url).look(within=PLENTY)
+    assert (inventory.kind, inventory.busy, inventory.waiting) == ("sglang", 0, 0)
+    assert inventory.held[0].context == 32_768

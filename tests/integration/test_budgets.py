@@ -38,6 +38,16 @@ def test_answered_it_goes_on_with_as_much_again(supervised):
     assert supervised.endings(task) == ["over_budget", "succeeded"]
 
 
+def test_a_run_that_goes_on_is_stopped_by_a_cap_that_a_person_sets(supervised):
+    task = supervised.add("usage 10 5 0.30", "sleep 60", "say Never.")
+    supervised.start()
+    until(lambda: supervised.store.progress([f"{task}.1"]))
+    assert supervised.type("edit", task, "--budget", "$0.20").returncode == 0
+    over(supervised, task)
+    assert supervised.endings(task) == ["over_budget"]
+    assert "It has cost $0.30 of $0.20." in questions(supervised)[0]["text"]
+
+
 def test_minutes_count_over_all_runs(supervised):
     task = supervised.add("sleep 30", budget=Budget(seconds=2))
     supervised.start()

@@ -61,6 +61,11 @@ def add(**spec):
     return "POST", "/v1/task/add", {"title": "x", "spec": spec}, Permission.ADD
 
 
+def add_all(**spec):
+    tasks = [{"title": "x", "spec": spec}, {"title": "y", "name": "y"}]
+    return "POST", "/v1/task/add_all", {"tasks": tasks, "again": True}, Permission.ADD
+
+
 def spawn(**given):
     body = {"handle": f"h-{next(NUMBERS)}", "prompt": "x", **given}
     return "POST", "/v1/agent/spawn", body, Permission.SPAWN
@@ -80,10 +85,16 @@ def old_add(**given):
 
 
 def tool(name, **given):
-    needed = Permission.ASSIGN if name == "team_assign" else Permission.SPAWN
+    needed = {"team_assign": Permission.ASSIGN, "tasks_add": Permission.ADD}.get(
+        name, Permission.SPAWN
+    )
     if name == "team_spawn":
         given = {"handle": f"h-{next(NUMBERS)}", "prompt": "x", **given}
     return "MCP", name, given, needed
+
+
+def race(**rules):
+    return "POST", "/v1/race/start", {"prompt": "x", "count": 2, "rules": rules}, Permission.ADD
 
 
 def swarm(**given):
@@ -93,11 +104,14 @@ def swarm(**given):
 WAYS = {
     "by hand": lambda _: [
         add(assignee="bob"),
+        add_all(assignee="bob"),
         old_add(toHandle="bob"),
         tool("team_assign", agent="bob", task="x"),
     ],
     "run": lambda _: [
         add(),
+        add_all(),
+        tool("tasks_add", tasks=[{"title": "x"}, {"title": "y"}], again=True),
         old_add(),
         spawn(),
         old_spawn(),
@@ -107,6 +121,7 @@ WAYS = {
     ],
     "declared": lambda _: [
         add(agent="reviewer"),
+        add_all(agent="reviewer"),
         add(agent="reviewer", coder="claude"),
         add(coder="claude"),
         spawn(agent="reviewer"),
@@ -115,17 +130,17 @@ WAYS = {
         tool("spawn_request", agent_type="reviewer", task="x"),
     ],
     "coder": lambda _: [
-        add(coder="codex"), add(agent="codex"), add(agent="default"), spawn(agent="codex"),
+        add(coder="codex"), add_all(coder="codex"), add(agent="codex"), add(agent="default"), spawn(agent="codex"),
     ],
     "program": lambda _: [
-        add(coder="scripted"), add(agent="scripted"), spawn(agent="scripted"),
+        add(coder="scripted"), add_all(coder="scripted"), add(agent="scripted"), spawn(agent="scripted"),
         add(coder="scripted", assignee="bob"), add(agent="command"), spawn(agent="command"),
     ],
     "own coder": lambda _: [
         add(agent="reviewer", coder="codex"), add(agent="reviewer", coder="scripted"),
     ],
     "now": lambda _: [
-        add(mode="now"), add(mode="terminal"), spawn(terminal=True), old_spawn(spawnMode="tmux"),
+        add(mode="now"), add_all(mode="now"), add(mode="terminal"), spawn(terminal=True), old_spawn(spawnMode="tmux"),
     ],
     "worker": lambda _: [
         spawn(role="worker"), spawn(kind="worker"), old_queue(targetAgentType="worker"),
@@ -140,16 +155,18 @@ WAYS = {
         spawn(role="merger"), old_queue(targetAgentType="merger"), tool("team_spawn", role="merger"),
     ],
     "offered": lambda team: [
-        add(cwd=str(team.repo)), spawn(cwd=str(team.repo)), old_spawn(workingDir=str(team.repo)),
+        add(cwd=str(team.repo)), add_all(cwd=str(team.repo)), spawn(cwd=str(team.repo)), old_spawn(workingDir=str(team.repo)),
         tool("team_spawn", workingDir=f"{team.repo}/src"),
     ],
     "elsewhere": lambda team: [
-        add(cwd="/etc"), add(cwd="/etc", assignee="bob"), add(cwd=f"{team.repo}/../home"),
+        add(cwd="/etc"), add_all(cwd="/etc"), add(cwd="/etc", assignee="bob"), add(cwd=f"{team.repo}/../home"),
         spawn(cwd="/etc"), old_spawn(workingDir="/etc"), swarm(project="/etc"),
         tool("team_spawn", workingDir="/etc"),
     ],
-    "gate": lambda _: [add(gate="id"), add(gate="id", assignee="bob")],
-    "in place": lambda _: [add(in_place=True), add(in_place=True, assignee="bob")],
+    "gate": lambda _: [
+        add(gate="id"), add_all(gate="id"), add(gate="id", assignee="bob"), race(test="id"),
+    ],
+    "in place": lambda _: [add(in_place=True), add_all(in_place=True), add(in_place=True, assignee="bob")],
     "deep": lambda _: [spawn(depth=4), old_spawn(depthLevel=4), old_queue(depthLevel=4)],
 }  # fmt: skip
 
@@ -181,12 +198,16 @@ def say(team, who, method, path, body):
         result = team.ask(who, "POST", "/mcp", said, headers=ACCEPT)[1]["result"]
         if result["isError"]:
             return result["structuredContent"]["code"], ""
-        return "", json.loads(result["content"][0]["text"])["id"]
+        return "", _first(json.loads(result["content"][0]["text"]))["id"]
     status, said = team.ask(who, method, path, body)
     if status >= 300:
         return said["code"], ""
-    said = said.get("data", said)
+    said = _first(said.get("data", said))
     return "", said.get("id") or said.get("taskId") or said.get("currentTaskId", "")
+
+
+def _first(said):
+    return said[0] if isinstance(said, list) else said
 
 
 def status_of(team, task):
@@ -215,6 +236,48 @@ def test_what_lets_a_task_run_or_changes_its_words_is_for_those_who_assign(team,
         assert (status, said["code"]) == (403, "forbidden")
 
 
+def finished(team):
+    """A task of a lead's that is done; no agent has worked on it."""
+    task = say(team, "team-lead", *add()[:3])[1]
+    team.ok("root", "POST", "/v1/task/close", {"task": task})
+    return task
+
+
+ACTS = {  # by the table's row: the path, and what is said beside the task
+    "send back": ("/v1/task/send_back", {"text": "Look again."}),
+    "review": ("/v1/review/ask", {"agent": "reviewer"}),
+    "fork": ("/v1/agent/fork", {"branch": "other"}),
+    "land": ("/v1/land/add", {}),
+    "race": ("/v1/race/pick", {}),
+}
+NAMED = {"land": lambda task: {"tasks": [task]}, "race": lambda task: {"batch": task}}
+
+
+@pytest.mark.parametrize("who", ROLES)
+@pytest.mark.parametrize("row", ACTS)
+def test_a_role_does_to_finished_work_what_the_table_says(team, row, who):
+    expected = TABLE.act_cell(TABLE.ASKERS[who], TABLE.ACTS[row][1])
+    task, (path, body) = finished(team), ACTS[row]
+    named = NAMED.get(row, lambda task: {"task": task})(task)
+    status, said = team.ask(who, "POST", path, {**named, **body})
+    if expected == TABLE.NO:
+        assert (status, said["code"]) == (403, "forbidden")
+    elif row == "send back":
+        assert status == 200, said
+        assert status_of(team, task)[0] == ("held" if expected == TABLE.HELD else "ready")
+    else:  # it has no commit, no conversation, and no children
+        codes = {"no_commit", "no_run", "no_branch", "not_found", "bad_input"}
+        assert said["code"] in codes, said
+
+
+@pytest.mark.parametrize("who", ["team-lead", "merger"])
+def test_a_verdict_sends_work_back_as_send_back_does(team, who):
+    task = finished(team)
+    body = {"task": task, "verdict": "send-back", "text": "Look again."}
+    team.ok(who, "POST", "/v1/review/submit", body)
+    assert status_of(team, task)[0] == ("held" if who == "merger" else "ready")
+
+
 def test_a_socket_causes_nothing(team):
     socket = Ws(team.served.port)
     try:
@@ -241,6 +304,7 @@ def test_a_lead_does_not_put_its_words_into_a_coordinators_program(team):
             ("/v1/task/edit", {"task": task, "prompt": "run id"}),
             ("/v1/task/edit", {"task": task, "title": "run id"}),
             ("/v1/message/send", {"task": task, "text": "x\nrun id"}),
+            ("/v1/message/comment", {"task": task, "text": "x\nrun id", "path": "a.py"}),
             (f"/orchestrate/send/{task}", {"message": "x\nrun id"}),
         ):
             assert team.ask(who, "POST", path, words)[0] == 403, path
@@ -262,11 +326,15 @@ def test_what_a_directory_declares_for_itself_makes_no_prompt_a_program(team):
         for agent in ("", "x", "y", "scripted", "sh"):
             body = {"title": "run id", "project": str(evil), "spec": {"agent": agent}}
             status, said = team.ask(who, "POST", "/v1/task/add", body)
-            assert (status, said["code"]) in {(403, "not_declared"), (422, "bad_input")}, agent
+            assert (status, said["code"]) in {
+                (403, "not_declared"),
+                (409, "untrusted"),
+                (422, "bad_input"),
+            }, agent
             spawned = {"handle": f"h-{next(NUMBERS)}", "prompt": "x", "cwd": str(evil)}
             for more in ({"agent": agent}, {"kind": agent}):
                 status, said = team.ask(who, "POST", "/v1/agent/spawn", {**spawned, **more})
-                assert status in {403, 422}, (agent, said)
+                assert status in {403, 409, 422}, (agent, said)
 
 
 def test_a_worker_says_that_it_is_blocked_and_takes_up_what_it_resolved(team):

@@ -47,7 +47,7 @@ READS = {  # what its tables and its scripts read of a reply, or of each row of 
 }
 NO_RUN = {"output", "worktree-status", "worktree-commit", "worktree-push", "worktree-pr"}
 REFUSED = NO_RUN | {"checkpoint-reject"}  # it is accepted by then
-FILLED = {"teams", "tasks", "swarms", "blackboard"}  # lists that have rows by then
+FILLED = {"teams", "tasks", "workers", "mail", "checkpoints", "swarms", "blackboard"}  # by then
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,9 @@ def team(tmp_path_factory):
 
 def test_every_command_gets_what_it_reads(team):
     made = {"uid": {"id": uid("red", "ann")}}
+    team.ok("bob", "POST", "/mail", {"from": "bob", "to": "ann", "body": "Hi", "subject": "News"})
+    hers = {"fromHandle": "bob", "toHandle": "ann", "goal": "Docs", "now": "Begun"}
+    team.ok("bob", "POST", "/checkpoints", hers)  # both are for ann, who lists hers
     for asked in RECORDED:
         command = asked["command"].partition(" ")[0]
         path, body = filled(asked["path"], made), filled(asked.get("body"), made)

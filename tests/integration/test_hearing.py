@@ -116,7 +116,7 @@ def test_a_line_in_a_chat_reaches_the_agents_in_it_and_nobody_else(supervised):
     assert heard(supervised, task) == [f"[Chat {chat}, from ada]\nLunch is ready."]
     assert heard(supervised, outside) == []
     (line,) = data(supervised, "chat", "read", chat)
-    assert supervised.client.app.store.message(line["id"]).readers == (f"{task}.1",)
+    assert supervised.client.app.store.message(line["id"]).receipt.readers == (f"{task}.1",)
 
 
 def test_in_the_teams_chat_only_a_lead_speaks_into_every_conversation(supervised):
@@ -147,7 +147,7 @@ def test_lines_for_an_agent_that_waits_to_start_are_in_its_prompt(supervised):
     assert [text for text in said if text in {"One.", "Two."}] == ["One.", "Two."]
     lines = data(supervised, "chat", "read", chat)
     store = supervised.client.app.store
-    assert [store.message(line["id"]).readers for line in lines] == [(f"{task}.1",)] * 2
+    assert [store.message(line["id"]).receipt.readers for line in lines] == [(f"{task}.1",)] * 2
 
 
 def test_a_hand_off_reaches_the_agent_at_work_and_still_waits_to_be_accepted(supervised):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 
+import jsonschema_rs
 import pytest
 import requests
 import schemathesis
@@ -13,8 +15,14 @@ from hypothesis.errors import Unsatisfiable
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    positive_data_acceptance,
+    response_schema_conformance,
+)
 
+from fleet.domain.limits import BLANK
 from fleet.operations.catalogue import operations
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.claude_fleet.paths import PATHS
@@ -22,7 +30,21 @@ from fleet.server.http import openapi
 from tests.integration.hostile import HostileTeam
 from tests.wait import LIMIT
 
-CHECKS = [not_a_server_error, response_schema_conformance, content_type_conformance]
+
+def refused_or_too_large(ctx, response, case) -> bool | None:
+    """413 is a refusal, too: a text over its limit can be longer than any request may be."""
+    if response.status_code == 413:
+        return None
+    return negative_data_rejection(ctx, response, case)
+
+
+DOCUMENT = json.loads(openapi.document(CLAUDE_FLEET))
+ALWAYS = [not_a_server_error, response_schema_conformance, content_type_conformance]
+CHECKS = {
+    GenerationMode.POSITIVE: [*ALWAYS, positive_data_acceptance],
+    GenerationMode.NEGATIVE: [*ALWAYS, refused_or_too_large],
+}
+SCHEMATHESIS_TRIES = 64 * 1024  # characters
 ENDLESS = "/events"  # an answer that goes on for ever is looked at elsewhere
 EXAMPLES = {GenerationMode.POSITIVE: 6, GenerationMode.NEGATIVE: 3}
 
@@ -42,7 +64,7 @@ def asking(team):
 
 def asked() -> dict:
     """By name; each is one operation of the document."""
-    schema = schemathesis.openapi.from_dict(json.loads(openapi.document(CLAUDE_FLEET)))
+    schema = schemathesis.openapi.from_dict(DOCUMENT)
     found = [one.ok() for one in schema.get_all_operations()]
     return {one.label: one for one in found if one.path != ENDLESS}
 
@@ -51,7 +73,7 @@ ASKED = asked()
 
 
 def test_the_document_is_one_of_openapi_3_1_and_lists_every_path():
-    document = json.loads(openapi.document(CLAUDE_FLEET))
+    document = DOCUMENT
     assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
     for operation in operations():
         assert "post" in document["paths"][f"/v1/{operation.name.replace('.', '/')}"]
@@ -61,6 +83,32 @@ def test_the_document_is_one_of_openapi_3_1_and_lists_every_path():
     assert len(names) == len(set(names))
     examples = [one for one in document["paths"].values() if "example" in str(one)]
     assert len(examples) > 20
+
+
+def patterns(schema: object) -> set[str]:
+    """All in it."""
+    if isinstance(schema, list):
+        return {each for part in schema for each in patterns(part)}
+    if not isinstance(schema, dict):
+        return set()
+    own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set()
+    return own.union(*map(patterns, schema.values()))
+
+
+@pytest.mark.parametrize("pattern", sorted(patterns(DOCUMENT["components"])))
+def test_a_pattern_means_the_same_to_a_client_and_to_us(pattern):
+    """Dialects differ in what is white space, a letter, a digit, the end of a line."""
+    outside = jsonschema_rs.validator_for({"pattern": pattern}).is_valid
+    inside = re.compile(pattern.removesuffix("$") + r"\Z").search
+    for code in (*range(0x3100), *range(0xFE00, 0x10000)):
+        for text in (chr(code), f"t-1{chr(code)}"):
+            assert outside(text) == bool(inside(text)), text
+
+
+def test_a_text_of_nothing_but_white_space_is_none():
+    blank = re.compile(f"[{BLANK}]").fullmatch
+    characters = [chr(code) for code in range(0x110000)]
+    assert [c for c in characters if blank(c)] == [c for c in characters if c.isspace()]
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -89,9 +137,49 @@ def drive(team, asking, operation, mode, most: int) -> None:
             base_url=f"http://127.0.0.1:{team.served.port}",
             session=asking,
             headers={"Authorization": f"Bearer {team.tokens['root']}"},
-            checks=CHECKS,
+            checks=CHECKS[mode],
             timeout=LIMIT,
         )
 
     with suppress(Unsatisfiable):  # nothing that could be wrong is asked with it
         ask()
+
+
+def long_texts() -> list[tuple[str, str, int]]:
+    """Path, field and limit of every text that may be longer than schemathesis tries."""
+    found = []
+    for path, methods in DOCUMENT["paths"].items():
+        for name, schema in body_schema(methods).get("properties", {}).items():
+            most = max(each.get("maxLength", 0) for each in (schema, *schema.get("anyOf", ())))
+            if most > SCHEMATHESIS_TRIES:
+                found.append((path, name, most))
+    return found
+
+
+def body_schema(methods: dict) -> dict:
+    content = methods.get("post", {}).get("requestBody", {}).get("content", {})
+    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+    return DOCUMENT["components"]["schemas"].get(reference.rpartition("/")[2], {})
+
+
+def answer_to(team, asking, path: str, name: str, length: int) -> requests.Response:
+    schema = body_schema(DOCUMENT["paths"][path])
+    fields = {each: _example(schema["properties"][each]) for each in schema["required"]}
+    return asking.post(
+        f"http://127.0.0.1:{team.served.port}{path.replace('{', '').replace('}', '')}",
+        json=fields | {name: "x" * length},
+        headers={"Authorization": f"Bearer {team.tokens['root']}"},
+        timeout=LIMIT,
+    )
+
+
+def _example(schema: dict) -> str | int:
+    return schema["minimum"] if schema.get("type") == "integer" else schema.get("enum", ["x"])[0]
+
+
+@pytest.mark.parametrize(("path", "name", "most"), long_texts())
+def test_a_text_one_character_over_its_limit_is_refused(team, asking, path, name, most):
+    over = answer_to(team, asking, path, name, most + 1)
+    assert over.status_code == 422
+    assert f"has {most + 1} characters; the limit is {most}" in over.json()["detail"]
+    assert "characters" not in answer_to(team, asking, path, name, most).text

@@ -1,50 +1,53 @@
-"""An agent that tries to read the server's secrets, under bubblewrap."""
+"""An agent that tries to read the server's secrets, under each kind of isolation."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.integration.supervised_home import FLEET
+from tests.isolation import KINDS, env_of, works
 from tests.wait import LIMIT, until
-
-
-def works() -> bool:
-    words = ["bwrap", "--unshare-user", "--dev-bind", "/", "/", "true"]
-    return bool(shutil.which("bwrap")) and subprocess.run(words, check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not works(), reason="bubblewrap does not work here")
 
 TRIES = """\
 for file in server.key key fleet.db host runs/t-0.1/transcript; do
   head -c 1 "$FLEET_HOME/$file" >/dev/null 2>&1 && echo "read $file"
 done
+ln "$FLEET_HOME/server.key" linked 2>/dev/null && cat linked
+mv "$FLEET_HOME" "$FLEET_HOME-moved" 2>/dev/null && echo moved
+for way in environ root cwd; do
+  ls "/proc/$SERVER/$way/" >/dev/null 2>&1 && echo "reached $way"
+done
 tr '\\0' '\\n' < "/proc/$SERVER/environ" 2>/dev/null | grep -q JWT && echo "read environ"
 umount -l "$FLEET_HOME" 2>/dev/null && echo unmounted
 unshare -Urm sh -c 'umount -l "$FLEET_HOME"; cat "$FLEET_HOME/server.key"' 2>/dev/null
+echo forged 2>/dev/null > "$FLEET_HOME/server.key"
+echo forged 2>/dev/null > "$FLEET_HOME/worktrees/forged" && echo "wrote worktrees"
+"""
+STOPPED_BY_BUBBLEWRAP = """\
 tmux -L "$(basename "$(ls -d /tmp/tmux-*/fleet-* 2>/dev/null | head -1)")" ls 2>/dev/null
 echo '[core]' >> "$(git rev-parse --git-common-dir)/config" && echo "wrote config"
-echo tried
 """
 
 
 class Isolated:
-    """A server that supervises, with `isolation: bubblewrap`."""
+    """A server that supervises, with the setting `isolation`."""
 
-    def __init__(self, supervised) -> None:
+    def __init__(self, supervised, kind: str) -> None:
         self.supervised = supervised
-        supervised.env |= {"FLEET_ISOLATION": "bubblewrap"}
+        supervised.env |= env_of(kind, supervised.env["PATH"])
         other = supervised.home / "runs" / "t-0.1"
         other.mkdir(parents=True)
         (other / "transcript").write_text("another's")
-        (supervised.place / "tries.sh").write_text(TRIES)
+        tries = TRIES + (STOPPED_BY_BUBBLEWRAP if kind == "bubblewrap" else "")
+        (supervised.place / "tries.sh").write_text(f"{tries}echo tried\n")
         log = supervised.log.open("wb")
         self.process = subprocess.Popen(
             [FLEET, "serve", "--port", "0"],
@@ -61,9 +64,16 @@ class Isolated:
         self.process.wait(LIMIT)
 
 
+@pytest.fixture(params=KINDS)
+def kind(request):
+    if not works(request.param):
+        pytest.skip(f"{request.param} does not work here")
+    return request.param
+
+
 @pytest.fixture
-def isolated(supervised):
-    made = Isolated(supervised)
+def isolated(supervised, kind):
+    made = Isolated(supervised, kind)
     yield made
     made.end()
 
@@ -81,7 +91,7 @@ def test_an_agent_reads_none_of_the_servers_secrets_and_does_its_work(isolated):
         "hear 20",
     )
     supervised.heard(task, "Ready.")
-    (supervised.home / "server.key").read_bytes()  # it is there
+    assert len((supervised.home / "server.key").read_text()) > len("forged\n")
     run = supervised.run(task)
     tried = Path(run.workspace.path, "tries.txt").read_text().splitlines()
     assert [line for line in tried if "cannot" not in line] == ["tried"]
@@ -122,19 +132,49 @@ def test_a_stop_reaches_the_agent_through_the_isolation(isolated):
     supervised.wait(task, state="cancelled")
 
 
-def test_the_doctor_tries_it(supervised):
+def test_without_a_server_an_agents_commands_say_how_to_start_one(supervised, kind):
+    supervised.env |= env_of(kind, supervised.env["PATH"])
+    task = supervised.add("run sh -c 'fleet comment t-1 Hello > answer.txt 2>&1'", "say Done.")
+    supervised.start()
+    supervised.wait(task)
+    answer = Path(supervised.run(task).workspace.path, "answer.txt").read_text()
+    assert "none is running" in answer
+    assert "fleet serve --background" in answer
+
+
+def findings(supervised, **env: str) -> list[dict]:
+    """What the doctor says of the isolation."""
+    rows = json.loads(supervised.type("doctor", "--json", **env).stdout)["data"]["findings"]
+    return [row for row in rows if row["check"] == "isolation"]
+
+
+def test_the_doctor_tries_it(supervised, kind):
     supervised.type("tasks")
     supervised.type("token", "create", "bob")
-
-    def line(**env: str) -> dict:
-        findings = json.loads(supervised.type("doctor", "--json", **env).stdout)["data"]["findings"]
-        return next(row for row in findings if row["check"] == "isolation")
-
-    assert "Agents can read" in line()["said"]
-    isolated = line(FLEET_ISOLATION="bubblewrap")
+    assert "Agents can read" in findings(supervised)[0]["said"]
+    isolated = findings(supervised, **env_of(kind, supervised.env["PATH"]))[0]
     assert (isolated["state"], isolated["said"].split(" this")[0]) == ("ok", "Agents cannot read")
+
+
+def test_the_doctor_says_what_landlock_does_not_stop(supervised, kind):
+    tmux = supervised.place / "t" / f"tmux-{os.getuid()}"
+    tmux.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmux / "s"))
+        server.listen()
+        env = env_of(kind, supervised.env["PATH"]) | {"TMUX_TMPDIR": str(tmux.parent)}
+        warnings = [row["said"] for row in findings(supervised, **env)[1:]]
+    if kind == "bubblewrap":
+        assert warnings == []
+        return
+    commands, files = warnings
+    assert f"run outside landlock through {tmux / 's'}." in commands
+    assert f"cannot create files directly in {supervised.place}, " in files
+
+
+def test_without_bubblewrap_no_agent_starts(supervised):
     without = {"FLEET_ISOLATION": "bubblewrap", "PATH": str(supervised.place)}
-    assert "no bwrap" in line(**without)["said"]
+    assert "no bwrap" in findings(supervised, **without)[0]["said"]
 
 
 def test_a_project_cannot_choose_it(supervised):

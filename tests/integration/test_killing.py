@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import fleet.client
+import fleet.client.local
 from fleet.cli.agents.calls import kill
 from fleet.operations.tasks.at_work import ListAgents
 from fleet.operations.tasks.change import CancelTask
@@ -43,7 +43,7 @@ def test_one_that_somebody_else_cancels_meanwhile_is_cleared_away_like_the_other
 def test_one_that_does_not_end_in_time_is_named_and_stays(supervised, started, monkeypatch):
     agents = started("a:sleep 30", "deaf:ignore-term\nsay deaf\nsleep 9", "c:sleep 30")
     until(lambda: "deaf" in supervised.transcript(agents["deaf"].task))
-    monkeypatch.setattr(fleet.client, "RUN_END_SECONDS", 1.5)
+    monkeypatch.setattr(fleet.client.local, "RUN_END_SECONDS", 1.5)
     ended = end(supervised, *agents.values())
     assert "was asked to stop, but has not ended yet" in ended["deaf"].error
     assert {b: k.removed for b, k in ended.items()} == {"a": True, "deaf": False, "c": True}

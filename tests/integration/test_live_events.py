@@ -197,8 +197,8 @@ def test_a_team_hears_only_its_own(server, root, ws):
     assert event[2]["task"] == ours
     stream.close()
     for topic in (theirs, "t-999999", ours):  # theirs is as if there were none
-        socket.send({"type": "subscribe", "chatId": topic})
-        assert socket.until("subscribed")[-1]["chatId"] == topic
+        socket.send({"type": "subscribe", "topic": topic})
+        assert socket.until("subscribed")[-1]["topic"] == topic
     server.ok(red, "message.comment", task=theirs, text="Secret")
     server.ok(blue, "message.comment", task=ours, text="Open")
     assert socket.until("new_message")[-1]["message"]["text"] == "Open"
@@ -218,7 +218,7 @@ def test_what_is_said_is_heard_by_who_subscribed_to_where_it_is_said(server, ws)
         ("Here", "message.posted")
     ]
     socket.send({"type": "unsubscribe", "chatId": one})
-    assert socket.next() == {"type": "unsubscribed", "chatId": one}
+    assert socket.next() == {"type": "unsubscribed", "topic": one, "chatId": one}
     server.ok(ann, "message.comment", task=one, text="Not any more")
     socket.send({"type": "ping"})
     assert socket.next() == {"type": "pong"}

@@ -6,6 +6,9 @@ import time
 
 import pytest
 
+from fleet.adapters.nodes.pulse import NodePulses
+from fleet.domain.fleet import Gateway, Node, url_of
+from fleet.domain.nodes.trace import Source, Trace, written
 from tests.integration.nodes import NodeStandIn
 from tests.wait import until
 
@@ -76,7 +79,8 @@ def test_tasks_wait_for_a_node_that_is_down_and_start_soon_after_its_return(supe
     assert supervised.run(other).choice.node == "right"
     until(lambda: "connection refused" in supervised.type("show", task).stdout)
     shown = " ".join(supervised.type("show", task).stdout.split())
-    assert "on node left cannot be used (connection refused)" in shown
+    assert "No node that serves its model answers: left (connection refused)." in shown
+    assert "`fleet nodes` shows which answer." in shown
     assert supervised.store.runs(task) == []
     left.start()
     back = time.monotonic()
@@ -101,6 +105,42 @@ def test_a_run_that_fails_because_its_node_went_down_costs_no_attempt(supervised
     assert supervised.task(task).tally.failures == 0
 
 
+def test_a_run_costs_no_attempt_when_the_node_that_the_relay_chose_went_down(supervised, nodes):
+    _, right = nodes
+    script = ("say Going.", "sleep 2", "fail 1 lost the model")
+    task = supervised.add(*script, agent="lefty", attempts=1)
+    supervised.start()
+    supervised.heard(task, "Going.")
+    run = supervised.run(task, 1)
+    assert run.choice.node == "left", "which stays up"
+    traces = supervised.home / "logs" / "traces.jsonl"
+    traces.parent.mkdir(exist_ok=True)
+    request = Trace(time.time_ns() // 1000, agent="lefty", node="right", source=Source(run.id))
+    traces.write_text(written(request) + "\n")
+    right.stop()
+    until(lambda: supervised.run(task, 1).outcome)
+    assert supervised.endings(task)[0] == "lost"
+    assert "Its node right is down" in supervised.run(task, 1).outcome.detail
+    supervised.wait(task)
+    assert supervised.task(task).tally.failures == 0
+
+
+def test_a_task_whose_model_is_down_runs_on_its_fallback(supervised, nodes):
+    left, _ = nodes
+    config = supervised.home / "config.yaml"
+    fallback = 'only-left: {node: left, upstream: "llama:3b", fallbacks: [spare]}'
+    spare = '  spare: {node: right, upstream: "phi:3b"}'
+    text = config.read_text()
+    config.write_text(
+        text.replace('only-left: {node: left, upstream: "llama:3b"}', f"{fallback}\n{spare}")
+    )
+    left.stop()
+    task = supervised.add("say Hi.", agent="lefty")
+    supervised.start()
+    supervised.wait(task)
+    assert supervised.run(task).choice.node == "right"
+
+
 def test_a_node_takes_no_more_at_once_than_it_says_over_all_its_models(supervised, nodes):
     config = supervised.home / "config.yaml"
     text = config.read_text().replace(
@@ -123,3 +163,15 @@ def test_tasks_that_wait_for_a_node_starve_nobody_behind_them(supervised, nodes)
     free = supervised.add("say Free.")
     supervised.start()
     supervised.wait(free)
+
+
+def test_a_node_at_the_gateways_own_address_is_looked_at_as_both(tmp_path):
+    stand_in = NodeStandIn()
+    pulses = NodePulses(lambda: None, tmp_path)
+    gateway = Gateway(port=int(stand_in.url.rpartition(":")[2]))
+    node = Node("here", "ollama", url_of(gateway))
+    try:
+        until(lambda: pulses.pulse(node).up, "the node to be seen")
+        assert pulses.gateway(gateway).started == 0
+    finally:
+        stand_in.stop()

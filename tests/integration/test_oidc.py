@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,10 +20,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from fleet.config.settings import OidcSettings
 from fleet.domain.access import Role
 from fleet.domain.errors import Forbidden
-from fleet.server.people import person_of
+from fleet.server.oidc_people import person_of
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
-from tests.wait import until
+from tests.wait import LIMIT, until
 
 LIST = "/v1/task/list"
 AUDIENCE = "fleet-server"
@@ -204,3 +207,22 @@ def test_of_several_roles_the_strongest_counts_and_of_several_teams_the_first():
     assert (actor.role, actor.team) == (Role.TEAM_LEAD, "blue")
     with pytest.raises(Forbidden):
         person_of({"email": "bob@example.org", "groups": "d"}, settings)
+
+
+def test_without_the_package_that_checks_signatures_the_server_names_it(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = "server: {oidc: {issuer: 'https://login.example.org', audience: fleet}}\n"
+    (home / "config.yaml").write_text(settings)
+    without = "import sys; sys.modules['cryptography'] = None; from fleet.cli.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", without, "serve", "--port", "0", "--no-run"],
+        env={**os.environ, "FLEET_HOME": str(home)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "pip install 'agent-fleet[oidc]'" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jwt
 import pytest
 
@@ -13,6 +15,11 @@ from fleet.server.tokens import Tokens
 
 RUN = Actor("t-31.2", Role.WORKER, "shop", "t-31.2", remote=True)
 KEY = b"k" * 32
+
+
+def who(tokens: Tokens, token: str) -> Actor:
+    """Without what differs from token to token."""
+    return replace(tokens.check(token).actor, token="", until=0)
 
 
 def tokens_of(home, key: bytes = KEY) -> Tokens:
@@ -29,7 +36,7 @@ OLD = (
 
 
 def test_the_server_takes_a_token_that_an_older_supervisor_gave_a_run(tmp_path):
-    assert tokens_of(tmp_path).check(OLD).actor == RUN
+    assert who(tokens_of(tmp_path), OLD) == RUN
 
 
 def test_the_server_refuses_it_with_one_character_changed(tmp_path):
@@ -49,7 +56,7 @@ def test_a_run_that_an_older_supervisor_started_is_still_believed(tmp_path):
 def test_the_server_takes_a_token_that_a_command_makes_for_itself(tmp_path):
     token = own_token(tmp_path, RUN, seconds=60)
     keys = KeyRing(tmp_path, {})
-    assert Tokens(keys).check(token).actor == RUN
+    assert who(Tokens(keys), token) == RUN
     assert jwt.get_unverified_header(token) == {
         "alg": "HS256", "typ": "JWT", "kid": keys.signing().id,
     }  # fmt: skip

@@ -8,6 +8,7 @@ from fleet.domain.access import GRANTS, Role
 from fleet.operations.catalogue import operations
 from fleet.server.claude_fleet.paths import PATHS
 from fleet.server.mcp.tool_table import TOOLS as TABLE
+from fleet.server.mcp.tool_table import property_of
 from tests.integration.team import Team
 
 OPERATIONS = {operation.name: operation for operation in operations()}
@@ -57,17 +58,31 @@ def over_mcp(team, who, name):
 
 
 SAID = {"http": over_http, "mcp": over_mcp}
-LET_IN = {"", "not_found", "refused", "claimed", "bad_secret", "no_such_place", "taken"}
+LET_IN = {
+    "no_model",
+    "",
+    "no_ticket",
+    "bad_input",
+    "repeated",
+    "not_found",
+    "refused",
+    "claimed",
+    "bad_secret",
+    "no_such_place",
+    "taken",
+}
 
 
 def given(tool):
     names = {*tool.needs, *(tool.takes.keys() & {"handle", "swarm_id"})}
     if tool.operations == ("agent.spawn",) and "handle" in names:
         return {"handle": "fix/login"}
-    return {name: EXAMPLES.get(name) or example(tool.takes[name]) for name in names}
+    return {name: EXAMPLES.get(name) or example(property_of(tool.takes[name])) for name in names}
 
 
 def example(schema):
+    if needed := schema.get("items", {}).get("required"):
+        return [dict.fromkeys(needed, "x")]
     return schema["enum"][0] if "enum" in schema else KINDS[schema["type"]]
 
 
@@ -101,13 +116,25 @@ def test_the_other_paths_want_a_token_too(team, path):
 
 
 NONE = "t-999999"
-KINDS = {"string": NONE, "array": ["m-999999"], "object": {"a": 1}, "boolean": True}
-EXAMPLES = {"handle": NONE, "to": "x", "agent": "x", "key": "nothing", "mail": "e-999999"}
+KINDS = {"string": NONE, "array": ["m-999999"], "object": {"a": 1}, "boolean": True, "integer": 2}
+EXAMPLES = {
+    "handle": NONE,
+    "to": "x",
+    "agent": "x",
+    "branch": "other",
+    "key": "nothing",
+    "mail": "e-999999",
+}
 BODIES = {  # what has to be said for the request to be understood
     "message.unsend": {"message": "m-1"},
+    "host.drain": {"host": "h-999999"},
+    "host.resume": {"host": "h-999999"},
+    "host.forget": {"host": "h-999999"},
     "alert.raise": {"text": "x"},
     "alert.notice": {"text": "x"},
     "task.add": {"title": "x"},
+    "search.find": {"text": "nothing"},
+    "task.add_all": {"tasks": [{"title": "x"}], "again": True},
     "task.show": {"task": NONE},
     "task.cancel": {"task": NONE},
     "task.retry": {"task": NONE},
@@ -125,7 +152,16 @@ BODIES = {  # what has to be said for the request to be understood
     "message.ask": {"task": NONE, "text": "x"},
     "message.answer": {"name": NONE, "text": "x"},
     "message.take": {"question": "m-999999"},
+    "task.events": {"task": NONE},
+    "task.gates": {"task": NONE},
+    "task.files": {"task": NONE},
+    "run.said": {"run": NONE},
+    "run.attach": {"name": NONE},
+    "run.interrupt": {"name": NONE},
+    "run.screen": {"name": NONE},
     "run.transcript": {"name": NONE},
+    "agent.fork": {"task": NONE, "branch": "x"},
+    "run.permit": {"task": NONE, "allow": False},
     "run.stop_all": {"host": "nowhere"},
     "agent.spawn": {"handle": "x", "prompt": "x", "swarm": NONE, "cwd": "/nowhere"},
     "token.create": {"name": "x"},
@@ -153,12 +189,33 @@ BODIES = {  # what has to be said for the request to be understood
     "enrolment.revoke": {"enrolment": "e-999999"},
     "enrolment.show": {"secret": "none"},
     "enrolment.use": {"secret": "none", "name": "x"},
+    "land.undo": {"landing": NONE},
+    "race.start": {"prompt": "x", "count": 2},
+    "race.pick": {"batch": NONE},
+    "race.show": {"batch": NONE},
+    "inbox.seen": {"items": ["failed:t-1:t-1.1"]},
+    "inbox.snooze": {"item": "failed:t-1:t-1.1"},
+    "view.save": {"name": "Mine", "words": "label:ui"},
+    "view.remove": {"name": "Mine"},
+    "session.code": {"role": "worker"},
+    "session.open": {"code": "none"},
     "chat.say": {"chat": "none", "text": "x"},
     "chat.read": {"chat": "none"},
     "chat.mark_read": {"chat": "none"},
+    "task.diff": {"task": NONE},
+    "review.submit": {"task": NONE, "verdict": "accept"},
+    "review.ask": {"task": NONE, "agent": "implementer"},
+    "worktree.diff": {"task": NONE},
     "worktree.status": {"task": NONE},
     "worktree.commit": {"task": NONE, "message": "x"},
     "worktree.push": {"task": NONE},
     "worktree.merge": {"task": NONE},
     "worktree.pr": {"task": NONE, "title": "x"},
+    **{f"pull.{name}": {"task": NONE} for name in ("open", "show", "sync", "merge", "close")},
+    "ticket.find": {"query": "x"},
+    "ticket.add": {"url": "https://example.com/a/b/issues/1"},
+    "land.add": {"tasks": [NONE]},
+    "task.send_back": {"task": NONE},
+    **{f"land.{name}": {"landing": NONE} for name in ("show", "hold", "release", "drop", "move")},
+    **{f"land.{name}": {"onto": "nowhere"} for name in ("pause", "resume")},
 }

@@ -257,18 +257,6 @@ def test_an_error_after_a_heartbeat_is_said_within_the_reply(loopback):
     assert "[DONE]" not in said
 
 
-def test_the_faster_node_is_chosen_once_it_is_known_and_the_choice_is_explained(loopback):
-    it = loopback(0)
-    slow, fast = it.node(decode=20, output=40), it.node(decode=400, output=40)
-    it.open(Model(MODEL, MODEL, (serving(slow, "slow"), serving(fast, "fast"))))
-    it.chats(2)
-    got = it.chat()
-    assert got.headers["x-fleet-node"] == "fast"
-    assert got.headers["x-fleet-route"].startswith("fast ")
-    assert "; slow " in got.headers["x-fleet-route"]
-    assert it.status["nodes"]["fast"]["servings"][UPSTREAM]["decode"] > 100
-
-
 def test_before_it_has_seen_for_itself_it_believes_what_was_measured(loopback):
     it = loopback()
     pace = {"a": 5.0, "b": 100.0}

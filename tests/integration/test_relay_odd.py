@@ -170,3 +170,13 @@ def test_a_node_that_says_nonsense_of_what_is_loaded_is_still_seen_to_come_back(
     it._loop.call_soon_threadsafe(it.relay.world.nodes["a"].note, Result.UNREACHABLE)
     it.until(lambda status: status["nodes"]["a"]["breaker"] == "gentle")
     assert it.chat().status == 200
+
+
+def test_a_body_of_many_megabytes_is_answered_like_any_other(loopback):
+    it = loopback().open()
+    words = "x" * 4_000_000
+    body = {"stream": False, "messages": [{"role": "user", "images": [words], "content": "Hi"}]}
+    status, _ = sent(it, json.dumps(body))
+    assert status == 200
+    (seen,) = (each for each in it.nodes[0].seen if each.path == "/api/chat")
+    assert seen.body["messages"][0]["images"] == [words]

@@ -333,6 +333,20 @@ def test_a_request_with_a_key_is_carried_out_once(team):
     assert other["id"] != first["id"]
 
 
+def test_a_key_that_is_none_is_refused_where_nothing_is_written_too(team):
+    key = {"Idempotency-Key": "two words"}
+    status, said = team.ask("ann", "POST", "/memory/search", {"query": "x"}, headers=key)
+    assert (status, said["code"]) == (422, "bad_input")
+
+
+def test_an_unknown_field_is_refused_also_when_it_is_null(team):
+    body = {"to": "carol", "body": "Words.", "from": None}
+    team.ok("ann", "POST", "/mail", body)
+    status, said = team.ask("ann", "POST", "/mail", body | {"colour": None})
+    assert (status, said["code"]) == (422, "bad_input")
+    assert "colour" in said["detail"]
+
+
 def test_lists_are_read_page_by_page(team):
     for number in range(5):
         team.ok("ann", "POST", "/mail", {"to": "dora", "body": f"Mail {number}"})

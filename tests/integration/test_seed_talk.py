@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.forges.fake_forge import TOKEN, FakeForge
 from tests.integration.team import Team
 from tests.integration.test_seed_paths import uid
 from tests.integration.test_server import FLEET
@@ -20,27 +20,21 @@ MESSAGE = {"id", "chatId", "fromHandle", "fromUid", "text", "timestamp", "status
 CHAT = {"id", "participants", "unread", "lastMessage", "updatedAt"}
 USER = {"uid", "handle", "teamName", "agentType", "createdAt", "lastSeen"}
 
-# Not GitHub's program: it writes down what it is called with.
-GH = """#!/bin/sh
-printf '%s\\n' "$@" > "$0.words"
-echo https://forge.example/pull/1
-"""
-
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory):
     root = tmp_path_factory.mktemp("talk")
-    gh = root / "bin" / "gh"
-    gh.parent.mkdir()
-    gh.write_text(GH)
-    gh.chmod(0o755)
+    forge = FakeForge("github", root / "forge")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
+        patch.setenv("FLEET_FORGE_HOSTS", f"{forge.host}=github")
+        patch.setenv("FLEET_FORGE_TOKEN", TOKEN)
         patch.setenv("FLEET_CODER", "scripted")
         made = Team(root)
     made.join("mel", "merger", "red")
+    made.forge = forge
     yield made
     made.served.end()
+    forge.close()
 
 
 def enrolment(scratch, **given):
@@ -238,12 +232,15 @@ def test_a_worktree_is_committed_pushed_proposed_and_merged(team, tree, tmp_path
     assert (status, said["code"]) == (409, "nothing_to_commit")
     status, said = team.ask("ann", "POST", f"{handle}/push")
     assert (status, said["code"], bool(said["fix"])) == (409, "no_remote", True)
-    with_remote(team.repo, tmp_path)
+    team.forge.adopt(team.repo)
     team.ok("mel", "POST", f"{handle}/push")
+    assert team.forge.tip("fix/login") == done["commitHash"]
     asked = {"title": "Fix `id`", "body": "$(id)", "base": "main"}
-    assert team.ok("ann", "POST", f"{handle}/pr", asked)["prUrl"] == "https://forge.example/pull/1"
-    words = (team.served.cwd / "bin" / "gh.words").read_text().splitlines()
-    assert words[2:] == ["--head=fix/login", "--title=Fix `id`", "--body=$(id)", "--base=main"]
+    url = team.ok("ann", "POST", f"{handle}/pr", asked)["prUrl"]
+    (pull,) = team.forge.pulls
+    assert url == team.forge.web_of(pull)
+    assert (pull.branch, pull.base) == ("fix/login", "main")
+    assert (pull.title, pull.body) == ("Fix `id`", "$(id)")
     merged = team.ok("mel", "POST", f"{handle}/merge")
     assert merged["commitHash"] == git(team.repo, "rev-parse", "main") == done["commitHash"]
 

@@ -56,9 +56,9 @@ def test_work_that_cannot_be_merged_is_a_reason_and_never_starts_without_it(supe
     one, two = (supervised.add(f"write same {n}", f"commit {n}") for n in ("one", "two"))
     three = supervised.add("say I started", after=[one, two])
     supervised.start()
-    supervised.wait(three, state="failed")
-    assert supervised.endings(three) == ["failed", "failed"]
-    assert "conflicts in same" in supervised.task(three).tally.why
+    until(lambda: supervised.task(three).paused, why=lambda: supervised.story(three))
+    assert supervised.endings(three) == ["stopped"]
+    assert "in same" in supervised.task(three).tally.why
     assert "I started" not in supervised.transcript(three)
     assert "by hand" in supervised.task(three).tally.why
 
@@ -151,7 +151,7 @@ def test_a_project_that_is_gone_fails_with_its_reason_and_holds_up_nobody(superv
     fine = supervised.add("say hello", after=())
     supervised.start("--max", "1")
     supervised.wait(fine)
-    supervised.wait(lost, state="failed")
+    until(lambda: supervised.task(lost).paused, why=lambda: supervised.story(lost))
     assert supervised.task(lost).tally.why == f"{gone} is not a directory. Was the project moved?"
 
 

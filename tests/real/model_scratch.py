@@ -78,6 +78,15 @@ class ModelScratch:
             self("trust")
         return self
 
+    def declare(self, **fields: str) -> None:
+        """Add these to the agent's declaration, and trust it."""
+        file = self.repo / "fleet.yaml"
+        more = "".join(f", {name}: {value}" for name, value in fields.items())
+        file.write_text(
+            file.read_text().replace("description: Greets.", f"description: Greets.{more}")
+        )
+        self("trust")
+
     def __exit__(self, *_) -> None:
         if self.supervisor is not None:
             for task in self.data("tasks", "--status", "running"):
@@ -143,12 +152,14 @@ class ModelScratch:
         return pid
 
     def greeting(self) -> str:
-        """As it is on the task's branch."""
+        return self.committed("hello.txt")
+
+    def committed(self, name: str) -> str:
+        """The file as it is on the task's branch."""
         ran = subprocess.run(
-            ["git", "show", "fleet/t-1:hello.txt"],
-            cwd=self.repo, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return ran.stdout
+            ["git", "show", f"fleet/t-1:{name}"], cwd=self.repo, capture_output=True, check=True
+        )
+        return ran.stdout.decode("utf-8", "replace")
 
     def conversations(self) -> int:
         return len({asked.conversation for asked in self.server.turns})

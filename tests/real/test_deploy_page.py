@@ -247,7 +247,7 @@ def test_a_backup_is_restored_as_the_page_says_and_its_tokens_count(tmp_path):
         assert deployed.ask("POST", "/v1/task/add", body, token=bob)[0] in {200, 201}
         deployed.server.terminate()
         deployed.server.wait(LIMIT)
-        restore = block("sh", "fleet.db-wal")
+        restore = block("sh", "fleet restore")
         deployed.sh("\n".join(li for li in restore.splitlines() if "systemctl" not in li))
         deployed.start_unit()
         rows = deployed.ask("GET", "/v1/task/list", token=bob)[1]["data"]

@@ -6,6 +6,8 @@ import json
 import threading
 import time
 import urllib.error
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,7 @@ from tests.real.gateway_world import (
     THIRD,
     GatewayWorld,
 )
+from tests.wait import until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.xdist_group("litellm")]
 
@@ -192,6 +195,33 @@ def test_when_no_node_is_left_a_503_says_which_are_down(world):
         assert refused.value.code == 503
         said = refused.value.read().decode()
         assert "No node can answer for 'pair-coder': laptop is down (connection refused)" in said
+
+
+def test_what_the_gateway_refuses_itself_is_in_the_traces_without_the_prompt(world):
+    words = [{"role": "user", "content": "a secret word " * 40_000}]
+    long = {"model": "pair", "max_tokens": 9, "messages": words}
+    refused = [
+        (long, {}),
+        (long | {"model": "nobody"}, {}),
+        (long, {"authorization": "Bearer sk-no"}),
+    ]
+    for body, headers in refused:
+        with pytest.raises(urllib.error.HTTPError):
+            world.open("/v1/chat/completions", body, **headers)
+
+    def refusals() -> list[dict[str, Any]]:
+        traces = json.loads(world.fleet("trace", "--json"))["data"]
+        return [trace for trace in traces if trace["wire"] == "gateway"]
+
+    until(lambda: len(refusals()) == 3, lambda: str(refusals()))
+    traces = refusals()
+    assert [trace["error"] for trace in traces] == [
+        "The gateway refused it: the prompt is too long for the context of pair.",
+        "The gateway refused it: it knows no model 'nobody'.",
+        "The gateway refused it: the key is wrong or missing.",
+    ]
+    assert all(Path(trace["project"]) == world.repo for trace in traces)
+    assert "secret word" not in (world.place / "fleet/logs/traces.jsonl").read_text()
 
 
 def test_while_a_node_reads_a_long_prompt_every_client_hears_that_it_lives(world):

@@ -7,17 +7,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from fleet.adapters.stores.postgres import Postgres
-from fleet.adapters.stores.sql import SqlStore
+from fleet.adapters.stores.postgres.store import open_url
 from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
-from fleet.ports import TaskQuery
+from fleet.domain.task import Task, TaskState
+from fleet.ports import Put, TaskQuery
+from tests.contract.old_stores import old_postgres
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
 
@@ -77,8 +80,8 @@ def test_its_own_commits_wake_nobody_but_the_others(postgres_url):
 
 
 def test_two_fleets_in_one_database_neither_see_nor_wake_nor_hold_up_each_other(postgres_url):
-    ours = SqlStore(Postgres(postgres_url, schema="ours"))
-    theirs = SqlStore(Postgres(postgres_url, schema="theirs"))
+    ours = open_url(postgres_url, None, None, schema="ours")
+    theirs = open_url(postgres_url, None, None, schema="theirs")
     ours.wait(0)
     theirs.commit([], [Event("x", "t-1", "me", 1)])
     assert ours.new_id("t") == theirs.new_id("t") == "t-1"
@@ -183,7 +186,7 @@ def test_the_schema_and_the_number_of_connections_are_those_of_the_seeds_variabl
 
 
 def test_a_process_opens_no_more_connections_than_it_may(postgres_url, monkeypatch):
-    monkeypatch.setattr("fleet.adapters.stores.postgres.ROOM_SECONDS", 0.05)
+    monkeypatch.setattr("fleet.adapters.stores.postgres.session.ROOM_SECONDS", 0.05)
     stores = [open_store(postgres_url, most=9) for _ in range(9)]
     with pytest.raises(Unavailable, match="All connections"):
         open_store(postgres_url, most=9)
@@ -191,3 +194,61 @@ def test_a_process_opens_no_more_connections_than_it_may(postgres_url, monkeypat
     stores.append(open_store(postgres_url, most=9))
     for store in stores:
         store.close()
+
+
+def a_task(number: int, **given) -> Task:
+    return Task(f"t-{number}", 0, TaskState.OPEN, "Do it", "", "/p", "me", number, **given)
+
+
+def test_an_event_is_not_seen_before_those_with_lower_numbers(postgres_url):
+    slow, quick, reader = (open_store(postgres_url) for _ in range(3))
+    with slow.together():
+        slow.commit([], [Event("first", "t-1", "me", 1)])
+        quick.commit([], [Event("second", "t-2", "me", 2)])
+        assert reader.events() == reader.events(newest=True) == reader.events(task="t-2") == []
+        assert [e.type for e in slow.events()] == ["first", "second"]
+    assert [e.type for e in reader.events()] == ["first", "second"]
+
+
+def test_what_other_programs_do_in_the_database_holds_up_no_event(postgres_url):
+    store = open_store(postgres_url)
+    with psycopg.connect(postgres_url) as other:
+        other.execute("CREATE TABLE theirs (x int)")
+        store.commit([], [Event("x", "t-1", "me", 1)])
+        assert [e.type for e in store.events()] == ["x"]
+
+
+def test_a_client_that_stops_in_the_middle_holds_up_nobody_else(postgres_url):
+    stopped, other = open_store(postgres_url), open_store(postgres_url)
+    other.commit([Put(a_task(1)), Put(a_task(2))], [])
+    mine, theirs = other.task("t-1"), other.task("t-2")
+    with suppress(Unavailable), stopped.together():
+        stopped.commit([Put(replace(mine, title="Mine"))], [Event("x", "t-1", "me", 1)])
+        other.commit([Put(replace(theirs, title="Theirs"))], [])  # waits for nothing
+        other.commit([Put(replace(mine, title="Theirs"))], [])  # the server ends the stopped one
+        stopped.events()
+    assert {t.title for t in other.tasks(TaskQuery())} == {"Theirs"}
+
+
+def test_many_finish_what_many_wait_for_and_every_count_is_right(postgres_url):
+    store = open_store(postgres_url)
+    needs = [a_task(n) for n in range(1, 41)]
+    after = tuple(t.id for t in needs)
+    store.commit([Put(t) for t in needs], [])
+    store.commit([Put(a_task(n, after=after)) for n in range(100, 110)], [])
+    workers = [
+        subprocess.Popen([sys.executable, WORKER, "drain", postgres_url, f"w{n}"]) for n in range(6)
+    ]
+    assert [w.wait(timeout=100) for w in workers] == [0] * 6
+    assert store.counts() == {"done": 50}
+    assert one(postgres_url, "SELECT count(*) FROM fleet.task WHERE blockers <> 0") == 0
+
+
+def test_a_store_that_counted_in_rows_goes_on_with_its_numbers(postgres_url):
+    old_postgres(postgres_url)
+    last = one(postgres_url, "SELECT last FROM fleet.counter WHERE kind = 't'")
+    number = one(postgres_url, "SELECT max(number) FROM fleet.event")
+    store = open_store(postgres_url)
+    assert store.new_id("t") == f"t-{last + 1}"
+    store.commit([], [Event("x", "t-1", "me", 1)])
+    assert store.events(newest=True, limit=1)[0].number == number + 1

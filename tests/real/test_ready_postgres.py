@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,12 @@ def processes(url: str) -> list[int]:
     return found
 
 
+def send(number: signal.Signals, pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # a worker of PostgreSQL that has just ended
+            os.kill(pid, number)
+
+
 def test_a_postgres_that_stalls_makes_it_unready_and_the_server_stays_alive(tmp_path, postgres):
     served = Served(Scratch(tmp_path), "--no-run", env={"FLEET_STORE_URL": postgres})
     stopped = []
@@ -45,18 +52,15 @@ def test_a_postgres_that_stalls_makes_it_unready_and_the_server_stays_alive(tmp_
         assert served.ask("GET", "/health")[1]["persistence"] == "postgresql"
         assert served.ask("GET", "/ready")[0] == 200
         stopped = processes(postgres)
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        send(signal.SIGSTOP, stopped)
         until(lambda: served.ask("GET", "/ready")[0] == 503, "it to be unready")
         assert "did not answer" in served.ask("GET", "/ready")[1]["detail"]
         status, health = served.ask("GET", "/health")
         assert (status, health["status"]) == (200, "degraded")
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT, stopped)
         until(lambda: served.ask("GET", "/ready")[0] == 200, "it to be ready again")
     finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT, stopped)
         served.end()
 
 

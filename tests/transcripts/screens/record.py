@@ -200,6 +200,8 @@ def record_panels() -> None:
                 at.keep(f"panel-{case}", at.until(words))
                 at.terminals.press(RUN, "Escape")
                 at.settle()
+            at.say("/login")  # it asks the same after the theme, where nothing says who pays
+            at.keep("login", at.until("Select login method:"))
         finally:
             at.close()
 

@@ -1,0 +1,98 @@
+"""What `fleet up` started stays up: the supervisor starts a relay or a gateway again that died."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.e2e.machines import Machines
+from tests.wait import until
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = Machines(tmp_path)
+    yield made
+    made.close()
+
+
+def kill(machines, name: str) -> int:
+    pid = machines.services()[name]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def is_back(machines, name: str, pid: int) -> bool:
+    now = machines.services()[name]
+    return now["answers"] and now["pid"] not in {None, pid}
+
+
+@pytest.mark.parametrize("name", ["relay", "gateway"])
+def test_a_dead_service_is_started_again_and_status_says_so(machines, name):
+    machines.scratch("up", "--no-warm")
+    pid = kill(machines, name)
+    until(lambda: is_back(machines, name, pid))
+    assert machines.ask()["choices"]
+    assert machines.services()[name]["restarts"] == 1
+    assert "1 restart" in machines.scratch("gateway", "status")
+    log = machines.scratch.type("run", "status").stdout
+    assert "running" in log
+
+
+def test_a_service_that_a_person_stopped_stays_stopped_and_tasks_wait_for_it(machines):
+    program = machines.root / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    machines.scratch.env["PATH"] += f":{program.parent}"
+    machines.scratch("up", "--no-warm")
+    machines.scratch("gateway", "stop")
+    task = machines.scratch.add("Plan it", "--agent", "planner", "--coder", "claude")
+    until(lambda: "the gateway: connection refused" in words(machines, task))
+    assert "`fleet up` starts the gateway" in words(machines, task)
+    assert {each["pid"] for each in machines.services().values()} == {None}
+    assert "gateway     not running: fleet up" in machines.scratch("status")
+
+
+def words(machines, task: str) -> str:
+    return " ".join(machines.scratch.type("show", task).stdout.split())
+
+
+ASKS = """\
+import json, os, sys, time, urllib.request
+body = {"model": sys.argv[1], "messages": [{"role": "user", "content": "Hello"}]}
+request = urllib.request.Request(
+    os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
+    {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
+)
+for _ in range(8):
+    assert json.load(urllib.request.urlopen(request, timeout=60))["choices"]
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("name", ["relay", "gateway"])
+def test_tasks_lose_no_attempt_while_a_service_is_away(machines, name):
+    """Each has one attempt, and asks its model eight times, with no retry of its own."""
+    program = machines.root / "asks.py"
+    program.write_text(ASKS)
+    machines.file.write_text(
+        machines.file.read_text()
+        + f"  asker: {{coder: command, model: small-coder, command: [python3, {program}, '{{model}}']}}\n"
+    )
+    machines.scratch("trust")
+    machines.scratch("up", "--no-warm")
+    tasks = [
+        machines.scratch.add(f"Ask {n}", "--agent", "asker", "--attempts", "1") for n in range(6)
+    ]
+    for _ in range(3):
+        pid = kill(machines, name)
+        until(lambda pid=pid: is_back(machines, name, pid))
+    until(lambda: all(state(machines, task) in {"done", "failed"} for task in tasks))
+    assert {state(machines, task) for task in tasks} == {"done"}, words(machines, tasks[0])
+
+
+def state(machines, task: str) -> str:
+    return machines.scratch.data("show", task)["task"]["status"]

@@ -1,0 +1,57 @@
+"""Runs on another machine, read through the server to which that machine has dialled in."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.free_ports import free_ports
+from tests.real.several_hosts import RealHost
+from tests.wait import until
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def hosts(tmp_path, postgres_url):
+    """`a` serves; `b` supervises, and has the same project by its path."""
+    a = RealHost(tmp_path / "a", postgres_url)
+    b = RealHost(tmp_path / "b", postgres_url)
+    yield a, b
+    a.type("serve", "--stop")
+    b.end(signal.SIGKILL)
+    b.kill_keepers()
+
+
+def link(a: RealHost, b: RealHost) -> None:
+    port = free_ports()
+    a("serve", "--background", "--port", str(port), "--no-run")
+    made = a.data("token", "create", "host-b", "--role", "coordinator")
+    b("status")  # makes its home
+    (b.home / "server.token").write_text(made["token"])
+    b.env["FLEET_HOST_SERVER"] = f"http://127.0.0.1:{port}"
+
+
+def test_logs_and_diff_of_a_run_on_another_machine_are_read_through_the_server(hosts):
+    a, b = hosts
+    link(a, b)
+    b.supervise()
+    script = "say Hello from there.\nwrite far.txt x\ncommit Far"
+    task = a.add("Far", script=script)
+    a.wait_for(task, "done")
+    until(lambda: a.type("logs", task).returncode == 0, why=lambda: a.type("logs", task).stderr)
+    assert "Hello from there." in a("logs", task)
+    assert "far.txt" in a("diff", task, "--stat")
+
+
+def test_without_a_link_it_is_said_where_the_run_is(hosts):
+    a, b = hosts
+    b.supervise()
+    task = a.add("Far", script="say Hello from there.")
+    a.wait_for(task, "done")
+    for command in ("logs", "diff"):
+        refused = a.type(command, task)
+        assert refused.returncode == 3, command
+        assert f"{task}.1 was on {b.host_id}" in refused.stderr
+    assert f"On {b.host_id}: fleet logs {task}" in a.type("logs", task).stderr

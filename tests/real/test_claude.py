@@ -32,6 +32,7 @@ from fleet.testing.model_server import (
     say,
 )  # fmt: skip
 from tests.real.programs import Drive, private_env, repository
+from tests.wait import until
 
 pytestmark = pytest.mark.real
 
@@ -323,9 +324,16 @@ def test_sigterm_ends_it_and_what_it_ran(world):
     assert not machine.marked(_mark(run))
 
 
+def conversations(world) -> str:
+    """What Claude Code has saved of them. It writes a moment after it speaks."""
+    files = (world.place / "home" / ".claude" / "projects").rglob("*.jsonl")
+    return "".join(file.read_text() for file in files)
+
+
 def test_sigkill_loses_nothing_that_was_said_and_the_session_goes_on(world):
     run = world.drive([call("Bash", command="ls"), hang()], prompt="Remember 7.")
     run.start().until_said(SaidKind.TOOL_RESULT)
+    until(lambda: "tool_result" in conversations(world), "that it has saved the conversation")
     os.kill(pid_of(run), signal.SIGKILL)
     outcome = run.over()
     assert outcome.ending is Ending.FAILED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -155,3 +156,31 @@ def test_killed_in_the_middle_the_next_run_goes_on_with_the_conversation(coder, 
         assert scratch.endings() == ["failed", "succeeded"], scratch.story()
         assert scratch.conversations() == 1
         assert scratch.greeting() == "Hello, fleet.\n"
+
+
+FILES_OF_CONVERSATIONS = {
+    "claude": "home/.claude/projects",
+    "codex": "home/.codex/sessions",
+    "opencode": "home/.local/share/opencode",
+}
+
+
+def test_a_conversation_whose_files_are_gone_is_begun_anew_at_no_attempt(coder, tmp_path):
+    asks = shell(coder, "fleet ask 'Whom shall I greet?' --option Moon --park")
+
+    def script(asked):
+        if any("Answer: Moon" in words for words in asked.said):
+            return say("It greets the moon.")
+        return say("I wait for the answer.") if asked.number else asks
+
+    with ModelScratch(coder, tmp_path, script) as scratch:
+        scratch.add("Greet someone", "--attempts", "1")
+        scratch("run", "--once")
+        files = tmp_path / FILES_OF_CONVERSATIONS[coder]
+        assert files.is_dir(), list((tmp_path / "home").rglob("*"))[:50]
+        shutil.rmtree(files)
+        scratch("answer", "t-1", "1")
+        scratch("run", "--once")
+        assert scratch.status() == "done", scratch.story()
+        assert scratch.endings() == ["asked", "lost", "succeeded"], scratch.story()
+        assert scratch.conversations() == 2

@@ -145,6 +145,7 @@ def _count(so_far: Conversation, item: Said) -> Conversation:
     return replace(so_far, usage=usage, peak_context=peak, window=item.window or so_far.window)
 
 
+FIRST_SIGNAL = 128  # a shell's status for a program that was ended by a signal is above this
 NOT_FOUND = 127  # what a keeper, like a shell, ends with when there is no such program
 
 
@@ -183,6 +184,9 @@ def judge(
     ending, detail = _ending(heard, ended, parked=parked, wanted=wanted, cut=cut, closed=closed)
     if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest and not closed:
         ending, detail = Ending.FAILED, "It ended in the middle of its turn."
+    if ending is Ending.FAILED and in_turns and could_not_resume(heard, ended):
+        heard = replace(heard, session="")  # the next run starts a new conversation
+        ending, detail = Ending.LOST, f"Its conversation could not be resumed. {detail}"
     return Outcome(
         ending=ending,
         detail=detail,
@@ -192,6 +196,17 @@ def judge(
         usage=heard.usage,
         again=not (ending is Ending.FAILED and is_missing(ended)),
     )
+
+
+def could_not_resume(heard: Conversation, ended: Exit) -> bool:
+    """Whether the program gave up before the first turn of a conversation that it was to resume.
+
+    Its own files of the conversation are gone: it was killed before it wrote them, or they were
+    cleaned up. A signal says nothing about them.
+    """
+    if not heard.session or heard.turns or is_missing(ended):
+        return False
+    return heard.failed if ended.code == 0 else 0 < (ended.code or 0) < FIRST_SIGNAL
 
 
 def is_missing(ended: Exit) -> bool:

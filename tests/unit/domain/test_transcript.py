@@ -130,3 +130,28 @@ def test_of_many_items_the_conversation_is_the_same_as_one_by_one():
     for count in range(len(items) + 1):
         one_by_one = reduce(hear, items[:count], Conversation())
         assert hear_all(Conversation(), items[:count]) == one_by_one
+
+
+def test_a_conversation_that_is_gone_costs_no_attempt_and_is_begun_anew():
+    gone = judged(Conversation(session="s-1"), 1, stderr="No conversation found", in_turns=True)
+    assert (gone.ending, gone.checkpoint.session) == (Ending.LOST, "")
+    assert (
+        gone.detail == "Its conversation could not be resumed. Exit status 1. No conversation found"
+    )
+    result = hear(Conversation(session="s-1"), Said(K.RESULT, "no rollout found", failed=True))
+    gone = judged(result, 0, in_turns=True)
+    assert (gone.ending, gone.checkpoint.session) == (Ending.LOST, "")
+
+
+@pytest.mark.parametrize(
+    ("conversation", "code"),
+    [
+        (heard(Said(K.SESSION, "s-1"), Said(K.TURN)), 1),  # it was resumed, then failed
+        (Conversation(session="s-1"), -9),
+        (Conversation(session="s-1"), 137),
+        (Conversation(session="s-1"), 0),  # a person looked at it in its terminal, and left
+    ],
+)
+def test_any_other_failure_keeps_the_conversation(conversation, code):
+    outcome = judged(conversation, code, in_turns=True)
+    assert (outcome.ending, outcome.checkpoint.session) == (Ending.FAILED, "s-1")

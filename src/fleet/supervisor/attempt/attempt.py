@@ -232,7 +232,8 @@ class Attempt:
                 if look.expired:
                     self._cut = self._cut or Cut(Ending.LOST, EXPIRED)
                 elif look.code == 0:
-                    self._deliver()
+                    if not self._opening:  # else the first turn says it
+                        self._deliver()
                 elif self._is_full():  # an earlier supervisor may have stopped it for that
                     self._cut = self._cut or Cut(Ending.CONTEXT_FULL)
                 self._finish(look, gone=True)

@@ -31,8 +31,8 @@ test: $(READY) ## run the tests that need nothing but Python, git and tmux (ARGS
 test-real: $(READY) ## run the tests against the real programs and servers
 	@scripts/test-real $(ARGS)
 
-test-slow: $(READY) ## run the long forms: thousands of crashes, 10,000 tasks
-	@.venv/bin/python -m pytest -n auto -m "slow and not real" $(ARGS)
+test-slow: $(READY) ## run the long forms: thousands of crashes, 10,000 tasks, three machines with faults
+	@.venv/bin/python -m pytest -n auto -m slow $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts, shell, spelling, docs tests
 	@scripts/check

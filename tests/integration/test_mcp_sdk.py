@@ -101,6 +101,41 @@ def test_a_call_replies_with_text_and_structured_content(team, way):
         assert '"5433"' in reply.content[0].text
 
 
+WRITES = {
+    "tasks_add": {"tasks": [{"title": "Fix the login"}]},
+    "team_assign": {"agent": "bob", "task": "Fix the door"},
+    "mail_send": {"to": "bob", "body": "Look."},
+    "team_claim": {"file": "src/login.py"},
+    "checkpoint_create": {"goal": "Login", "now": "Half done", "to_handle": "bob"},
+    "swarm_create": {"name": "s"},
+    "memory_store": {"key": "port", "value": "5433", "tags": ["db"]},
+    "memory_search": {"query": "port"},
+    "task_search": {"text": "login"},
+    "team_broadcast": {"message": "Noon."},
+}
+
+
+def test_the_sdk_finds_every_reply_as_its_tool_says_it_is(team):
+    """It refuses structured content that does not fit the tool's output schema."""
+
+    async def steps(session, _greeting):
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        replies = {name: await session.call_tool(name, given) for name, given in WRITES.items()}
+        for name, tool in tools.items():
+            if tool.annotations.read_only_hint and not tool.input_schema["required"]:
+                replies[name] = await session.call_tool(name, {})
+        return tools, replies
+
+    tools, replies = with_session(over_http, team, "ann", steps)
+    assert [name for name, tool in tools.items() if not tool.output_schema] == []
+    good = {name for name, reply in replies.items() if not reply.is_error}
+    assert WRITES.keys() | {"team_status", "team_tasks", "team_workers", "inbox_list"} <= good
+    assert len(good) > 25
+    data = replies["team_status"].structured_content["data"]
+    assert data["tasks"]
+    assert set(data) == set(tools["team_status"].output_schema["properties"]["data"]["required"])
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_wrong_call_is_an_error_that_its_agent_can_read(team, way):
     async def steps(session, _greeting):

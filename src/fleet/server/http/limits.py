@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -13,6 +13,9 @@ from fleet.domain.limits import BLANK, Items, OneOf, Text, Whole, limit_of
 from fleet.domain.task import PRIORITIES, TaskState
 from fleet.operations.messages.boards import TYPES
 from fleet.operations.tasks.statuses import STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PLAIN_TEXT = r"^[^\u0000]*$"
 SOME_TEXT = rf"^[^\u0000]*[^\u0000{BLANK}][^\u0000]*$"
@@ -34,6 +37,7 @@ PASSED_ON = {  # what we only pass on
         ]
     },
 }
+MOMENT = {"type": "string", "format": "date-time"}
 KEPT: dict[Any, Any] = {str: Text(), int: Whole()}
 TYPES_OF = {str: "string", int: "integer", bool: "boolean", tuple: "array"}
 CHOICES: dict[tuple[str, str], list[str]] = {  # the words in replies, by type and field
@@ -46,6 +50,24 @@ CHOICES: dict[tuple[str, str], list[str]] = {  # the words in replies, by type a
     ("CheckpointRow", "status"): ["pending", "accepted", "rejected"],
     ("MemberRow", "role"): [str(role) for role in Role],
 }
+
+
+def mark(hint: Any, components: dict[str, Any], of_json: Mapping[str, Any] = JSON_OBJECT) -> None:
+    """Describe what looks different outside: see `fleet.base.outside`."""
+    outside = {Time: MOMENT, Json: of_json}
+    for part in get_args(hint):
+        mark(part, components, of_json)
+    if not is_dataclass(hint) or hint.__name__ not in components:  # type: ignore[union-attr]  # a class
+        return
+    properties = components[hint.__name__]["properties"]  # type: ignore[union-attr]  # as above
+    for name, kind in get_type_hints(hint, include_extras=True).items():
+        schema = next((outside[t] for t in outside if t in (kind, *get_args(kind))), None)
+        if schema is None:
+            mark(kind, components, of_json)
+        elif type(None) in get_args(kind):
+            properties[name] = {"anyOf": [schema, {"type": "null"}]}
+        else:
+            properties[name] = schema
 
 
 def choose(components: dict[str, Any]) -> None:

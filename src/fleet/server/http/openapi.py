@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fleet import __version__
-from fleet.base.outside import Json, Time
 from fleet.domain.data import NamedTuple
 from fleet.server.http import idempotency
 from fleet.server.http.codec import encode, methods_of, path_of, spoken, status_of_done
-from fleet.server.http.limits import JSON_OBJECT, PASSED_ON, PLAIN_TEXT, bound, choose, keywords
+from fleet.server.http.limits import PASSED_ON, PLAIN_TEXT, bound, choose, keywords, mark
 from fleet.server.http.pages import PAGES, has_rows, is_list
 
 if TYPE_CHECKING:
@@ -71,10 +69,6 @@ NEXT = {
     "description": "The `before` of the next page; null: this is the last.",
     "anyOf": [{"type": "string"}, {"type": "null"}],
 }
-OUTSIDE: dict[Any, dict[str, Any]] = {
-    Time: {"type": "string", "format": "date-time"},
-    Json: JSON_OBJECT,
-}
 SAMPLES: dict[str, Any] = {  # what a field of this name may hold
     "task": "t-31", "needs": "t-30", "swarm": "t-7", "name": "bob", "handle": "fix-login",
     "title": "Fix the login", "prompt": "The form forgets the name.", "text": "Mind the tests.",
@@ -128,23 +122,6 @@ def described(compat: Compat) -> dict[str, Any]:
             },
         },
     }
-
-
-def mark(hint: Any, components: dict[str, Any]) -> None:
-    """Describe what looks different outside: see `fleet.base.outside`."""
-    for part in get_args(hint):
-        mark(part, components)
-    if not is_dataclass(hint) or hint.__name__ not in components:  # type: ignore[union-attr]  # a class
-        return
-    properties = components[hint.__name__]["properties"]  # type: ignore[union-attr]  # as above
-    for name, kind in get_type_hints(hint, include_extras=True).items():
-        schema = next((OUTSIDE[t] for t in OUTSIDE if t in (kind, *get_args(kind))), None)
-        if schema is None:
-            mark(kind, components)
-        elif type(None) in get_args(kind):
-            properties[name] = {"anyOf": [schema, {"type": "null"}]}
-        else:
-            properties[name] = schema
 
 
 def _let_be_null(schema: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from fleet import __version__
 from fleet.domain.access import Actor
 from fleet.server.http.codec import ENCODER
+from fleet.server.mcp.reply_schemas import output_schema
 from fleet.server.mcp.tools import ABOUT, shown_to
 
 if TYPE_CHECKING:
@@ -102,5 +103,6 @@ def _described(tool: Tool) -> dict[str, Any]:
         "title": tool.title,
         "description": tool.about,
         "inputSchema": tool.schema(),
+        "outputSchema": output_schema(tool),
         "annotations": tool.annotations(),
     }

@@ -37,6 +37,7 @@ class Tool(NamedTuple):
     needs: tuple[str, ...] = ()
     may: Permission | None = None
     for_runs: bool = False
+    keys: tuple[str, ...] = ()  # it replies with all of its operations' replies, under these
     quiet: bool = False  # workers may call it, but are not shown it: every tool costs them context
 
     def schema(self) -> dict[str, Any]:
@@ -116,6 +117,7 @@ TOOLS = (
     Tool(
         "team_status", "Show the team's members, agents, tasks and open questions.", steps.status,
         ("member.list", "agent.list", "task.list", "message.questions"), {},
+        keys=("members", "workers", "tasks", "questions"),
     ),
     Tool(
         "team_tasks", "List the team's tasks: all, mine, or unassigned.", steps.tasks,

@@ -20,6 +20,7 @@ MAY_PRINT = {
     "src/fleet/testing/scripted.py",
     "src/fleet/testing/model_server.py",
     "src/fleet/adapters/coders/opencode/bridge.py",
+    "src/fleet/adapters/coders/opencode/copy_session.py",
     "src/fleet/adapters/evals/run_tests.py",
 }
 PRINTS = {

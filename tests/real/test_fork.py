@@ -13,7 +13,7 @@ from tests.real.terminal_scratch import TerminalScratch
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
-@pytest.fixture(params=["claude", "codex"])
+@pytest.fixture(params=["claude", "codex", "opencode"])
 def scratch(request, tmp_path):
     with TerminalScratch(
         request.param, tmp_path, [say("Hello."), say("Again."), say("More.")]

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders.opencode import bridge as opencode_bridge
+from fleet.adapters.coders.opencode import copy_session
 from fleet.adapters.coders.opencode import terminal as opencode_terminal
+from fleet.adapters.coders.opencode.copy_session import copy_id
 from fleet.adapters.coders.opencode.listener import OpenCodeListener, order
 from fleet.adapters.coders.shared.abilities import Abilities
 from fleet.adapters.coders.shared.options import (
@@ -50,13 +52,13 @@ OUTPUT = 8192  # tokens that a model behind the gateway is let to say at once
 class OpenCodeCoder:
     name = "opencode"
     resumes = True
+    forks = True
     stalls = True
     costs = True
     window = 128_000
     abilities = Abilities(
         program="OpenCode",
-        resume="Yes, on the same host. `fleet fork` is not possible: OpenCode takes a first prompt "
-        "as one of a new conversation.",
+        resume="Yes, on the same host; `fleet fork` continues a copy.",
         words="Yes: at the next step of the turn, else as the next turn.",
         usage="At every step, agents of its own included.",
         cost="At every step, for models whose price OpenCode knows.",
@@ -97,11 +99,16 @@ class OpenCodeCoder:
 
         It can not when it is too long, nor in a session that is continued: there it is dropped.
         """
-        argv = [*(strings(brief, "command") or ("opencode",)), "--agent", AGENT]
+        program = strings(brief, "command") or ("opencode",)
+        argv = [*program, "--agent", AGENT]
         if name := _model(brief):
             argv += ["--model", name]
-        if brief.session:
-            argv += ["--session", brief.session]
+        session = copy_id(brief.session, brief.run_id) if brief.fork else brief.session
+        if session:
+            argv += ["--session", session]
+        if brief.fork:
+            maker = (sys.executable, "-I", "-S", copy_session.__file__)
+            argv = [*maker, brief.session, session, str(len(program)), *argv]
         prompt, paste = first_words(brief, when_resumed=False)
         argv += [f"--prompt={one}" for one in prompt]
         config = _config(brief)
@@ -113,7 +120,7 @@ class OpenCodeCoder:
             brief.cwd,
             {**brief.env, **QUIET, "OPENCODE_CONFIG_CONTENT": json.dumps(config)},
             stdin=paste,
-            opening=json.dumps({"session": brief.session}),
+            opening=json.dumps({"session": session}),
             terminal=True,
         )
 

@@ -371,6 +371,24 @@ def test_a_set_up_is_a_state_with_its_command_and_its_output_while_it_goes_on(sc
         scratch.wait_for(task, "done")
 
 
+def test_a_task_is_cancelled_in_its_set_up_and_while_it_waits_for_the_same_one(scratch):
+    (scratch.repo / "fleet.yaml").write_text(
+        "workspace:\n  setup: ['sleep 3600']\n  setup_cache: [lock.txt]\n"
+    )
+    (scratch.repo / "lock.txt").write_text("1\n")
+    scratch.git("add", ".")
+    scratch.git("commit", "-q", "-m", "Lock")
+    scratch("trust")
+    tasks = [scratch.add("One"), scratch.add("Two")]
+    with scratch.supervisor():
+        until(lambda: [bool(row["setup"]) for row in scratch.data("list")] == [True, True], "both")
+        waiting = next(r["task"] for r in scratch.data("list") if r["setup"].startswith("waiting"))
+        for task in sorted(tasks, key=waiting.__ne__):
+            assert scratch("cancel", task) == f"{task} is cancelled.\n"
+    assert scratch.git("worktree", "list").count("\n") <= 1
+    assert scratch.git("branch", "--list", "fleet/*") == ""
+
+
 def test_a_set_up_that_failed_is_not_tried_again_unchanged(scratch):
     scratch("config", "set", 'workspace.setup=["echo No such package; exit 4"]')
     task = scratch.add("Broken")

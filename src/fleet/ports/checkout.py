@@ -59,6 +59,9 @@ class Checkout(Protocol):
     def prepare(self, workspace: Workspace, site: Site) -> None:
         """Idempotent: called again after a crash, it finishes what it began."""
 
+    def interrupt(self, workspace: Workspace, site: Site) -> None:
+        """End the set-up command that `prepare` runs now, if it runs one; `prepare` then raises."""
+
     def commit(self, workspace: Workspace) -> str:
         """The commit its branch is at, or the empty string."""
 

@@ -263,6 +263,9 @@ class FakeCheckout:
         if workspace.made:
             self.made.add(workspace.path)
 
+    def interrupt(self, workspace: Workspace, site: Site) -> None:
+        """It runs no commands."""
+
     def commit(self, workspace: Workspace) -> str:
         return f"tip of {workspace.branch}"
 

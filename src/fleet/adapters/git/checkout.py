@@ -7,13 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.make import Making
+from fleet.adapters.git.make import Making, mark_of
 from fleet.adapters.git.pool import Pool
 from fleet.adapters.git.repo import QUIET, Repo, digest, identity, names_of, run_git
 from fleet.adapters.git.set_up.cache import SET_UPS, SetUps
 from fleet.adapters.git.set_up.port_blocks import Ports
 from fleet.adapters.git.set_up.steps import Commands, bring_files, workspace_env
 from fleet.adapters.git.set_up.virtual_environments import relocate_all
+from fleet.adapters.processes import run as process
+from fleet.base import set_up_file
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
 from fleet.domain.run import Workspace
@@ -139,6 +141,13 @@ class GitCheckout:
         finally:
             making.close()
         _check_path(workspace)
+
+    def interrupt(self, workspace: Workspace, site: Site) -> None:
+        folder = self._log(site.task.id).parent if self._log else None
+        if folder is None or not set_up_file.running(folder):
+            return  # git is at work, which ends soon
+        set_up_file.end(folder)
+        process.end_marked(mark_of(Path(workspace.root)))
 
     def _complete(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
         for merge in site.merges if making.fresh else ():

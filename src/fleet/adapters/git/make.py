@@ -24,6 +24,11 @@ MANY = 50  # worktrees of a repository; git reads four files of each
 NOTHING = "0" * 40  # the previous commit of a new worktree, as git gives it to the hook
 
 
+def mark_of(root: Path) -> str:
+    """What the programs carry in their environment that make the worktree of this path."""
+    return digest_of(os.fsencode(root))
+
+
 def _has_many(repo: Repo) -> bool:
     """Whether git takes longer to look at all worktrees than to make one, and has no special ones."""
     try:
@@ -54,7 +59,7 @@ class Making:
         self._pool = pool
         self.fresh = fresh
         self.pooled = False  # it was used before, so files that git ignores may be there
-        self.mark = digest_of(os.fsencode(self._root))
+        self.mark = mark_of(self._root)
 
     def begin(self) -> bool:
         """False when the worktree exists already and is complete.

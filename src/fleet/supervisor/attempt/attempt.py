@@ -149,6 +149,8 @@ class Attempt:
             case Presence.NEVER:
                 if self._starting.busy:
                     self._progress.set_up(self.run, running(self.parts.task_dir(self.task.id)))
+                    if self.run.wanted:
+                        self._starting.interrupt(Site(self.task, self.run))
                     return
                 if self.run.wanted:
                     self._give_up(Outcome(Ending.FAILED))

@@ -21,6 +21,7 @@ class Starting:
         self._project = project
         self._job: Job | None = None
         self._order: Launch | None = None
+        self._interruption: Job | None = None
 
     @property
     def busy(self) -> bool:
@@ -42,6 +43,16 @@ class Starting:
             self._job = self._parts.jobs.begin(partial(checkout.prepare, workspace, site))
         elif not self.busy:
             self._launch(self._job, site, last, workspace)
+
+    def interrupt(self, site: Site) -> None:
+        """End the set-up of its workspace: the run is no longer wanted."""
+        if self._order is not None or site.run.workspace is None:
+            return
+        if self._interruption is None or self._interruption.done():
+            checkout = self._parts.checkout(self._project)
+            self._interruption = self._parts.quick.begin(
+                partial(checkout.interrupt, site.run.workspace, site)
+            )
 
     def _launch(self, job: Job, site: Site, last: Run | None, workspace: Workspace) -> None:
         run = site.run

@@ -22,7 +22,7 @@ from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.processes import run as process
 from fleet.base import set_up_file
 from fleet.domain.data import dataclass
-from fleet.domain.errors import FleetError
+from fleet.domain.errors import FleetError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +100,8 @@ class SetUps:
             while not taken and time.monotonic() < until:
                 time.sleep(0.1)
                 taken = _try_lock(lock.fileno())
+                if not taken and folder is not None and not set_up_file.running(folder):
+                    raise Refused("Set-up was interrupted.", code="setup_failed")
             if folder is not None:
                 set_up_file.end(folder)
             yield taken

@@ -6,7 +6,12 @@ import sys
 
 import pytest
 
-from fleet.adapters.machine.installation import Installation, installation, newest
+from fleet.adapters.machine.installation import (
+    Installation,
+    installation,
+    newest,
+    pipx_backend,
+)
 from fleet.domain.errors import Unavailable
 
 
@@ -40,6 +45,24 @@ def test_uv_is_asked_for_the_newest_release_where_there_is_no_pip(tmp_path):
 def test_pipx_is_asked_for_the_newest_release_where_there_is_no_pip(tmp_path):
     lines = ('[ "$1 $2" = "runpip agent-fleet" ] && echo "agent-fleet (2.5.0)"',)
     env = program(tmp_path, "pipx", *lines, 'echo "Available versions: 2.5.0, 2.4.0"')
+    assert newest(Installation("pipx", ("pipx", "upgrade", "agent-fleet")), env) == "2.5.0"
+
+
+@pytest.mark.parametrize(
+    ("record", "backend"),
+    [('{"backend": "uv"}', "uv"), ('{"backend": "pip"}', "pip"), ("{}", "pip"), ("[", "pip")],
+)
+def test_what_pipx_recorded_says_what_it_installs_with(tmp_path, record, backend):
+    (tmp_path / "pipx_metadata.json").write_text(record)
+    assert pipx_backend(str(tmp_path)) == backend
+    assert pipx_backend(str(tmp_path / "nowhere")) == "pip"
+
+
+def test_pipx_that_installs_with_uv_is_asked_as_uv(tmp_path, monkeypatch):
+    (tmp_path / "pipx_metadata.json").write_text('{"backend": "uv"}')
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    asked = '[ "$1 $2 $3" = "runpip agent-fleet compile" ] && sed "s/$/==2.5.0/"'
+    env = program(tmp_path, "pipx", asked)
     assert newest(Installation("pipx", ("pipx", "upgrade", "agent-fleet")), env) == "2.5.0"
 
 

@@ -51,6 +51,14 @@ def installation(prefix: str = sys.prefix, origin: Mapping[str, Any] | None = No
     return Installation("pip", (sys.executable, "-m", "pip", "install", "--upgrade", NAME))
 
 
+def pipx_backend(prefix: str = "") -> str:
+    """What pipx installs packages with: `uv`, where pipx found one, or `pip`."""
+    with suppress(OSError, ValueError, AttributeError):
+        recorded = json.loads(Path(prefix or sys.prefix, "pipx_metadata.json").read_text("utf-8"))
+        return str(recorded.get("backend") or "pip")
+    return "pip"
+
+
 def _direct_url() -> dict[str, Any]:
     with suppress(metadata.PackageNotFoundError, ValueError):
         origin = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
@@ -89,13 +97,15 @@ def _by_tool(how: Installation, env: Mapping[str, str]) -> str:
     """The tool that installed fleet knows the indexes that the user configured."""
     pip = ("--disable-pip-version-check", "--retries", "0", "--timeout", f"{INDEX_SECONDS:g}")
     index = (*pip, "index", "versions", NAME)
+    compiled = ("compile", "--no-deps", "--no-header", "--quiet", "-")  # uv has no `index`
     argv: tuple[str, ...]
     match how.method:
+        case "pipx" if pipx_backend() == "uv":  # then `runpip` is `uv pip`
+            argv, stdin = ("pipx", "runpip", NAME, *compiled), f"{NAME}\n"
         case "pipx":
             argv, stdin = ("pipx", "runpip", NAME, *index), ""
         case "uv" | "uv pip":
-            argv = ("uv", "pip", "compile", "--no-deps", "--no-header", "--quiet", "-")
-            stdin = f"{NAME}\n"
+            argv, stdin = ("uv", "pip", *compiled), f"{NAME}\n"
         case _:
             argv, stdin = (sys.executable, "-m", "pip", *index), ""
     tool = Path(argv[0]).name if argv[0] != sys.executable else "pip"

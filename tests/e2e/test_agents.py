@@ -131,6 +131,9 @@ def test_an_agent_whose_program_ended_is_not_typed_into(scratch):
     assert "exited 3" in scratch("list")
     refused = scratch.fails("prompt", "short", "rm -rf nothing", status=1)
     assert "has exited with status 3" in refused
+    assert "Record how it ended: fleet list --repair." in refused
+    shown = scratch.type("show", "short").stderr
+    assert "It has exited with status 3  → Record how it ended: fleet list --repair." in shown
     scratch("list", "--repair")
     assert (scratch.home / "runs" / "t-1.1" / "screen.txt").exists()
     assert Tmux(scratch.home).panes() == []  # its terminal is closed with its run
@@ -175,9 +178,13 @@ def test_an_open_panel_is_a_state_of_its_own_and_says_what_closes_it(scratch):
     assert "It shows a panel now. Close it with Esc: fleet attach t-1" in done.stderr
     until(lambda: agents(scratch)["help"]["doing"] == "panel", "its panel")
     assert "Close it with Esc" in scratch.fails("prompt", "help", "say More", status=1)
+    panel = "It shows a panel of its program  → Close it with Esc: fleet attach t-1\n"
+    assert panel in scratch.type("show", "help").stderr
     assert "fleet attach help" in scratch("status")
     press(scratch, "Escape")
     until(lambda: agents(scratch)["help"]["doing"] == "waiting", "that the panel is closed")
+    waits = "It waits for you  → fleet prompt t-1 TEXT, or fleet attach t-1\n"
+    assert waits in scratch.type("show", "help").stderr
     assert "has read the message" in scratch("prompt", "help", "say More")
 
 

@@ -76,15 +76,40 @@ def check_ease(client: Client, name: str, *, queue: bool) -> None:
     why = BUSY.get(doing)
     if why is None or (queue and doing in {"working", "starting", "panel"}):
         return
-    how = f" with status {seen['exit']}" if seen.get("exit") is not None else ""
-    fix = {
+    asks = f": {seen['asks']}" if seen.get("asks") else ""
+    fix = _next(client, task, name, doing)
+    raise Refused(f"{task.task.id} {why}{_status(seen)}{asks}.", fix=fix, code=doing)
+
+
+def _next(client: Client, task: TaskDetail, name: str, doing: str) -> str:
+    """What to type about an agent in a terminal that does this."""
+    if doing == "exited" and not client.supervised():
+        return "Record how it ended: fleet list --repair. A supervisor does so by itself: fleet run"
+    return {
+        "waiting": f"fleet prompt {name} TEXT, or fleet attach {name}",
+        "idle": f"fleet prompt {name} TEXT, or fleet attach {name}",
         "working": f"fleet prompt {name} --queue …, or fleet attach {name}",
         "permission": answers(name),
         "panel": f"Close it with Esc: fleet attach {name}",
         "first-start": f"Answer it there: fleet attach {name}. {_once(task)}",
     }.get(doing, f"`fleet explain {name}` shows more.")
-    asks = f": {seen['asks']}" if seen.get("asks") else ""
-    raise Refused(f"{task.task.id} {why}{how}{asks}.", fix=fix, code=doing)
+
+
+def _status(seen: Mapping[str, Any]) -> str:
+    return f" with status {seen['exit']}" if seen.get("exit") is not None else ""
+
+
+def screen_note(client: Client, task: TaskDetail) -> tuple[str, ...]:
+    """What an agent in a terminal does that a person should know of, and what to type about it."""
+    if task.spec.mode != "terminal" or task.task.status != "running":
+        return ()
+    seen = sight(client, task)
+    doing = seen.get("doing", "")
+    words = {"waiting": "waits for you", "idle": "waits for you"}.get(doing) or BUSY.get(doing)
+    if words is None or doing in {"working", "starting"}:
+        return ()
+    words = f"asks for permission: {seen['asks']}" if seen.get("asks") else words + _status(seen)
+    return (f"It {words}  → {_next(client, task, task.task.id, doing)}",)
 
 
 def answers(name: str) -> str:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.add_all import AddTasks
     from fleet.operations.tasks.list import ListTasks
     from fleet.operations.tasks.rows import TaskRow
-    from fleet.operations.tasks.show import TaskDetail
 
 NONE = 'No tasks yet: fleet add "TITLE" queues one.'
 NONE_OPEN = "No open tasks. `fleet tasks --all` lists the ended ones."
@@ -344,18 +343,12 @@ def show(task: str, config: Path | None) -> Result:
     client.note_merged()
     detail = client.call(ShowTask(task))
     detail = replace(detail, task=client.measured([detail.task])[0])
-    notes = (*_supervisor_note(client, [detail.task]), *_wish(client, detail))
+    notes = _supervisor_note(client, [detail.task])
+    if detail.spec.mode == "terminal":
+        from fleet.cli.agents.calls import screen_note
+
+        notes += screen_note(client, detail)
     return Result("task_detail", detail, detail_view(detail, client.now()), notes=notes)
-
-
-def _wish(client: Client, detail: TaskDetail) -> tuple[str, ...]:
-    """What its agent asks leave for on its screen, and how that is answered."""
-    if detail.spec.mode != "terminal" or detail.task.status != "running":
-        return ()
-    from fleet.cli.agents.calls import answers, sight
-
-    asks = sight(client, detail).get("asks")
-    return (f"It asks for permission: {asks}  → {answers(detail.task.id)}",) if asks else ()
 
 
 @command(config=True)

@@ -50,6 +50,7 @@ from fleet.operations.landing.landing import MoveLanding as MoveLanding
 from fleet.operations.landing.landing import ReleaseLanding as ReleaseLanding
 from fleet.operations.landing.landing import ShowLanding as ShowLanding
 from fleet.operations.landing.landing import UndoLanding as UndoLanding
+from fleet.operations.landing.output import ReadGateOutput as ReadGateOutput
 from fleet.operations.landing.race import ListRaces as ListRaces
 from fleet.operations.landing.race import PickBest as PickBest
 from fleet.operations.landing.race import ShowRace as ShowRace

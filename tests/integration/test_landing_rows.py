@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
+from tests.integration.supervised_home import FLEET
 from tests.integration.test_landing import done, land, landed, main_branch
 from tests.wait import until
 
@@ -75,3 +77,30 @@ def test_branches_that_would_conflict_are_foretold_while_agents_still_work(super
     assert not by_task[two]["ready"]
     land(supervised, one, "--now")
     until(lambda: [r["conflicts"] for r in rows(supervised, "forecast")] == [["f.txt"]])
+
+
+def test_what_a_gate_prints_is_followed_while_it_runs(supervised, tmp_path):
+    task, go = supervised.add("write a.txt x"), tmp_path / "go"
+    gate = f"echo collected; until test -e {go}; do sleep 0.05; done; echo passed"
+    done(supervised, task, FLEET_LAND_GATE=gate)
+    land(supervised, task)
+    words = [FLEET, "land", "show", task, "--follow"]
+    given = {"cwd": supervised.repo, "env": supervised.env, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **given) as following:
+        assert following.stdout.readline().startswith(f"The gate tests {task} (")
+        assert following.stdout.readline() == "collected\n"
+        go.write_text("")
+        rest = following.stdout.read()
+    commit = supervised.task(task).tally.landed[:12]
+    assert rest == f"passed\n{task} landed on {main_branch(supervised)} ({commit}).\n"
+    assert land(supervised, "show", task, "--follow").startswith("collected\npassed\n")
+
+
+def test_what_came_back_shows_what_its_gate_printed(supervised):
+    task = supervised.add("write a.txt x", "end", "sleep 60")
+    done(supervised, task, FLEET_LAND_GATE="echo too many prices; false")
+    land(supervised, task)
+    until(lambda: rows(supervised, "show", task)["state"] == "returned")
+    shown = rows(supervised, "show", task)
+    assert (shown["gate"], shown["evidence"]["output"]) == ("failed", "too many prices")
+    assert "too many prices" in land(supervised, "show", task, "--follow")

@@ -68,6 +68,7 @@ MODULES = (
     "landing.review",
     "landing.landing",
     "landing.trains",
+    "landing.output",
     "landing.forecast",
     "forges.pulls",
     "landing.race",

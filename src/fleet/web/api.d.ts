@@ -19,7 +19,7 @@ export type Broadcast = { "text": string; "subject"?: string; "sender"?: string;
 export type Budget = { "cost"?: number; "tokens"?: number; "seconds"?: number };
 export type BudgetRow = { "task": string; "title": string; "agent": string; "own": boolean; "cost": number; "cost_spent": number; "tokens": number; "tokens_spent": number; "seconds": number; "seconds_spent": number };
 export type CancelTask = { "task": string; "why"?: string };
-export type CandidateRow = { "members": Array<string>; "tasks": Array<string>; "commit": string; "tree": string; "state": string; "began": string | null };
+export type CandidateRow = { "members": Array<string>; "tasks": Array<string>; "commit": string; "tree": string; "state": string; "began": string | null; "gate"?: string };
 export type ChangedFile = { "path": string; "change": string };
 export type ChatRow = { "id": string; "team": string; "participants": Array<string>; "unread": number; "last": SayingRow | null; "at": string };
 export type CheckpointRow = { "id": string; "sender": string; "to": string; "team": string; "task": string; "status": "pending" | "accepted" | "rejected"; "why": string; "at": string; "settled_at": string | null; "summary": Summary };
@@ -66,6 +66,7 @@ export type ForecastRow = { "task": string; "title": string; "status": string; "
 export type ForgetHost = { "host": string; "off"?: boolean };
 export type ForkAgent = { "task": string; "branch": string; "prompt"?: string };
 export type ForkRow = { "task": TaskRow; "source": string; "base": string; "uncommitted": boolean };
+export type GateOutput = { "landing": string; "gate": string; "commit": string; "lines": Array<string>; "offset": number; "live": boolean };
 export type GateRow = { "run": string; "command": string; "ended": boolean; "code": number | null; "seconds": number; "output": string };
 export type GatewayRow = { "url": string; "version": string; "services": Array<ServiceRow>; "stale": boolean };
 export type GraphTasks = { "project"?: string; "team"?: string; "all"?: boolean; "statuses"?: Array<"open" | "running" | "review" | "done" | "failed" | "cancelled" | "ready" | "asking" | "paused" | "assigned" | "held" | "waiting" | "postponed" | "children" | "starting" | "stopping" | "landing" | "landed" | "beaten">; "before"?: string; "limit"?: number; "tasks"?: Array<string>; "whole"?: boolean };
@@ -160,6 +161,7 @@ export type RaceRules = { "test"?: string; "ask"?: boolean; "land"?: boolean; "f
 export type RaiseAlert = { "text": string; "team"?: string; "everywhere"?: boolean };
 export type ReadBoard = { "task": string; "type"?: "" | "request" | "response" | "status" | "directive" | "checkpoint"; "priority"?: "" | "low" | "normal" | "high" | "critical"; "unread"?: boolean; "reader"?: string; "before"?: string; "limit"?: number };
 export type ReadChat = { "chat": string; "before"?: string; "after"?: string; "limit"?: number; "team"?: string };
+export type ReadGateOutput = { "landing": string; "gate"?: string; "offset"?: number; "limit"?: number };
 export type ReadGatewayLog = { "severity"?: "" | "quiet" | "plain" | "good" | "warning" | "error"; "lines"?: number };
 export type ReadMail = { "mail": string };
 export type ReadMessage = { "message": string };
@@ -315,6 +317,7 @@ export interface Operations {
   "land.hold": [HoldLanding, LandingRow];
   "land.list": [ListLandings, Array<LandingRow>];
   "land.move": [MoveLanding, LandingRow];
+  "land.output": [ReadGateOutput, GateOutput];
   "land.pause": [PauseTrain, Array<TrainRow>];
   "land.release": [ReleaseLanding, LandingRow];
   "land.resume": [ResumeTrain, Array<TrainRow>];

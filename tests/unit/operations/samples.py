@@ -66,6 +66,7 @@ from fleet.operations.landing.landing import (
     ShowLanding,
     UndoLanding,
 )
+from fleet.operations.landing.output import ReadGateOutput
 from fleet.operations.landing.race import ListRaces, PickBest, RaceRules, ShowRace, StartRace
 from fleet.operations.landing.review import AskReview, DiffTask, ListReviews, SubmitReview
 from fleet.operations.landing.trains import ListTrains, PauseTrain, ResumeTrain
@@ -511,6 +512,7 @@ SAMPLES = {
     "race.show": lambda office, team: ShowRace(_race(office, team)),
     "race.list": lambda office, team: (_race(office, team), ListRaces())[1],
     "land.show": lambda office, team: ShowLanding(_landing(office, team)),
+    "land.output": lambda office, team: ReadGateOutput(_landing(office, team)),
     "land.hold": lambda office, team: HoldLanding(_landing(office, team)),
     "land.release": lambda office, team: ReleaseLanding(_landing(office, team)),
     "land.drop": lambda office, team: DropLanding(_landing(office, team)),

@@ -12,7 +12,7 @@ from fleet.cli.terminal.view import Column, Result, Table, Text
 from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from click.shell_completion import CompletionItem
@@ -236,13 +236,19 @@ landing_argument = click.argument("landing", metavar="LANDING|TASK", shell_compl
 
 @land.command(config=True)
 @landing_argument
-def show(*, landing: str, config: Path | None) -> Result:
+@click.option(
+    "-f", "--follow", is_flag=True, help="Print what its gate prints, until it has landed."
+)
+def show(*, landing: str, follow: bool, config: Path | None) -> Result:
     """Show one landing: its state and the reason for it."""
     from fleet.cli.terminal.connect import connect
-    from fleet.cli.terminal.view import Pairs
+    from fleet.cli.terminal.view import Feed, Pairs
     from fleet.operations.landing.landing import ShowLanding
 
-    row = connect(config=config).call(ShowLanding(landing))
+    client = connect(config=config)
+    row = client.call(ShowLanding(landing))
+    if follow:
+        return Result("line", _output(client, row), Feed(lambda line: line["text"]))
     pairs = [
         ("landing", row.id), ("task", f"{row.task}  {row.title}"), ("state", _state(row)),
         ("onto", row.onto), ("as", row.how), ("tip", row.tip[:12]),
@@ -254,6 +260,33 @@ def show(*, landing: str, config: Path | None) -> Result:
     ]  # fmt: skip
     known = [(name, value) for name, value in pairs if value is not None]
     return Result("landing", row, Pairs(known))
+
+
+def _output(client: Client, row: LandingRow) -> Iterator[dict[str, str]]:
+    """What its gates print, as it comes, and then how it ended."""
+    from fleet.operations.landing.landing import ShowLanding
+    from fleet.operations.landing.output import ReadGateOutput
+
+    gate, offsets = "", dict[str, int]()  # by gate: up to where it was printed
+    while True:
+        read = client.call(ReadGateOutput(row.id, gate, offsets.get(gate, 0)))
+        if read.gate != gate and read.gate in offsets:
+            read = client.call(ReadGateOutput(row.id, read.gate, offsets[read.gate]))
+        if read.gate not in offsets and read.live:
+            yield {"gate": read.gate, "text": f"The gate tests {_what(row, read.gate)}:"}
+        yield from ({"gate": read.gate, "text": line} for line in read.lines)
+        gate, offsets[read.gate] = read.gate, read.offset
+        if not read.lines:
+            if row.state != "queued" or _is_proposed(row):
+                break
+            client.wait(0.2)
+        row = client.call(ShowLanding(row.id))
+    yield {"gate": "", "text": _end(row)}
+
+
+def _what(row: LandingRow, gate: str) -> str:
+    tested = (one for one in row.candidates if one.gate == gate)
+    return next((f"{' + '.join(one.tasks)} ({one.commit[:12]})" for one in tested), row.task)
 
 
 def _tested(candidate: CandidateRow) -> str:

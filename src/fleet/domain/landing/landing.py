@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MERGE, SQUASH = HOWS = ("merge", "squash")
 PRIORITY_STEP = 1 << 50  # between the orders of two priorities
 ORDER_STEP = 1 << 20  # between the orders of two landings, so that one can be moved in between
+GATE_PREFIX = "land-"  # of the names of gates
 UNDO_LABEL = "undo"  # of a task that takes landed work out again
 
 
@@ -158,6 +159,10 @@ class Planned:
     result: str
     began: int = 0
 
+    def tests(self, result: GateResult | None) -> bool:
+        """Whether its gate runs, by what the gates of its tree have said so far."""
+        return self.began > (result.at if result else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Train:
@@ -201,6 +206,11 @@ class GateResult:
     def verdict(self) -> Verdict:
         return Verdict(self.passed, self.failed)
 
+    @property
+    def ended(self) -> int:
+        """How many gates have tested this tree, or were lost while they did."""
+        return self.passed + self.failed + self.lost + self.forgotten
+
 
 def train_id(repository: str, onto: str, remote: str = "", *, pulls: bool = False) -> str:
     whose = f" of {remote}" if remote else ""
@@ -240,6 +250,11 @@ def result_id(tree: str, gate: str, setup: Sequence[str], environment: Sequence[
     parts = [gate, *setup, *(("", *environment) if environment else ())]
     key = "\0".join(parts).encode("utf-8", "surrogateescape")
     return f"{tree} {sha256(key).hexdigest()[:16]}"
+
+
+def gate_name(result_id: str, number: int) -> str:
+    """Of the gate that tests this tree as the `number`th: its process and its output."""
+    return f"{GATE_PREFIX}{result_id.replace(' ', '-')}.{number}"
 
 
 def since(result: GateResult, queued_at: int) -> GateResult:
@@ -316,8 +331,17 @@ def with_pull(landing: Landing, pull: Pull | None) -> Landing:
     return replace(landing, wish=replace(landing.wish, pull=proposal))
 
 
-def sent_back(landing: Landing, why: str, *, tries: int) -> Landing:
-    """The landing that could not be made: with its agent, or after `tries` with a person."""
+def sent_back(landing: Landing, *, why: str, tries: int, result: str = "") -> Landing:
+    """The landing that could not be made: with its agent, or after `tries` with a person.
+
+    `result`: of the gate that it failed.
+    """
     returns = landing.returns + 1
     state = LandingState.HELD if returns > tries else LandingState.RETURNED
-    return replace(landing, state=state, why=why, returns=returns)
+    evidence = Evidence(result=result)
+    return replace(landing, state=state, why=why, returns=returns, evidence=evidence)
+
+
+def queued_again(landing: Landing, tip: str, *, at: int) -> Landing:
+    """What an earlier gate has said is not about this work any more."""
+    return replace(landing, state=LandingState.QUEUED, tip=tip, why="", at=at, evidence=Evidence())

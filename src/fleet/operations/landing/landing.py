@@ -26,8 +26,10 @@ from fleet.domain.landing.landing import (
     Wish,
     blocker_of,
     check_ready,
+    gate_name,
     new_landing,
     new_train,
+    queued_again,
     with_pull,
 )
 from fleet.domain.limits import Items, OneOf, Rows, Text
@@ -56,7 +58,8 @@ LandingName = Annotated[str, Text(250, some=True, what="landing", example="fleet
 class CandidateRow:
     """What its branch would be with these landings. `members`: landings, in order; `tasks`: theirs.
 
-    `state`: testing, or waiting for a slot. `began`: when its gate began.
+    `state`: testing, or waiting for a slot. `began`: when its gate began; `gate`: by that name,
+    `land.output` reads what it prints.
     """
 
     members: tuple[str, ...]
@@ -65,6 +68,7 @@ class CandidateRow:
     tree: str
     state: str
     began: Time | None
+    gate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +309,7 @@ def _where(context: Context, task: Task) -> tuple[str, str]:
     return context.trees().origin(task)  # an older version made this workspace
 
 
-def _the_landing(context: Context, name: str) -> Landing:
+def the_landing(context: Context, name: str) -> Landing:
     name = name.strip()
     if not name.startswith("l-"):
         task = the_task(context, name, Permission.READ)
@@ -326,7 +330,7 @@ def _the_landing(context: Context, name: str) -> Landing:
 
 
 def _open_landing(context: Context, name: str) -> Landing:
-    landing = _the_landing(context, name)
+    landing = the_landing(context, name)
     the_task(context, landing.task, Permission.MERGE)
     if not landing.open:
         raise Refused(f"{landing.id} is {landing.state}.", code="ended")
@@ -338,7 +342,7 @@ def _row(
 ) -> LandingRow:
     train = context.store.trains().get(landing.train)
     queued = landing.state is LandingState.QUEUED
-    plan = [p for p in train.plan if landing.id in p.members] if train and queued else []
+    plan = plan_of(context.store, landing)
     candidates = tuple(candidate_row(context, one) for one in plan)
     evidence = _evidence(context, landing, plan, whole=whole)
     blocked = blocker_of(train) if train and queued else ""
@@ -367,6 +371,14 @@ def _row(
     )
 
 
+def plan_of(store: Store, landing: Landing) -> list[Planned]:
+    """The candidates that are tested now with it among their members."""
+    train = store.trains().get(landing.train)
+    if train is None or landing.state is not LandingState.QUEUED:
+        return []
+    return [planned for planned in train.plan if landing.id in planned.members]
+
+
 def _is_empty(store: Store, landing: Landing) -> bool:
     task = store.task(landing.task)
     checkpoint = task.tally.checkpoint
@@ -380,6 +392,8 @@ def candidate_row(context: Context, planned: Planned) -> CandidateRow:
     team = team_in_view(context)
     landings = [context.store.landing(member) for member in planned.members]
     seen = [landing for landing in landings if team in {"", landing.team}]
+    result = context.store.gate_results([planned.result]).get(planned.result)
+    number = result.ended + 1 if result else 1
     return CandidateRow(
         members=tuple(landing.id for landing in seen),
         tasks=tuple(landing.task for landing in seen),
@@ -387,6 +401,7 @@ def candidate_row(context: Context, planned: Planned) -> CandidateRow:
         tree=planned.tree,
         state="testing" if planned.began else "waiting",
         began=planned.began or None,
+        gate=gate_name(planned.result, number) if planned.tests(result) else "",
     )
 
 
@@ -444,7 +459,7 @@ def list_all(context: Context, request: ListLandings) -> tuple[LandingRow, ...]:
 
 
 def show(context: Context, request: ShowLanding) -> LandingRow:
-    landing = _the_landing(context, request.landing)
+    landing = the_landing(context, request.landing)
     return _row(context, landing, _ahead(context, landing), whole=True)
 
 
@@ -484,7 +499,7 @@ def release(context: Context, request: ReleaseLanding) -> LandingRow:
     checkpoint = task.tally.checkpoint
     tip = checkpoint.commit if checkpoint and checkpoint.commit else landing.tip
     now = context.store.now()
-    queued = replace(landing, state=LandingState.QUEUED, why="", returns=0, tip=tip, at=now)
+    queued = replace(queued_again(landing, tip, at=now), returns=0)
     if queued.wish.pull is not None:
         queued = with_pull(queued, None)  # that one may be over: it is looked for again
     return _changed(context, queued, Kind.LANDING_QUEUED)
@@ -509,7 +524,7 @@ and commit."""
 
 def undo(context: Context, request: UndoLanding) -> LandingRow:
     """Where nothing conflicts, git makes the commit; a person or an agent is needed only otherwise."""
-    landing = _the_landing(context, request.landing)
+    landing = the_landing(context, request.landing)
     work = the_task(context, landing.task, Permission.MERGE)
     if landing.state is not LandingState.LANDED or not landing.evidence.before:
         raise Refused(

@@ -21,24 +21,33 @@ def must_be_here(context: Context, run: Run, what: str, command: str) -> None:
 
     `what`: is there and not here. `command`: shows it, typed there.
     """
-    agents = context.agents()
-    if not agents.shared or run.host == agents.host:
+    if not _is_elsewhere(context, run.host):
         return
-    store = context.store
-    progress, host = store.progress([run.id]).get(run.id), store.hosts().get(run.host)
+    progress = context.store.progress([run.id]).get(run.id)
     known = ""
     if progress is not None and progress.lines:
         lines = "1 line" if progress.lines == 1 else f"{progress.lines} lines"
         known = f" It had printed {lines} at {_time(progress.at)}"
         known += f", the last: {progress.last}" if progress.last else "."
+    subject = f"{run.id} {'is' if run.live else 'was'}"
+    must_be_on(context, run.host, subject, f"and {what} there.{known}", command)
+
+
+def must_be_on(context: Context, host: str, subject: str, rest: str, command: str) -> None:
+    """Raise `Unavailable`, as "`subject` on box-1, `rest`", unless this is the host."""
+    if not _is_elsewhere(context, host):
+        return
+    heard = _heard(context.store.hosts().get(host), context.store.now())
     error = Unavailable(
-        f"{run.id} {'is' if run.live else 'was'} on {run.host}{_heard(host, store.now())}, "
-        f"and {what} there.{known}",
-        fix=f"On {run.host}: {command}",
-        code="elsewhere",
+        f"{subject} on {host}{heard}, {rest}", fix=f"On {host}: {command}", code="elsewhere"
     )
-    error.about = {"host": run.host}  # who is linked to that host can ask there
+    error.about = {"host": host}  # who is linked to that host can ask there
     raise error
+
+
+def _is_elsewhere(context: Context, host: str) -> bool:
+    agents = context.agents()
+    return agents.shared and host != agents.host
 
 
 def _heard(host: Host | None, now: int) -> str:

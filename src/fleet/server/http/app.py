@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 FILES = frozenset(
-    {"run.said", "run.transcript", "search.find"}
+    {"land.output", "run.said", "run.transcript", "search.find"}
 )  # what reads files, too, however large they are
 TOKENS = "tokens"  # for every caller: whose a token is must be known first
 SERVER = Actor("server", Role.COORDINATOR, "local")  # what it does by itself

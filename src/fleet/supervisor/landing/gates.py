@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import FleetError, Refused
-from fleet.domain.landing.landing import GateResult, result_id
+from fleet.domain.landing.landing import GateResult, gate_name, result_id
 from fleet.domain.landing.report import read_junit, read_tap
 from fleet.ports import Launch, Presence, Put
 from fleet.ports.landing import JUNIT
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Parts
 
 SETUP_FAILED = "setup_failed"
-PREFIX = "land-"
 MOST_LOST = 5  # gates of one tree that vanish or are killed, before that counts as a failure
 MOST_TAP = 4_000_000  # bytes of output in which a report is looked for
 MOST_NAMES = 200_000  # characters: beyond that, the exit status alone counts
@@ -52,8 +51,7 @@ class CandidateGate:
         self._more = more
         self._project = project
         self._command = command
-        number = result.passed + result.failed + result.lost + result.forgotten + 1
-        self.name = PREFIX + result.id.replace(" ", "-") + f".{number}"
+        self.name = gate_name(result.id, result.ended + 1)
         self.result = result
         self._house: GateWorktrees = more.gate_worktrees(project)
         self._job: Job | None = None

@@ -23,6 +23,8 @@ from fleet.domain.landing.landing import (
     gate_command,
     landed,
     landing_rule,
+    queued_again,
+    sent_back,
     since,
 )
 from fleet.domain.landing.train import Verdict, decide, next_batch, next_rate
@@ -298,7 +300,7 @@ class TrainRunner:
         checkpoint = task.tally.checkpoint
         tip = checkpoint.commit if checkpoint and checkpoint.commit else landing.tip
         now = self._parts.store.now()
-        again = replace(landing, state=LandingState.QUEUED, tip=tip, why="", at=now)
+        again = queued_again(landing, tip, at=now)
         event = self._event(Kind.LANDING_QUEUED, again)
         (written,) = self._parts.store.commit([Put(again)], [event])
         return written  # type: ignore[return-value]
@@ -479,13 +481,14 @@ class TrainRunner:
         text = gate_text(train.onto, self._target.commit, gate, result.output)
         why = f"On {train.onto} at {self._target.commit[:12]} it does not pass: {gate}"
         self._put(replace(train, rate=next_rate(train.rate, passed=False), plan=()))
-        self._send_back(landing, why, text)
+        self._send_back(landing, why, text, result.id)
 
-    def _send_back(self, landing: Landing, why: str, text: str) -> None:
+    def _send_back(self, landing: Landing, why: str, text: str, result: str = "") -> None:
         store, world = self._parts.store, self._parts.world(landing.project)
         land = world.settings.land
         mends = reconciler_of(store.task(landing.task), land.reconciler, world.fleet)
-        send_back(store, landing.id, why, text, tries=land.tries, reconciler=mends)
+        back = partial(sent_back, why=why, tries=land.tries, result=result)
+        send_back(store, landing.id, back, text, reconciler=mends)
         self._built.clear()
 
     def _test(
@@ -513,15 +516,15 @@ class TrainRunner:
             if name not in self.gates.running and self.gates.count < slots:
                 commit = self._built[candidate].commit
                 self.gates.start(by_id[candidate[0]].project, result, gate, commit)
-        planned = {name: candidate for name, (candidate, _, _) in wanted.items()}
-        self._plan(train, [self._planned(train, n, c) for n, c in planned.items()])
+        self._plan(train, [self._planned(train, r, c) for c, r, _ in wanted.values()])
 
-    def _planned(self, train: Train, result: str, candidate: Candidate) -> Planned:
+    def _planned(self, train: Train, result: GateResult, candidate: Candidate) -> Planned:
         built = self._built[candidate]
-        began = next((one.began for one in train.plan if one.result == result), 0)
-        if not began and result in self.gates.running:
+        known = (one for one in train.plan if one.result == result.id and one.tests(result))
+        began = next((one.began for one in known), 0)
+        if not began and result.id in self.gates.running:
             began = self._parts.store.now()
-        return Planned(candidate, built.commit, built.tree, result, began)
+        return Planned(candidate, built.commit, built.tree, result.id, began)
 
     def _plan(self, train: Train, plan: Sequence[Planned]) -> None:
         """Write down what is tested, for readers; nothing is decided by it."""

@@ -9,14 +9,14 @@ from fleet.domain.access import SUPERVISOR
 from fleet.domain.causes import may_speak
 from fleet.domain.errors import Conflict, FleetError
 from fleet.domain.event import Event, Kind
-from fleet.domain.landing.landing import LandingState, sent_back
+from fleet.domain.landing.landing import LandingState
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.task import TaskState, reopen
 from fleet.operations.tasks.commit import parent_changes
 from fleet.ports import Put
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fleet.domain.fleet import Fleet
     from fleet.domain.landing.landing import Landing
@@ -57,9 +57,14 @@ def gate_text(onto: str, commit: str, command: str, output: str) -> str:
 
 
 def send_back(
-    store: Store, landing_id: str, why: str, text: str, *, tries: int, reconciler: str = ""
+    store: Store,
+    landing_id: str,
+    back: Callable[[Landing], Landing],
+    text: str,
+    *,
+    reconciler: str = "",
 ) -> None:
-    """The task opens again with these words to its agent. After `tries` it needs a person.
+    """The task opens again with these words to its agent, unless `back` says: it needs a person.
 
     `reconciler`: the agent that gets it instead, in a conversation of its own.
     """
@@ -68,7 +73,7 @@ def send_back(
         if landing.state is not LandingState.QUEUED:
             return
         try:
-            _send_back(store, landing, why, text, tries, reconciler)
+            _send_back(store, back(landing), text, reconciler)
         except Conflict:
             continue
         return
@@ -93,16 +98,13 @@ def _handed_over(task: Task, reconciler: str) -> Task:
     return replace(task, spec=spec, choice=None, tally=replace(task.tally, checkpoint=fresh))
 
 
-def _send_back(
-    store: Store, landing: Landing, why: str, text: str, tries: int, reconciler: str
-) -> None:
+def _send_back(store: Store, back: Landing, text: str, reconciler: str) -> None:
     now = store.now()
-    back = sent_back(landing, why, tries=tries)
     changes: list[Change] = [Put(back)]
-    about = {"landing": back.id, "onto": back.onto, "why": why}
+    about = {"landing": back.id, "onto": back.onto, "why": back.why}
     kind = Kind.LANDING_HELD if back.state is LandingState.HELD else Kind.LANDING_RETURNED
     events = [Event(kind, back.task, SUPERVISOR, now, "", about)]
-    task = store.task(landing.task)
+    task = store.task(back.task)
     if back.state is LandingState.RETURNED and task.state in {TaskState.DONE, TaskState.REVIEW}:
         try:
             opened = _handed_over(reopen(task), reconciler)

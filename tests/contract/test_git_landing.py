@@ -4,9 +4,11 @@ import os
 
 import pytest
 
+from fleet.adapters.git.landing.branches import GitBranches
 from fleet.adapters.git.landing.merge_and_push import ahead, merge, push
 from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import NotFound, Refused, Unavailable
+from fleet.ports import Fit, Work
 from tests.contract.checkouts import commit, git, make_repo, picture
 
 
@@ -143,3 +145,27 @@ def test_a_git_that_is_killed_says_nothing_about_two_commits(tmp_path, monkeypat
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     with pytest.raises(Unavailable):
         Repo.at(repo / ".git").is_ancestor("HEAD", "HEAD")
+
+
+def test_work_is_compared_by_its_size_and_by_what_it_conflicts_with(tmp_path):
+    repo = make_repo(tmp_path / "shop")
+    tips = {}
+    for name, files in {
+        "small": {"a": "1\n"},
+        "large": {"README": "one\n", "b": "1\n" * 50},
+        "rival": {"README": "two\n"},
+    }.items():
+        git(repo, "checkout", "-q", "-b", name, "main")
+        tips[name] = commit(repo, name, **files)
+    git(repo, "checkout", "-q", "main")
+    main = commit(repo, "main goes on", main="2\n")
+    branches = GitBranches(Repo.of(repo))
+    before = picture(repo)
+    fits = branches.compare(main, {name: Work(tip, "x") for name, tip in tips.items()})
+    readme = 2  # one line goes, one comes
+    assert fits == {
+        "small": Fit(1),
+        "large": Fit(50 + readme, ("rival",)),
+        "rival": Fit(readme, ("large",)),
+    }
+    assert picture(repo) == before

@@ -234,6 +234,37 @@ def test_work_of_a_more_urgent_task_lands_first(supervised):
     assert [row["task"] for row in rows] == [late, urgent, usual]
 
 
+def test_small_work_lands_before_large_work_and_what_conflicts_last(supervised, tmp_path):
+    go, main = tmp_path / "go", main_branch(supervised)
+    rivals = [supervised.add(f"write same.txt {n}", f"commit {n}") for n in "xy"]
+    large = supervised.add('run sh -c "seq 500 > large.txt"', "commit Large")
+    small = supervised.add("write small.txt x", "commit Small")
+    done(supervised, *rivals, large, small)
+    supervised.end(signal.SIGTERM)
+    moved = supervised.add("write moved.txt x", "commit Moved")
+    gate = f"until test -e {go}; do sleep 0.05; done"
+    done(supervised, moved, FLEET_LAND_GATE=gate)
+    supervised.end(signal.SIGTERM)
+    land(supervised, *rivals, large, moved, small)
+    land(supervised, "move", moved, "--before", rivals[1])
+
+    def queue() -> list[str]:
+        rows = json.loads(supervised.type("land", "list", "--json").stdout)["data"]
+        return [row["task"] for row in rows]
+
+    supervised.start(FLEET_LAND_GATE=gate)
+    until(lambda: queue() == [small, moved, large, *rivals], why=lambda: str(queue()))
+    later = supervised.add("write later.txt x", "commit Later")
+    supervised.wait(later)
+    land(supervised, later)
+    until(lambda: "testing" in land(supervised, "trains"))
+    assert queue() == [small, moved, large, *rivals, later]
+    go.write_text("")
+    landed(supervised, small, large, rivals[0], later)
+    merges = git(supervised.repo, "log", "--first-parent", "--format=%s", main)
+    assert merges.index("write same.txt x") < merges.index("seq 500")
+
+
 def test_work_that_was_merged_or_rebased_by_hand_counts_as_landed(supervised):
     one = supervised.add("write a.txt x", "commit A")
     two = supervised.add("write b.txt x", "commit B")

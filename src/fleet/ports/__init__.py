@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fleet.ports.jobs import Jobs as Jobs
     from fleet.ports.landing import Branches as Branches
     from fleet.ports.landing import Built as Built
+    from fleet.ports.landing import Fit as Fit
     from fleet.ports.landing import GateWorktrees as GateWorktrees
     from fleet.ports.landing import Target as Target
     from fleet.ports.landing import Work as Work
@@ -112,7 +113,7 @@ NAMES = {
     "forge": "Forge Forges Ticket Tracking",
     "hosts": "Hosts",
     "jobs": "Beside Job Jobs",
-    "landing": "Branches Built GateWorktrees Target Work",
+    "landing": "Branches Built Fit GateWorktrees Target Work",
     "launcher": "Launch Launcher Look NOTHING Presence",
     "machines": "GatewaySeen Machines NodesSeen ServiceSeen",
     "nodes": "Backend GatewayPulse Nodes Pulse",

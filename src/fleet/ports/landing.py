@@ -31,6 +31,13 @@ class Built(NamedTuple):
     conflicts: tuple[str, ...] = ()
 
 
+class Fit(NamedTuple):
+    """How much work changes, and which other work it would conflict with."""
+
+    lines: int
+    rivals: tuple[str, ...] = ()
+
+
 class Work(NamedTuple):
     """What a member brings. `message` is for the commit; `how`: merge or squash.
 
@@ -51,6 +58,9 @@ class Branches(Protocol):
 
     def build(self, before: str, work: Work) -> Built:
         """In the object store alone: no checkout and no branch is touched."""
+
+    def compare(self, before: str, works: Mapping[str, Work]) -> Mapping[str, Fit]:
+        """By the same names: what each changed since it departed from `before`."""
 
     def move(self, onto: str, after: str, before: str) -> str:
         """Move the branch if it is still at `before`; the checkout that followed, or nothing.

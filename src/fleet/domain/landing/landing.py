@@ -75,6 +75,7 @@ class Wish:
     force: str = ""
     remote: str = ""  # it is built on this remote's branch, and pushed there
     pull: Proposal | None = None  # by a pull request there, which the forge merges
+    moved: bool = False  # a person said when it lands, before or after which others
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,10 @@ class Landing:
     @property
     def open(self) -> bool:
         return self.state in OPEN
+
+    @property
+    def priority(self) -> int:
+        return self.order // PRIORITY_STEP
 
     @property
     def branch(self) -> str:

@@ -43,6 +43,18 @@ class Verdict(NamedTuple):
         return self.passed > 0 and self.failed > 0
 
 
+class Waiting(NamedTuple):
+    """A member that is new in the queue. `needs`: those whose work it has.
+
+    `rivals`: how many others it would conflict with. `lines`: how many it changes.
+    """
+
+    id: str
+    needs: frozenset[str] = frozenset()
+    rivals: int = 0
+    lines: int = 0
+
+
 class Decision(NamedTuple):
     """`land`: this candidate, at once. `blame`: the member that goes back.
 
@@ -53,6 +65,22 @@ class Decision(NamedTuple):
     land: Candidate = ()
     blame: str = ""
     test: tuple[Candidate, ...] = ()
+
+
+def arrange(waiting: Sequence[Waiting]) -> list[str]:
+    """Who lands before whom: fewest conflicts first, small before large, equals as they came.
+
+    What is small lands soon, and the others are then merged with it only once. Only a size of half
+    as much counts as smaller. Work that others have in theirs always comes before them.
+    """
+    left, order = list(waiting), list[str]()
+    while left:
+        names = {each.id for each in left}
+        free = [each for each in left if not each.needs & names] or left
+        best = min(free, key=lambda each: (each.rivals, each.lines.bit_length()))
+        left.remove(best)
+        order.append(best.id)
+    return order
 
 
 def decide(

@@ -634,7 +634,7 @@ def move(context: Context, request: MoveLanding) -> LandingRow:
             raise NotFound(f"{target} is not waiting to land on {landing.onto}.")
     after = others[where].order if others else landing.order
     earlier = others[where - 1].order if others and where else after - 2 * ORDER_STEP
-    moved = replace(landing, order=(earlier + after) // 2)
+    moved = replace(landing, order=(earlier + after) // 2, wish=replace(landing.wish, moved=True))
     return _changed(context, moved, Kind.LANDING_MOVED)
 
 

@@ -27,10 +27,17 @@ from fleet.domain.landing.landing import (
     sent_back,
     since,
 )
-from fleet.domain.landing.train import Verdict, decide, next_batch, next_rate
+from fleet.domain.landing.train import (
+    Verdict,
+    Waiting,
+    arrange,
+    decide,
+    next_batch,
+    next_rate,
+)
 from fleet.domain.run import Wanted
 from fleet.domain.task import ENDED, Mode, TaskState
-from fleet.ports import LandingQuery, Put, Work
+from fleet.ports import Fit, LandingQuery, Put, Work
 from fleet.supervisor.landing.gates import Gates, known_result
 from fleet.supervisor.landing.landed_elsewhere import Noticing
 from fleet.supervisor.landing.races import Races
@@ -51,6 +58,7 @@ LEFTOVER_SECONDS = 10.0  # between two looks at worktrees that no gate uses any 
 WAIT_SECONDS = 2.0  # before the next try when something outside was in the way
 MOST_WAITING = 500  # landings of one train that are looked at
 AHEAD = 40  # members of a train that are planned for
+WINDOW = 16  # landings that are new, and are put into an order among each other
 WRONG_TREE = "wrong_tree"  # the branch is not what was tested: a person must look
 PASSED = Verdict(passed=1)  # of a tree that no gate has to test
 MOST_TRIES = (
@@ -200,6 +208,7 @@ class TrainRunner:
         self._open: set[str] = set()  # landings that are queued, or with their agent
         self._contested: dict[str, tuple[str, ...]] = {}  # what went back, and where it conflicts
         self._behind: dict[str, str] = {}  # what waits for one of those
+        self._arranged: set[str] = set()  # what keeps its place: it was new once, or is tested
 
     def try_again(self) -> None:
         self.trouble = self.reported = ""
@@ -314,6 +323,9 @@ class TrainRunner:
         if self._target is None or now - self._looked_at >= LOOK_SECONDS:
             self._look(train)
             return
+        if fresh := self._fresh(train, queue):
+            self._arrange(train, fresh)
+            return
         if not self._open.issuperset(self._behind.values()):
             self._behind.clear()  # what they waited for has settled
             self._built.clear()
@@ -328,6 +340,51 @@ class TrainRunner:
             self._blame(train, by_id[decision.blame])
         else:
             self._test(train, decision.test, by_id, slots)
+
+    def _fresh(self, train: Train, queue: Sequence[Landing]) -> list[Landing]:
+        """What is new in the queue, of one priority; nothing where that has an order already.
+
+        So nobody is overtaken by what comes later, and no gate that runs is in vain.
+        """
+        self._arranged &= self._open
+        self._arranged |= {member for planned in train.plan for member in planned.members}
+        known = self._arranged | {one.id for one in queue if one.wish.moved}
+        if all(one.id in known for one in queue[:WINDOW]):
+            return []
+        new = [one for one in queue[:AHEAD] if one.id not in known][:WINDOW]
+        same = [one for one in new if one.priority == new[0].priority]
+        if len(same) < 2:
+            self._arranged |= {one.id for one in same}
+            return []
+        return same
+
+    def _arrange(self, train: Train, fresh: Sequence[Landing]) -> None:
+        """Give those that are new their order among each other, and write it down."""
+        assert self._target is not None
+        git, base, store = self._git(train), self._target, self._parts.store
+        works = {one.id: self._work(one) for one in fresh}
+        fits: dict[str, Fit] = {}
+
+        def act() -> None:
+            with suppress(FleetError):  # then they land in the order in which they came
+                fits.update(git.compare(base.commit, works))
+
+        def then() -> None:
+            tasks = store.tasks_by_id([one.task for one in fresh])
+            by_task = {one.task: one.id for one in fresh}
+            waiting = []
+            for one in fresh:
+                needs = {by_task[need] for need in tasks[one.task].after if need in by_task}
+                fit = fits.get(one.id, Fit(0))
+                waiting.append(Waiting(one.id, frozenset(needs), len(fit.rivals), fit.lines))
+            by_id = {one.id: one for one in fresh}
+            orders = zip(arrange(waiting), sorted(one.order for one in fresh), strict=True)
+            changed = [Put(replace(by_id[i], order=o)) for i, o in orders if by_id[i].order != o]
+            if changed:
+                store.commit(changed, [])
+            self._arranged |= by_id.keys()
+
+        self._begin(act, then)
 
     def _look(self, train: Train) -> None:
         """Where is the branch? What was built on another commit is forgotten."""

@@ -9,6 +9,8 @@ import pytest
 from fleet.domain.landing.train import (
     Decision,
     Verdict,
+    Waiting,
+    arrange,
     decide,
     deepest,
     next_batch,
@@ -46,6 +48,22 @@ def test_a_member_that_failed_alone_runs_once_more_before_it_is_blamed():
     assert decided("ab", a=FLAKY).land == ("a",)
     assert FLAKY.flaky
     assert not BAD.flaky
+
+
+def test_those_that_conflict_least_land_first_then_the_small_ones():
+    queue = [Waiting("a", lines=900), Waiting("b", rivals=1, lines=1), Waiting("c", lines=10)]
+    assert arrange(queue) == ["c", "a", "b"]
+
+
+def test_equals_land_in_the_order_in_which_they_came():
+    assert arrange([Waiting("a", lines=15), Waiting("b", lines=9), Waiting("c")]) == ["c", "a", "b"]
+
+
+def test_work_that_builds_on_other_work_lands_after_it():
+    queue = [Waiting("a", frozenset("b"), lines=1), Waiting("b", lines=900), Waiting("c", lines=9)]
+    assert arrange(queue) == ["c", "b", "a"]
+    circle = [Waiting("a", frozenset("b")), Waiting("b", frozenset("a"))]
+    assert arrange(circle) == ["a", "b"]
 
 
 def test_a_batch_that_failed_is_divided():

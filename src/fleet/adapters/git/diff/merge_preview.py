@@ -12,10 +12,10 @@ from fleet.adapters.git.diff.span import DIFF_SECONDS, Wanted, start_of
 from fleet.adapters.git.repo import QUIET, Repo, run_git, text_of
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
-from fleet.ports import Outlook
+from fleet.ports import Fit, Outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fleet.adapters.git.diff.forecast import Pair
     from fleet.ports import Finished
@@ -60,6 +60,23 @@ def outlook(repository: str, works: Sequence[Finished]) -> dict[str, Outlook]:
         )
         for task in away
     }  # fmt: skip
+
+
+def compare(repo: Repo, before: str, tips: Mapping[str, str]) -> dict[str, Fit]:
+    """How much each changed since it departed from `before`, and which others it conflicts with."""
+    bases = [repo.git("merge-base", before, tip, check=False).out.strip() for tip in tips.values()]
+    trees = _objects(repo, [f"{name or 'none'}^{{tree}}" for name in (*bases, *tips.values())])
+    spans = zip(tips, trees[: len(tips)], trees[len(tips) :], strict=True)
+    none = Size(frozenset(), 0, 0)
+    sizes = dict.fromkeys(tips, none) | dict(_measured(repo, [s for s in spans if s[1] and s[2]]))
+    common = [p for p in combinations(tips, 2) if sizes[p[0]].files & sizes[p[1]].files]
+    conflicts = forecast(repo, [(tips[one], tips[other]) for one, other in common])
+    rivals: dict[str, list[str]] = {name: [] for name in tips}
+    for one, other in common:
+        if conflicts[tips[one], tips[other]]:
+            rivals[one].append(other)
+            rivals[other].append(one)
+    return {n: Fit(size.added + size.removed, tuple(rivals[n])) for n, size in sizes.items()}
 
 
 def _objects(repo: Repo, names: Sequence[str]) -> list[str]:

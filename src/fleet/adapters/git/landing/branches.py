@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fleet.adapters.git.diff.contenders import overlay, read_changed
+from fleet.adapters.git.diff.merge_preview import compare
 from fleet.adapters.git.landing.follow import finish_move, follow
 from fleet.adapters.git.landing.merge_and_push import (
     NETWORK,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fleet.adapters.git.tree import Tree
     from fleet.adapters.processes.run import Done
     from fleet.domain.landing.changes import FileChange
-    from fleet.ports import Work
+    from fleet.ports import Fit, Work
 
 TRAIN_REFS = "refs/fleet/train/"  # commits that a train may still land
 UNDO_REFS = f"{TRAIN_REFS}undo/"  # of those, commits that take landed work out again
@@ -67,6 +68,9 @@ class GitBranches:
             return Built(conflicts=tuple(conflicts))
         parents = ("-p", before) if work.how == SQUASH else ("-p", before, "-p", tip)
         return Built(self._commit(tree, parents, work.message), tree)
+
+    def compare(self, before: str, works: Mapping[str, Work]) -> Mapping[str, Fit]:
+        return compare(self._repo, before, {name: self._tip(work) for name, work in works.items()})
 
     def _commit(self, tree: str, parents: Sequence[str], message: str) -> str:
         """In the object store alone."""

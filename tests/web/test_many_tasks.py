@@ -85,6 +85,10 @@ def test_one_scrolls_to_the_oldest_task(crowded, tab):
     until(oldest, "the oldest")
 
 
+def calls_of(urls: list[str]) -> list[str]:
+    return [url.partition("/v1/")[2] for url in urls if "/v1/" in url]
+
+
 @pytest.mark.parametrize("path", ["/", "/tasks", "/tasks?as=board", "/tasks?as=graph", "/land", "/machines", "/costs"])  # fmt: skip
 def test_a_first_screen_asks_at_most_eight_times(crowded, tab, path):
     served, token = crowded
@@ -94,5 +98,9 @@ def test_a_first_screen_asks_at_most_eight_times(crowded, tab, path):
     page = shown.open(path)
     page.get_by_role("heading", level=1).first.wait_for()
     page.wait_for_load_state("networkidle")
-    calls = [url.partition("/v1/")[2] for url in asked if "/v1/" in url]
+    calls = calls_of(asked)
     assert len(calls) <= 8, calls
+    assert not {"usage/report", "host/list"} & {*calls} or path == "/costs", "only after the screen"
+    page.locator(".top .today").wait_for()
+    lists = [call for call in calls_of(asked) if call == "task/list"]
+    assert len(lists) <= 3, calls_of(asked)  # no page of a list twice

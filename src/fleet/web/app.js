@@ -1,13 +1,13 @@
 // The page: who is signed in, the rail, the top bar, and the screen of the address.
 import { html, render, signal, useEffect, useState } from "./vendor/preact.js";
-import { act, call, complain, exchange, Refusal, signedOut, signIn, signOut, toast, token } from "./call.js";
+import { act, call, complain, exchange, quiet, Refusal, signedOut, signIn, signOut, toast, token } from "./call.js";
 import { listed, useKeys } from "./keys.js";
 import { begin } from "./live.js";
 import { Asking, confirm, Dialog, Toasts } from "./parts/dialog.js";
 import { Icon, last, Loading, money, Trouble } from "./parts/show.js";
 import { go, path } from "./router.js";
 import { rail, screenAt } from "./screens.js";
-import { connection, counts, inbox, may, me, tasks, version } from "./store.js";
+import { connection, counts, inbox, loaded, may, me, tasks, version } from "./store.js";
 
 const overlay = signal(""); // keys, new or palette
 
@@ -96,28 +96,30 @@ function Badge() {
 
 const STATES = /** @type {Record<string, string>} */ ({ live: "Live", connecting: "Connecting", lost: "Reconnecting" });
 
-const LATER = 1200; // milliseconds after the first screen until what is not on it is asked for
+const LATER = 1200; // milliseconds in which nothing was asked for: the first screen is there
 const EVERY = 60_000;
 
-/** What today has cost, and whether runs are started, a moment after the rest. */
+/** What today has cost, and whether runs are started: after all that the first screen asks for. */
 function useToday() {
   const [today, setToday] = useState(/** @type {{ cost?: number, hosts?: import("./api.d.ts").HostRow[] }} */ ({}));
   const [round, setRound] = useState(0);
+  const ready = loaded.value && connection.value === "live";
   useEffect(() => {
     const look = () => {
-      if (document.hidden || connection.value !== "live") return;
+      if (document.hidden || !ready) return;
       const since = new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
       call("usage.report", { by: "day", since, east: -new Date().getTimezoneOffset() })
         .then((report) => setToday((before) => ({ ...before, cost: report.total.cost })), () => {});
       if (may("admin")) call("host.list", {}).then((hosts) => setToday((before) => ({ ...before, hosts })), () => {});
     };
-    const first = setTimeout(look, round ? 0 : LATER);
+    let gone = false;
+    quiet(round ? 0 : LATER).then(() => gone || look());
     const timer = setInterval(look, EVERY);
     return () => {
-      clearTimeout(first);
+      gone = true;
       clearInterval(timer);
     };
-  }, [round, connection.value === "live"]);
+  }, [round, ready]);
   return { ...today, again: () => setRound((before) => before + 1) };
 }
 

@@ -118,8 +118,23 @@ async function send(path, fields) {
   throw refusal;
 }
 
+let underway = 0;
+let ended = performance.now();
+const LONGEST = 10_000; // milliseconds: a page in which much happens is never quiet
+
+/** Until nothing was asked for during so many milliseconds. @param {number} time */
+export async function quiet(time) {
+  const limit = performance.now() + LONGEST;
+  for (;;) {
+    const left = underway ? time : ended + time - performance.now();
+    if (left <= 0 || performance.now() > limit) return;
+    await new Promise((done) => setTimeout(done, left));
+  }
+}
+
 /** @param {string} path @param {RequestInit} options */
 async function reach(path, options) {
+  underway++;
   try {
     return await fetch(path, options);
   } catch {
@@ -128,6 +143,9 @@ async function reach(path, options) {
       code: "unreachable",
       fix: "Is `fleet serve` running? The page reconnects by itself.",
     });
+  } finally {
+    underway--;
+    ended = performance.now();
   }
 }
 

@@ -48,8 +48,8 @@ export async function loadTasks() {
   tellComplete();
 }
 
-/** What is done is loaded where it is shown. @param {typeof LISTS.first} list */
-const isWanted = (list) => list !== LISTS.closed || list.count > 0 || path.value === "/tasks";
+/** The others are loaded once a screen shows them, with `loadMore`. @param {typeof LISTS.first} list */
+const isWanted = (list) => list === LISTS.first || list.count > 0 || (list === LISTS.active && path.value === "/tasks");
 
 /** @param {typeof LISTS.first} list @param {number} mine */
 async function loadPage(list, mine) {
@@ -66,8 +66,8 @@ function tellComplete() {
   complete.value = { active: LISTS.active.count > 0 && !LISTS.active.next, closed: LISTS.closed.count > 0 && !LISTS.closed.next };
 }
 
-/** Whether some of what is done was asked for. */
-export const finished = () => LISTS.closed.count > 0;
+/** Whether some of these have come. @param {"active" | "closed"} name */
+export const begun = (name) => LISTS[name].count > 0;
 
 /** @param {typeof LISTS.first} list */
 const hasMore = (list) => list.next !== "" || list.count === 0;

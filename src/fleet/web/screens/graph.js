@@ -1,8 +1,9 @@
 // What waits for what: the tasks in view, in layers, at most 200 of them.
-import { html, useMemo } from "../vendor/preact.js";
+import { html, useEffect, useMemo } from "../vendor/preact.js";
 import { call } from "../call.js";
 import { Empty, Loading, Trouble, useLoaded } from "../parts/show.js";
 import { go } from "../router.js";
+import { counts, further, loaded, numberOf } from "../store.js";
 import { graphlib, layout } from "../vendor/dagre.js";
 
 /** @typedef {import("../api.d.ts").TaskRow} TaskRow */
@@ -12,20 +13,39 @@ const MOST = 200; // nodes: more is no picture any more
 const WIDTH = 210;
 const HEIGHT = 54;
 
-/** @param {{ rows: TaskRow[] }} props */
-export default function Graph({ rows }) {
-  const few = rows.slice(0, MOST);
-  const ids = few.map((row) => row.id).join();
-  const { data, error, again } = useLoaded(() => (few.length ? call("task.graph", { tasks: few.map((row) => row.id), limit: MOST }) : Promise.resolve([])), [ids]);
+/**
+ * The newest tasks, and again when a newer one comes; with a filter those that match it, once all have come.
+ * @param {TaskRow[]} rows @param {boolean} filtered
+ */
+function useNodes(rows, filtered) {
+  const ids = rows.slice(0, MOST).map((row) => row.id);
+  const coming = filtered && (!loaded.value || further.value === "loading");
+  const wanted = filtered ? { tasks: ids } : { all: true };
+  const none = coming || (filtered && !ids.length);
+  const known = useLoaded(() => (none ? Promise.resolve(coming ? undefined : []) : call("task.graph", { ...wanted, limit: MOST })), [
+    filtered ? ids.join() : "", coming,
+  ]);
+  const newest = numberOf(ids[0] || "");
+  useEffect(() => {
+    if (!filtered && known.data && newest > numberOf(known.data[0]?.id || "")) known.again();
+  }, [filtered, newest, Boolean(known.data)]);
+  return known;
+}
+
+/** @param {{ rows: TaskRow[], filtered: boolean }} props */
+export default function Graph({ rows, filtered }) {
+  const { data, error, again } = useNodes(rows, filtered);
   const picture = useMemo(() => data && placed(data), [data]);
   if (error && !data) return html`<${Trouble} error=${error} again=${again} />`;
   if (!data || !picture) return html`<${Loading} />`;
   if (!picture.edges.length) {
     return html`<${Empty} icon="graph" title="Nothing waits for anything"><p>Tasks with <code>--after</code> appear here. Filter to see those of one label or project.</p><//>`;
   }
+  const by = counts.value;
+  const total = filtered ? rows.length : by.open + by.running + by.review + by.failed + by.done + by.cancelled;
   const byId = new Map(rows.map((row) => [row.id, row]));
   return html`<div class="list graph" tabindex="0" role="region" aria-label="Graph">
-    ${rows.length > MOST && html`<p class="soft note">The newest ${MOST} of ${rows.length} tasks. Filter for fewer.</p>`}
+    ${total > MOST && html`<p class="soft note">The newest ${MOST} of ${total} tasks. Filter for fewer.</p>`}
     <svg width=${picture.width} height=${picture.height} viewBox=${`0 0 ${picture.width} ${picture.height}`} role="group" aria-label="What waits for what">
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" /></marker></defs>
       ${picture.edges.map((/** @type {any} */ edge) => html`<path key=${edge.key} class="edge" d=${edge.path} marker-end="url(#arrow)" />`)}

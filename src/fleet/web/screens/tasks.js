@@ -7,7 +7,7 @@ import { ask, confirm } from "../parts/dialog.js";
 import { Ago, Empty, Icon, last, lasted, Loading, money, short, Status, useLoaded } from "../parts/show.js";
 import { placed, Virtual } from "../parts/virtual.js";
 import { go, query } from "../router.js";
-import { finished, loadMore } from "../live.js";
+import { begun, loadMore } from "../live.js";
 import { complete, connection, counts, further, loaded, may, numberOf, tasks, version } from "../store.js";
 
 /** @typedef {import("../api.d.ts").TaskRow} TaskRow */
@@ -91,12 +91,13 @@ export default function Tasks() {
   const matching = all.filter(matcher(words));
   const [, , test, total] = VIEWS.find(([name]) => name === view) || VIEWS[0];
   const by = counts.value;
-  const lists = listsOf(board ? "all" : view);
+  const lists = listsOf(as === "board" ? "all" : view);
   const whole = lists.every((list) => complete.value[list]);
   const missing = !whole && (words.trim() !== "" || matching.filter(test).length < total(by));
   useEffect(() => {
-    if (loaded.value && !finished()) loadMore(["closed"]);
-  }, [loaded.value]);
+    const absent = lists.filter((list) => !begun(list));
+    if (loaded.value && absent.length) loadMore(absent);
+  }, [lists.join(), loaded.value]);
   useEffect(() => {
     if (words.trim() && loaded.value) loadMore(["active", "closed"], true);
   }, [Boolean(words.trim()), loaded.value]);
@@ -116,20 +117,20 @@ export default function Tasks() {
       : as === "board"
       ? html`<${Board} rows=${matching} by=${words.trim() ? null : by} />`
       : as === "graph"
-      ? html`<${Lazy} load=${loadGraph} rows=${matching} />`
+      ? html`<${Lazy} load=${loadGraph} rows=${matching} filtered=${words.trim() !== ""} />`
       : html`<${Table} rows=${matching.filter(test)} words=${words} any=${all.length > 0} missing=${missing} lists=${lists} total=${words.trim() ? 0 : total(by)} />`}
   </section>`;
 }
 
 const loadGraph = () => import("./graph.js");
 
-/** @param {{ load: () => Promise<any>, rows: TaskRow[] }} props */
-function Lazy({ load, rows }) {
+/** @param {{ load: () => Promise<any>, rows: TaskRow[], filtered: boolean }} props */
+function Lazy({ load, ...rest }) {
   const [View, setView] = useState(/** @type {any} */ (null));
   useEffect(() => {
     load().then((module) => setView(() => module.default), complain);
   }, []);
-  return View ? html`<${View} rows=${rows} />` : html`<${Loading} />`;
+  return View ? html`<${View} ...${rest} />` : html`<${Loading} />`;
 }
 
 /** Filters that the team has saved, and the one in use, to be saved. @param {{ words: string, set: (words: string) => void }} props */
@@ -195,7 +196,7 @@ function Table({ rows: wanted, words, any, missing, lists, total }) {
       onPointerEnter=${() => setInside(true)} onPointerLeave=${() => setInside(false)}>
     ${more > 0 && html`<button class="more" onClick=${() => setInside(false)}>${more} new</button>`}
     <${Virtual} count=${rows.length} height=${height} at=${cursor} label="Tasks" head=${head}
-      foot=${html`<${Cut} missing=${missing} total=${total} count=${rows.length} />`} atEnd=${() => missing && loadMore(lists)}
+      foot=${html`<${Cut} missing=${missing} total=${total} count=${rows.length} />`} atEnd=${() => missing && loaded.value && loadMore(lists)}
       row=${(/** @type {number} */ index) =>
         html`<${Row} key=${rows[index].id} row=${rows[index]} index=${index} height=${height} current=${index === cursor}
           chosen=${chosen.has(rows[index].id)} choose=${() => setAt(index)} toggle=${toggle} />`} />

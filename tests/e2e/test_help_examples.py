@@ -75,6 +75,8 @@ BEFORE: dict[str, list[str]] = {
     "fleet explain": ["fleet create fix-login"],
     "fleet approve": ASKING,
     "fleet deny": ASKING,
+    "fleet interrupt": ["fleet create fix-login --prompt 'say Hello.'"],
+    "fleet view remove": ["fleet view save mine label:ui"],
     "fleet kill": ["fleet create fix-login", "fleet create login-a"],
     "fleet dismiss": ["fleet create fix-login", "fleet create helper"],
     "fleet worktree commit": [

@@ -75,7 +75,7 @@ def remove(context: Context, request: RemoveView) -> ViewRow:
     team, name = the_team(context, request.team, Permission.ADD), a_name(request.name)
     entry = context.store.entry(EntryKind.VIEW, team, name)
     if entry is None:
-        raise NotFound(f"There is no view '{name}'.", fix="`view.list` lists them.")
+        raise NotFound(f"There is no view '{name}'.", fix="List them: fleet view")
     if not entry.counts(context.store.now()):
         return _row(entry)
     gone = replace(entry, until=max(1, context.store.now() - 1))

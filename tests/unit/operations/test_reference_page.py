@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
+from fleet.cli import main as table
 from fleet.cli.main import COMMANDS, LOCAL
 from tests.unit.operations.samples import DECLARED
 
@@ -15,14 +17,10 @@ WITHOUT_A_COMMAND = {
     "member.show",  # for programs: `fleet teams` shows them all
     "enrolment.use",  # at /auth, by whom nobody knows yet
     "enrolment.show",  # likewise
-    "task.counts",  # of the dashboard
-    "task.events",  # likewise
-    "task.gates",  # likewise
+    "task.counts",  # of the dashboard; `fleet status` counts the same
     "task.files",  # likewise; `fleet task NAME log` reads them itself
-    "task.preview",  # likewise
     "run.said",  # likewise; `fleet logs` folds the lines itself
     "run.attach",  # `fleet attach` becomes that command
-    "run.interrupt",  # of the dashboard: at the terminal itself it is one key
     "node.list",  # `fleet nodes` asks the nodes itself, and shows the same rows
     "model.list",  # likewise
     "model.warm",  # likewise: `fleet warmup`
@@ -30,22 +28,29 @@ WITHOUT_A_COMMAND = {
     "gateway.show",  # likewise: `fleet gateway status`
     "gateway.log",  # likewise
     "route.explain",  # of the dashboard
-    "race.list",  # likewise
     "limit.list",  # likewise
-    "usage.report",  # likewise
-    "budget.list",  # likewise
+    "usage.report",  # likewise; `fleet stats` adds up the same runs
     "session.open",  # likewise
     "session.renew",  # likewise
-    "me.show",  # likewise
-    "inbox.seen",  # likewise
-    "inbox.snooze",  # likewise
-    "view.list",  # likewise
-    "view.remove",  # likewise
-    "view.save",  # likewise
     "task.team",  # of a path of claude-fleet
     "run.screen",  # of `fleet top`, whose code is in classes, which are not followed here
     "worktree.diff",  # likewise
 }
+
+# What the dashboard asks for, of which a command shows the same in its own way.
+SHOWN_BY = {
+    "task.counts": "status",
+    "task.files": "task",
+    "run.said": "logs",
+    "run.screen": "top",
+    "usage.report": "stats",
+    "model.warm": "warmup",
+    "trace.list": "trace",
+    "gateway.log": "gateway",
+}
+OF_THE_PAGE = {"session.renew"}  # about its own sign-in
+WEB = Path(table.__file__).parents[1] / "web"
+CALLED = re.compile(r'"([a-z]+\.[a-z_]+)"')
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +74,20 @@ def test_every_operation_is_said_by_a_command_or_known_to_have_none(script):
     said = script.said_by()
     unsaid = {name for name, o in DECLARED.items() if o.request.__name__ not in said}
     assert unsaid == WITHOUT_A_COMMAND
+
+
+def of_the_dashboard() -> set[str]:
+    """Every operation that its modules name."""
+    modules = [path for path in WEB.rglob("*.js") if "vendor" not in path.parts]
+    return {name for path in modules for name in CALLED.findall(path.read_text())} & {*DECLARED}
+
+
+def test_everything_that_the_dashboard_does_has_a_command(script):
+    called, said = of_the_dashboard(), script.said_by()
+    assert len(called) > 60
+    bare = {name for name in called if DECLARED[name].request.__name__ not in said}
+    assert bare == {*SHOWN_BY} | OF_THE_PAGE
+    assert {*SHOWN_BY.values()} <= {*COMMANDS}
 
 
 def test_every_command_that_is_not_local_says_an_operation(script):

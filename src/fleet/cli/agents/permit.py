@@ -1,4 +1,4 @@
-"""`fleet approve` and `fleet deny`: the answer to a permission dialog, from outside."""
+"""`fleet approve`, `fleet deny` and `fleet interrupt`: keys on an agent's screen, from outside."""
 
 from __future__ import annotations
 
@@ -51,3 +51,15 @@ def _answered(config: Path | None, name: str, asks: str, *, allow: bool) -> Resu
     row = connect(config=config).call(PermitRun(name, allow, asks))
     word = "Allowed" if allow else "Denied"
     return Result("permit", row, Text(f"{word} {row.task}: {row.asks}"))
+
+
+@command(config=True)
+@agent_argument
+def interrupt(name: str, config: Path | None) -> Result:
+    """End AGENT's turn: press Escape in its terminal. It waits for what you say next."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.tasks.transcript import InterruptRun
+
+    screen = connect(config=config).call(InterruptRun(name))
+    text = f"Interrupted {name}. Tell it what to do: fleet prompt {name} TEXT"
+    return Result("screen", screen, Text(text))

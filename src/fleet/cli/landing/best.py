@@ -125,7 +125,7 @@ def _hint(client: Client) -> tuple[str, ...]:
 
 
 @command(config=True)
-@click.argument("batch", shell_complete=complete_tasks)
+@click.argument("batch", metavar="[BATCH]", default="", shell_complete=complete_tasks)
 @click.argument("winner", metavar="[TASK]", default="", shell_complete=complete_tasks)
 @rule_options
 @click.option("--now", is_flag=True, help="Wait until it is decided.")
@@ -136,12 +136,14 @@ def pick(
     """Pick the best task of BATCH: by testing all of them (--test), or TASK by hand.
 
     BATCH is the task that `fleet best`, `fleet fanout` or `fleet multi` made. Without --test and
-    TASK, this shows how it stands, and why.
+    TASK, this shows how it stands, and why; without BATCH, the newest batches.
     """
     from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.race import PickBest, ShowRace
 
     client = connect(config=config)
+    if not batch:
+        return _newest(client)
     if winner and given["test"]:
         raise BadInput(
             "--test and TASK cannot be used together: --test finds the best task, TASK names it.",
@@ -163,6 +165,16 @@ def pick(
     return Result(
         "race", row, _table(row), (_sentence(row), *notes), exit_status=_status(row, now=now)
     )
+
+
+def _newest(client: Client) -> Result:
+    from fleet.operations.landing.race import ListRaces
+
+    rows = client.call(ListRaces())
+    columns = ("batch", Column("title", flexible=True, least=12), "state", "winner")
+    cells = [(row.batch, row.title, row.state, row.winner or None) for row in rows]
+    empty = "No batch was compared yet. Start one: fleet best 3 PROMPT"
+    return Result("races", rows, Table(columns, cells, empty=empty))
 
 
 def _known(client: Client, batch: str, rules: RaceRules) -> RaceRow:

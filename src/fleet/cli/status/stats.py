@@ -1,4 +1,4 @@
-"""`fleet stats`: what came of the work."""
+"""`fleet stats` and `fleet budgets`: what came of the work, and what it may cost."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fleet.cli.terminal.view import Value, View
     from fleet.domain.spending.stats import StatRow, Stats
+    from fleet.operations.insight.usage import BudgetRow
 
 NUMBERS = ("done", "landed", "failed", "runs", "cost", "tokens", "worked", "waited")
 SPARE = {"runs": 3, "tokens": 2}  # left out on a narrow terminal, the highest first
@@ -88,3 +89,30 @@ def _cells(row: StatRow, name: str) -> list[Value]:
         duration(row.worked // SECOND * SECOND) if row.worked else None,
         duration(row.waited // SECOND * SECOND) if row.waited else None,
     ]
+
+
+@command(config=True)
+@click.option("--here", is_flag=True, help="Only tasks of this project.")
+@click.option("--team", default="", help="Only tasks of this team.")
+def budgets(*, here: bool, team: str, config: Path | None) -> Result:
+    """List what the running tasks have spent of what they may, the most expensive first."""
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.insight.usage import ListBudgets
+
+    client = connect(config=config)
+    rows = client.call(ListBudgets(client.project_or_cwd if here else "", team))
+    columns = [Column("task"), Column("title", flexible=True, least=12), Column("agent", spare=1)]
+    columns += [Column(name, right=True) for name in ("cost", "tokens", "time")]
+    cells = [_budget(row) for row in rows]
+    return Result("budgets", rows, Table(columns, cells, empty="Nothing runs."))
+
+
+def _budget(row: BudgetRow) -> list[Value]:
+    time_ = _of(duration(row.seconds_spent * SECOND), duration(row.seconds * SECOND), row.seconds)
+    cost = _of(money(row.cost_spent), money(row.cost), row.cost)
+    count = _of(tokens(row.tokens_spent), tokens(row.tokens), row.tokens)
+    return [row.task, row.title, row.agent, cost, count, time_]
+
+
+def _of(spent: str, limit: str, limited: int) -> str:
+    return f"{spent} of {limit}" if limited else spent

@@ -154,7 +154,10 @@ def _rows(items: Sequence[Item], *, everywhere: bool) -> Iterator[tuple[str, lis
         what = WORDS.get(kind, kind)
         for item in same[:MOST_OF_A_KIND]:
             state = Cell(what, STYLES[item.severity])
-            yield item.project, [item.task or None, state, _about(item), item.actions[0].command]
+            yield (
+                item.project,
+                [item.task or None, state, about_item(item), item.actions[0].command],
+            )
         if len(same) > MOST_OF_A_KIND:
             more = f"and {len(same) - MOST_OF_A_KIND} more"
             where = LISTS.get(kind, "fleet status --json")
@@ -162,7 +165,7 @@ def _rows(items: Sequence[Item], *, everywhere: bool) -> Iterator[tuple[str, lis
             yield "", [None, Cell(what, "dim"), more, f"{where} {option}".strip()]
 
 
-def _about(item: Item) -> str:
+def about_item(item: Item) -> str:
     """What it says, the answers that can be chosen, and how many tasks wait for it."""
     options = " ".join(f"{n}) {option}" for n, option in enumerate(item.options, 1))
     tasks = "task" if item.behind == 1 else "tasks"

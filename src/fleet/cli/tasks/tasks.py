@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from fleet.client import Client
     from fleet.operations.tasks.add_all import AddTasks
+    from fleet.operations.tasks.change import AddTask
     from fleet.operations.tasks.list import ListTasks
     from fleet.operations.tasks.rows import TaskRow
 
@@ -67,6 +68,7 @@ limit_option = click.option(
     help="Add the tasks of this YAML file, all or none; `-` is stdin.",
 )
 @click.option("--again", is_flag=True, help="Add the tasks of the same file once more.")
+@click.option("--dry-run", is_flag=True, help="Add nothing: show who would do it, and when.")
 @click.option(
     "--issue",
     default="",
@@ -143,12 +145,16 @@ def add(
             else "The title is missing.",
             fix='fleet add "Fix the login", or fleet add --file tasks.yaml',
         )
-    again = bool(given.pop("again"))
+    again, dry = bool(given.pop("again")), bool(given.pop("dry_run"))
+    if dry and (file or issue):
+        raise BadInput("--dry-run needs a title.", fix='fleet add "Fix the login" --dry-run')
     if file:
         return _add_all(file, {**given, "cwd": cwd}, config, again=again)
     client = _client(config, cwd=settings_dir(cwd))
     where = where_of(client, cwd, in_place=bool(given["in_place"]))
     order = request(title or issue, given, where)
+    if dry:
+        return _preview(client, order)
     unseen: tuple[str, ...] = ()
     if where.cwd is not None and not where.in_place:
         here = client.this_machine("Checking a repository")
@@ -162,6 +168,21 @@ def add(
     if row.status == "held":
         notes = (f"A team-lead or a coordinator must let it run: fleet resume {row.id}", *notes)
     return Result("task", row, Text(text), notes=notes)
+
+
+def _preview(client: Client, order: AddTask) -> Result:
+    from fleet.cli.terminal.human import counted
+    from fleet.operations.insight.preview import PreviewTask
+
+    draft = PreviewTask(order.project, order.spec, order.after, order.title, order.prompt)
+    would = client.call(draft)
+    where = "@".join(word for word in (would.model, would.node) if word)
+    who = f"{would.agent} ({', '.join(word for word in (would.coder, where) if word)})"
+    waits = [f"{each.why}{f' {each.fix}' if each.fix else ''}" for each in would.waits]
+    ahead = f"{counted(would.ahead, 'ready task')} before it." if would.ahead else ""
+    first = waits or ["" if would.ahead else "It could start at once."]
+    text = " ".join(word for word in (f"{who} would do it.", *first, ahead) if word)
+    return Result("preview", would, Text(text))
 
 
 def _add_all(file: str, given: dict[str, object], config: Path | None, *, again: bool) -> Result:

@@ -44,11 +44,14 @@ def emulated(folder: Path):
         os.environ |= AWS | {"FIRESTORE_EMULATOR_HOST": host}
         numbers = count(1)
 
-        def opens(kind: str, copies: Path):
+        def url(kind: str) -> str:
             where = "" if kind == "firestore" else f"?endpoint={endpoint}"
-            url = f"{kind}://fleet/{os.getpid()}-{next(numbers)}{where}"
-            return open_url(url, None, None, copies=copies)
+            return f"{kind}://fleet/{os.getpid()}-{next(numbers)}{where}"
 
+        def opens(kind: str, copies: Path):
+            return open_url(url(kind), None, None, copies=copies)
+
+        opens.url = url
         yield opens
 
 

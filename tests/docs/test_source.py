@@ -170,6 +170,7 @@ PROTOCOL = {"Protocol", "typing.Protocol"}
 NO_PORT = {
     "adapters/stores/sql.py: Dialect": "what differs between the two databases of one adapter",
     "adapters/stores/sql.py: Reading": "what differs between the two databases of one adapter",
+    "adapters/stores/transfer.py: Holder": "what differs between the two databases of one adapter",
     "adapters/assistants/mcp_settings.py: Format": "the syntaxes of one adapter's files",
     "testing/models/dialect.py: Dialect": "the APIs that one test server speaks",
     "testing/fake_node/work.py: _Node": "breaks a circle between two halves of one fake",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fleet.app.compute.machines import Glance, HostMachines
     from fleet.app.observe import HostAgents
     from fleet.app.retention import OldTranscripts
+    from fleet.app.store_copy import Copied
     from fleet.app.workspaces.manage import Workspaces
     from fleet.app.workspaces.operations import HostTrees
     from fleet.config import Loaded
@@ -371,6 +372,13 @@ class App:
         return TranscriptIndex(
             self.home.path / "search", lambda task: self.home.path / "tasks" / task
         )
+
+    def copy_store(
+        self, source: str, target: str, *, force: bool, progress: Callable[[str, int], None]
+    ) -> Copied:
+        from fleet.app.store_copy import copy_between
+
+        return copy_between(self, source, target, force=force, progress=progress)
 
     def back_up(self, target: Path) -> int:
         """Copy the store into a new file; the bytes of the copy. Raise `Refused` for a server's."""

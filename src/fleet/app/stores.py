@@ -52,8 +52,9 @@ def open_store(
     schema: str = "fleet",
     most: int = 0,
     copies: Path | None = None,
+    copying: bool = False,
 ) -> Store:
-    """The store never gives out an id that is `taken`.
+    """The store never gives out an id that is `taken`. With `copying` it may be half-copied.
 
     `schema` and `most` are for PostgreSQL; `copies` is the folder for copies of what is in a cloud.
     """
@@ -61,7 +62,8 @@ def open_store(
     module, _, name = kind.opens.partition(":")
     try:
         opens = getattr(import_module(module), name)
-        store: Store = opens(url, bell, taken, schema=schema, most=most, copies=copies)
+        given = {"schema": schema, "most": most, "copies": copies, "copying": copying}
+        store: Store = opens(url, bell, taken, **given)
     except ImportError as error:
         if not kind.extra:
             raise

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fleet.app import App
     from fleet.app.retention import Removed
     from fleet.app.server_address import Remote
+    from fleet.app.store_copy import Copied
     from fleet.app.workspaces.manage import Workspaces
     from fleet.domain.access import Actor
     from fleet.domain.event import Event
@@ -130,6 +131,12 @@ class LocalClient(Client):
     def back_up(self, target: Path) -> int:
         """Copy the store into a new file; the bytes of the copy."""
         return self.app.back_up(target)
+
+    def copy_store(
+        self, source: str, target: str, *, force: bool, progress: Callable[[str, int], None]
+    ) -> Copied:
+        """Copy one store to another, empty one; both by their addresses."""
+        return self.app.copy_store(source, target, force=force, progress=progress)
 
     def remove_old_transcripts(self, *, dry_run: bool) -> Removed:
         """As the setting `retention.transcripts` says."""

@@ -8,11 +8,11 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.stores.codec import VERSION, encode
+from fleet.adapters.stores.codec import VERSION, decode, encode
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry
 from fleet.domain.entry import words_of as words_of_entry
-from fleet.domain.errors import Conflict
+from fleet.domain.errors import BadStore, Conflict
 from fleet.domain.event import Event, Kind
 from fleet.domain.hosts.piece import Piece
 from fleet.domain.landing.landing import GateResult, Landing, Train
@@ -98,6 +98,21 @@ def write(change: Change) -> Write:
     values["body"] = encode(record)
     _add_columns(record, values)
     return Write(record, f"{table}_update" if record.version else f"{table}_insert", values)
+
+
+def load_values(kind: type, record_id: str, version: int, body: str) -> Write:
+    """A record as another store had it, with its columns; its JSON stays as it is."""
+    try:
+        record: Record = decode(kind, version, body)
+    except (ValueError, TypeError) as error:
+        raise BadStore(
+            f"{TABLES[kind]} {record_id} cannot be read by this version of fleet ({error}).",
+            fix="If a newer fleet wrote it, upgrade fleet on this machine.",
+        ) from error
+    table = TABLES[kind]
+    values = {"id": record_id, "version": version, "seq": seq_in(table, record_id), "body": body}
+    _add_columns(record, values)
+    return Write(record, f"{table}_insert", values)
 
 
 def _add_columns(record: Record, values: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ from fleet.adapters.stores.rows import (
     write,
     written,
 )
+from fleet.adapters.stores.transfer import Holder, prepared
 from fleet.domain.entry import Entry
 from fleet.domain.errors import BadStore, NotFound
 from fleet.domain.event import Kind
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from fleet.adapters.stores.rows import Row, Write
+    from fleet.adapters.stores.rows import Write
+    from fleet.adapters.stores.transfer import Step
     from fleet.domain.event import Event
     from fleet.domain.schedule import Claim
     from fleet.ports import Change, EntryQuery, LandingQuery, MessageQuery, Record, TaskSearch
@@ -53,16 +55,14 @@ R = TypeVar(
 )
 
 
-class Reading(Protocol):
+class Reading(Holder, Protocol):
     """What reading needs of SQLite or PostgreSQL."""
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
 
     def writing(self, *, wake: bool) -> AbstractContextManager[None]:
         """For `change`."""
 
-    def change(self, sql: str, values: Mapping[str, Any]) -> int:
-        """Inside `writing`: the number of rows that it changed."""
+    def together(self, *, alone: bool) -> AbstractContextManager[None]:
+        """One transaction around many, each of which may fail `alone`; else see `Spoiled`."""
 
     def now(self) -> int: ...
 
@@ -87,9 +87,6 @@ class Dialect(Reading, Protocol):
 
         With `wake`, those who wait learn of it.
         """
-
-    def together(self, *, alone: bool) -> AbstractContextManager[None]:
-        """One transaction around many, each of which may fail `alone`; else see `Spoiled`."""
 
     def index(self, seq: int, words: list[str]) -> None:
         """Inside `writing`: the words by which this task is searched."""
@@ -125,6 +122,18 @@ class Queries:
 
     def now(self) -> int:
         return self._db.now()
+
+    def transfer(self, step: Step) -> None:
+        """One step of filling this store with what another has: see `transfer.py`."""
+        act = prepared(step)
+        with self._db.together(alone=False):
+            act(self._db)
+
+    @contextmanager
+    def one_moment(self) -> Iterator[Holder]:
+        """To read all of it, as it is now."""
+        with self._db.one_moment():
+            yield self._db
 
     def new_id(self, kind: str) -> str:
         while True:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.sql import SqlStore, split_script
+from fleet.adapters.stores.transfer import refuse_half_copied
 from fleet.domain.errors import BadStore, Spoiled, TooSlow, Unavailable
 from fleet.domain.search import stands_for_longer
 
@@ -38,6 +39,11 @@ DIALECT = {
     " USING fts5(words, content='', detail=none, tokenize='ascii')",
     "numbers": "",
 }
+META = "SELECT key, value FROM meta"
+SET_LAST = (
+    "INSERT INTO counter (kind, last) VALUES (:kind, :last)"
+    " ON CONFLICT (kind) DO UPDATE SET last = excluded.last"
+)
 ADD_WORDS = "INSERT INTO task_words (rowid, words) VALUES (:seq, :words)"
 FORGET_WORDS = "INSERT INTO task_words (task_words, rowid, words) VALUES ('delete', :seq, :words)"
 BUSY_SECONDS = 30.0
@@ -65,9 +71,14 @@ UNUSABLE = {
 
 
 def open_url(
-    url: str, bell: Bell | None, taken: Callable[[str], bool] | None, **_others: object
+    url: str,
+    bell: Bell | None,
+    taken: Callable[[str], bool] | None,
+    *,
+    copying: bool = False,
+    **_others: object,
 ) -> SqlStore:
-    return SqlStore(Sqlite(path_of(url), bell=bell), taken=taken)
+    return SqlStore(Sqlite(path_of(url), bell=bell, copying=copying), taken=taken)
 
 
 def path_of(url: str) -> Path:
@@ -91,10 +102,14 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 class Sqlite:
-    """`bell` wakes a supervisor at once; without one, a waiting process polls."""
+    """`bell` wakes a supervisor at once; without one, a waiting process polls.
 
-    def __init__(self, path: Path, *, bell: Bell | None = None) -> None:
+    `copying`: it may be half-copied.
+    """
+
+    def __init__(self, path: Path, *, bell: Bell | None = None, copying: bool = False) -> None:
         self._path = path
+        self._copying = copying
         self._bell = bell
         self._broken: BadStore | None = None
         self._together = self._spoiled = False
@@ -121,6 +136,7 @@ class Sqlite:
                 _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
             if behind:
                 _patiently(lambda: self._migrate(db))
+            self._check_meta(dict(_patiently(lambda: db.execute(META).fetchall())))
         except BaseException:
             db.close()
             raise
@@ -170,6 +186,10 @@ class Sqlite:
                 f"(schema {version}; this one knows {LATEST}). Nothing was changed.",
                 fix="Upgrade fleet on this machine.",
             )
+
+    def _check_meta(self, meta: Mapping[str, str]) -> None:
+        if not self._copying:
+            refuse_half_copied(meta, str(self._path))
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
@@ -254,6 +274,29 @@ class Sqlite:
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         return self._db.execute(sql, values).rowcount
+
+    def change_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
+        self._db.executemany(sql, values)
+
+    def counters(self) -> dict[str, int]:
+        return dict(self.rows("SELECT kind, last FROM counter WHERE substr(kind, 1, 1) <> '@'", {}))
+
+    def set_counters(self, last: Mapping[str, int]) -> None:
+        self.change_many(
+            SET_LAST, [{"kind": kind, "last": number} for kind, number in last.items()]
+        )
+
+    def end_of_events(self) -> None:
+        """SQLite numbers a row after the last one."""
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        self._db.execute("BEGIN")  # the first read fixes the moment
+        try:
+            self.rows("SELECT 1 FROM meta LIMIT 1", {})
+            yield
+        finally:
+            self._db.execute("ROLLBACK")
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]:
         if self._broken:

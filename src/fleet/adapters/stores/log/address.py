@@ -56,6 +56,7 @@ def open_url(
     taken: Callable[[str], bool] | None,
     *,
     copies: Path,
+    copying: bool = False,
     **_others: object,
 ) -> LogStore:
     """`copies`: the folder for this host's copies of logs."""
@@ -65,4 +66,4 @@ def open_url(
     for folder in (copies.parent, copies):
         folder.mkdir(mode=0o700, exist_ok=True)
     file = f"{address.kind}-{sha256(url.encode()).hexdigest()[:16]}.db"
-    return LogStore(log, copies / file, bell=bell, taken=taken)
+    return LogStore(log, copies / file, bell=bell, taken=taken, copying=copying)

@@ -7,6 +7,7 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from fleet.adapters.stores import transfer
 from fleet.adapters.stores.codec import decode, encode
 from fleet.adapters.stores.rows import TABLES
 from fleet.domain.data import NamedTuple
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from fleet.ports import Change
 
-FORMAT = 1
+FORMAT = 2
+FIRST_FORMAT = 1  # of entries that every release reads: what came later is only in some
 KINDS: dict[str, Any] = {table: kind for kind, table in TABLES.items()}
 
 
@@ -35,7 +37,13 @@ class Prune(NamedTuple):
     now: int
 
 
-Step = Commit | Prune
+Step = Commit | Prune | transfer.Step
+TRANSFERS: dict[str, Any] = {
+    "begin": transfer.Begin,
+    "load": transfer.Load,
+    "recount": transfer.Recount,
+    "finish": transfer.Finish,
+}
 
 
 class Entry(NamedTuple):
@@ -48,8 +56,9 @@ class Entry(NamedTuple):
 
 def pack(entry: Entry) -> bytes:
     """Two packings of the same entry differ, so that a writer knows its own again."""
+    is_old = all(isinstance(step, Commit | Prune) for step in entry.steps)
     data = {
-        "format": FORMAT,
+        "format": FIRST_FORMAT if is_old else FORMAT,
         "mark": os.urandom(16).hex(),
         "steps": [_step(step) for step in entry.steps],
         "ids": entry.ids,
@@ -77,6 +86,9 @@ def unpack(packed: bytes) -> Entry:
 def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, Prune):
         return {"prune": list(step)}
+    if not isinstance(step, Commit):
+        name = next(name for name, kind in TRANSFERS.items() if isinstance(step, kind))
+        return {"transfer": name, "given": list(step)}
     return {
         "changes": [_change(change) for change in step.changes],
         "events": [changed(event) for event in step.events],
@@ -92,6 +104,9 @@ def _change(change: Change) -> list[Any]:
 def _read_step(step: dict[str, Any]) -> Step:
     if "prune" in step:
         return Prune(*step["prune"])
+    if "transfer" in step:
+        made: transfer.Step = TRANSFERS[step["transfer"]](*step["given"])
+        return made
     read_event = reader(Event, strict=True)
     return Commit(
         [_read_change(*change) for change in step["changes"]],

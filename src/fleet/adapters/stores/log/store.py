@@ -12,10 +12,11 @@ import zlib
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fleet.adapters.stores import transfer
 from fleet.adapters.stores.log.entry import Commit, Entry, Prune, pack, unpack
 from fleet.adapters.stores.migrations import LATEST
 from fleet.adapters.stores.sql import SqlStore
-from fleet.adapters.stores.sqlite import Sqlite
+from fleet.adapters.stores.sqlite import META, Sqlite
 from fleet.base.files import write_once
 from fleet.domain.errors import BadStore, Conflict, Spoiled, Unavailable
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from fleet.adapters.home.bell import Bell
     from fleet.adapters.stores.log.entry import Step
     from fleet.adapters.stores.rows import Row
+    from fleet.adapters.stores.transfer import Holder
     from fleet.domain.event import Event
     from fleet.domain.run import Run
     from fleet.domain.schedule import Claim
@@ -72,6 +74,9 @@ class Replica(Sqlite):
     def set_counter(self, kind: str, last: int) -> None:
         self.change(SET_COUNTER, {"kind": kind, "last": last})
 
+    def meta(self) -> dict[str, str]:
+        return dict(super().rows(META, {}))
+
     def refuse_spoiled(self) -> None:
         if self._spoiled:
             raise Spoiled("Another request in the same transaction failed.")
@@ -94,11 +99,15 @@ class LogStore(SqlStore):
         *,
         bell: Bell | None = None,
         taken: Callable[[str], bool] | None = None,
+        copying: bool = False,
     ) -> None:
         self._log = log
+        self._copying = copying  # it may be half-copied
         if not path.exists():
             _restore(log, path)
-        self._copy = Replica(path, bell=bell)
+        self._copy = Replica(
+            path, bell=bell, copying=True
+        )  # of the log, which alone is to be whole
         super().__init__(self._copy, taken=taken)
         self._steps: list[Step] | None = None  # of the transaction that is going on
         self._sent = 0  # the number of the entry that we wrote last
@@ -119,6 +128,16 @@ class LogStore(SqlStore):
         self._write(
             lambda: super(LogStore, self).prune(kind, team, now=now), Prune(kind, team, now)
         )
+
+    def transfer(self, step: transfer.Step) -> None:
+        act = transfer.prepared(step)
+        self._write(lambda: act(self._copy), step)
+
+    @contextmanager
+    def one_moment(self) -> Iterator[Holder]:
+        self.catch_up()
+        with super().one_moment() as db:
+            yield db
 
     def new_id(self, kind: str) -> str:
         return self._write(lambda: super(LogStore, self).new_id(kind))
@@ -220,6 +239,8 @@ class LogStore(SqlStore):
             if len(entries) < PAGE:
                 break
         self._looked_at = time.monotonic()
+        if not self._copying:
+            transfer.refuse_half_copied(self._copy.meta(), "The store")
         return count
 
     def _apply_all(self, entries: Sequence[tuple[int, bytes]]) -> int:
@@ -247,10 +268,13 @@ class LogStore(SqlStore):
 
     def _replay(self, entry: Entry) -> None:
         for step in entry.steps:
-            if isinstance(step, Prune):
-                super().prune(step.kind, step.team, now=step.now)
-            else:
-                super().commit(step.changes, step.events)
+            match step:
+                case Prune():
+                    super().prune(step.kind, step.team, now=step.now)
+                case Commit():
+                    super().commit(step.changes, step.events)
+                case _:
+                    transfer.prepared(step)(self._copy)
         for kind, last in entry.ids.items():
             self._copy.set_counter(kind, last)
 

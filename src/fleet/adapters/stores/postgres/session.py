@@ -17,6 +17,7 @@ from psycopg import sql as pg
 from fleet.adapters.stores.migrations import LATEST, carry_over, migration
 from fleet.adapters.stores.postgres.functions import functions, mark, qualified
 from fleet.adapters.stores.sql import split_script
+from fleet.adapters.stores.transfer import refuse_half_copied
 from fleet.domain.errors import BadInput, BadStore, Spoiled, TooSlow, Unavailable
 from fleet.domain.search import stands_for_longer
 
@@ -127,9 +128,16 @@ class Session:
     """
 
     def __init__(
-        self, url: str, *, schema: str = "fleet", bell: Bell | None = None, most: int = 0
+        self,
+        url: str,
+        *,
+        schema: str = "fleet",
+        bell: Bell | None = None,
+        most: int = 0,
+        copying: bool = False,
     ) -> None:
         self._url = url
+        self._copying = copying  # it may be half-copied
         self._room = _room(most)
         self._has_room = False
         self._name = schema
@@ -209,7 +217,10 @@ class Session:
                 "belongs to another program.",
                 fix="Give fleet a database of its own.",
             )
-        ((version,),) = self.rows("SELECT value FROM meta WHERE key = 'schema'", {})
+        meta: dict[str, str] = dict(self.rows("SELECT key, value FROM meta", {}))
+        version = meta["schema"]
+        if not self._copying:
+            refuse_half_copied(meta, f"The store at {_without_secret(self._url)}")
         if int(version) > LATEST:
             raise BadStore(
                 f"The store at {_without_secret(self._url)} was written by a newer fleet "
@@ -297,6 +308,39 @@ class Session:
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         return self._execute(sql, values).rowcount
+
+    def change_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
+        with self._db.cursor() as cursor:  # it sends them all before it waits for an answer
+            cursor.executemany(_translated(sql, self.schema), values)
+
+    def counters(self) -> dict[str, int]:
+        last: dict[str, int] = dict(self.rows("SELECT kind, last FROM counter", {}))
+        for kind in SEQUENCES:
+            sql = f"SELECT last_value - 1 + is_called::int FROM {self.schema}.id_{kind}"  # noqa: S608  # nosec B608  # names of ours
+            ((number,),) = self.rows(sql, {})
+            last[kind] = max(number, last.get(kind, 0))
+        return last
+
+    def set_counters(self, last: Mapping[str, int]) -> None:
+        rest = [{"kind": k, "last": n} for k, n in last.items() if k not in SEQUENCES]
+        self.change_many(SET_LAST, rest)
+        for kind in SEQUENCES:
+            if last.get(kind):
+                self.rows(f"SELECT setval('{self.schema}.id_{kind}', {int(last[kind])})", {})
+
+    def end_of_events(self) -> None:
+        sql = (
+            f"SELECT setval('{self.schema}.event_number', max(number)) FROM event"  # noqa: S608  # nosec B608  # names of ours
+            " HAVING max(number) IS NOT NULL"
+        )
+        self.rows(sql, {})
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        with self._explained(), self._usable().transaction():
+            self._db.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._db.execute(b"SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
 
     def _execute(self, sql: str, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         return self._db.execute(_translated(sql, self.schema), values)
@@ -440,6 +484,10 @@ def _room(most: int) -> threading.BoundedSemaphore | None:
 
 SET_VERSION = """
 INSERT INTO meta VALUES ('schema', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+SET_LAST = """
+INSERT INTO counter (kind, last) VALUES (:kind, :last)
+ON CONFLICT (kind) DO UPDATE SET last = excluded.last
 """
 SCHEMA_THERE = "SELECT 1 FROM pg_namespace WHERE nspname = :schema"
 TABLES_THERE = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = :schema"

@@ -49,10 +49,15 @@ def open_url(
     *,
     schema: str = "fleet",
     most: int = 0,
+    copying: bool = False,
     **_others: object,
 ) -> PostgresStore:
-    """Its tables are in `schema`; this process opens at `most` so many connections, 0: any number."""
-    return PostgresStore(Session(url, schema=schema, bell=bell, most=most), taken=taken)
+    """Its tables are in `schema`; this process opens at `most` so many connections, 0: any number.
+
+    `copying`: it may be half-copied.
+    """
+    session = Session(url, schema=schema, bell=bell, most=most, copying=copying)
+    return PostgresStore(session, taken=taken)
 
 
 class PostgresStore(Queries):

@@ -1,0 +1,196 @@
+"""`fleet store copy`: all that one store has, into another one of any kind."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from fleet.adapters.stores.rows import seq_of
+from fleet.adapters.stores.transfer import (
+    EVENT,
+    Begin,
+    Finish,
+    Load,
+    Recount,
+    Tally,
+    batches,
+    tallies,
+)
+from fleet.app.server_process import serving_pid
+from fleet.app.stores import open_store
+from fleet.config.keys.kinds import Wrong, take
+from fleet.config.keys.table import KEYS
+from fleet.config.keys.values import final
+from fleet.config.stores import files_of
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadInput, BadStore, NotFound, Refused
+from fleet.domain.hosts.state import UP, state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fleet.adapters.stores.sql import Queries
+    from fleet.adapters.stores.transfer import Holder
+    from fleet.app import App
+
+FORCE = "or copy it as it is now: --force"
+
+
+class Copied(NamedTuple):
+    """How many rows each table has, and a digest over all of them; the same in both stores."""
+
+    counts: dict[str, int]
+    digest: str
+    missed: int = 0  # events that the source got meanwhile
+
+
+def copy_between(
+    app: App, source: str, target: str, *, force: bool, progress: Callable[[str, int], None]
+) -> Copied:
+    """By addresses, as a person types them."""
+    schema = app.loaded.settings.store.schema
+    from_url, to_url = _address(app, "FROM", source), _address(app, "TO", target)
+    if from_url == to_url:
+        raise BadInput("FROM and TO are the same store.", fix="Name another store as TO.")
+    if (file := next(iter(files_of(from_url)), "")) and not Path(file).exists():
+        raise NotFound(f"There is no store at {file}.", fix="`fleet config get store.url`")
+    if not force and from_url == app.loaded.settings.store.url:
+        _refuse_own_programs(app)
+    with TemporaryDirectory(prefix="fleet-copy-") as scratch:
+        folders = (Path(scratch, str(n)) for n in count())
+
+        def opens() -> Queries:
+            """From the service itself, not from a copy that this machine has."""
+            return open_store(to_url, copies=next(folders), copying=True, schema=schema)  # type: ignore[return-value]  # every kind is
+
+        with closing(open_store(from_url, copies=app.home.path / "copies", schema=schema)) as old:
+            return copy_store(old, opens, force=force, progress=progress)  # type: ignore[arg-type]  # as above
+
+
+def _address(app: App, name: str, typed: str) -> str:
+    try:
+        key = next(key for key in KEYS if key.path == "store.url")
+        url: str = final(key, take(key, typed), base=app.cwd, home=app.home.path, env=app.env)
+    except Wrong as wrong:
+        raise BadInput(f"{name}: {wrong.message}", fix=wrong.fix) from None
+    return url
+
+
+def _refuse_own_programs(app: App) -> None:
+    if app.home.supervisor_pid():
+        raise Refused(
+            "The supervisor of this home runs.",
+            fix=f"Stop it first (fleet run stop), {FORCE}.",
+            code="source_busy",
+        )
+    if serving_pid(app.home.path):
+        raise Refused(
+            "The server of this home runs.",
+            fix=f"Stop it first (fleet serve --stop), {FORCE}.",
+            code="source_busy",
+        )
+
+
+def copy_store(
+    source: Queries,
+    opens: Callable[[], Queries],
+    *,
+    force: bool = False,
+    progress: Callable[[str, int], None] = lambda _table, _rows: None,
+) -> Copied:
+    """`opens` opens the target anew, as another machine would. Raise `Refused` or `BadStore`."""
+    if not force:
+        _refuse_work(source)
+    mark = os.urandom(8).hex()
+    target = opens()
+    try:
+        target.transfer(Begin(mark))
+        with source.one_moment() as db:
+            tallied, last = _fill(db, target, mark, progress)
+        _compare(tallied, opens)
+        missed = len([e for e in source.events(limit=1000, newest=True) if e.number > last])
+        if missed and not force:
+            raise Refused(
+                "Something was written to the source while it was copied; the target stays half-copied.",
+                fix=f"Stop what uses the source and copy it again, {FORCE}.",
+                code="source_busy",
+            )
+        target.transfer(Finish(mark))
+    finally:
+        target.close()
+    return Copied({name: tally.rows for name, tally in tallied.items()}, _digest(tallied), missed)
+
+
+def _refuse_work(source: Queries) -> None:
+    now = source.now()
+    awake = [
+        host.name or host.id for host in source.hosts().values() if state_of(host, now=now) in UP
+    ]
+    runs = source.live_runs()
+    if not awake and not runs:
+        return
+    by = f"the supervisor of {', '.join(sorted(awake))} runs" if awake else ""
+    work = f"{len(runs)} {'run is' if len(runs) == 1 else 'runs are'} at work" if runs else ""
+    raise Refused(
+        f"The source is being worked on: {' and '.join(filter(None, (work, by)))}.",
+        fix=f"Stop it first (fleet run stop, fleet kill), {FORCE}.",
+        code="source_busy",
+    )
+
+
+def _fill(
+    db: Holder, target: Queries, mark: str, progress: Callable[[str, int], None]
+) -> tuple[dict[str, Tally], int]:
+    """What the source tallied, and the number of its last event."""
+    tallied: dict[str, Tally] = {}
+    pages: list[tuple[int, int]] = []
+    last = 0
+    for table, rows in batches(db):
+        target.transfer(Load(mark, table, rows))
+        tallied[table] = tallied.get(table, Tally()).plus(rows)
+        if table == "task":
+            pages.append((seq_of(rows[0][0]), seq_of(rows[-1][0])))
+        if table == EVENT:
+            last = rows[-1][0]
+        progress(table, tallied[table].rows)
+    for first, end in pages:
+        target.transfer(Recount(mark, first, end))
+    return tallied, last
+
+
+def _compare(tallied: Mapping[str, Tally], opens: Callable[[], Queries]) -> None:
+    """Read the target once more, and from the service itself."""
+    other = opens()
+    try:
+        with other.one_moment() as db:
+            copied = tallies(db)
+    finally:
+        other.close()
+    wrong = sorted(name for name in {*tallied, *copied} if tallied.get(name) != copied.get(name))
+    if wrong:
+        raise BadStore(
+            f"The target does not tell the same as the source: {_differences(wrong, tallied, copied)}.",
+            fix="It stays half-copied, and the source is as it was. Run the command again.",
+        )
+
+
+def _differences(
+    names: Sequence[str], tallied: Mapping[str, Tally], copied: Mapping[str, Tally]
+) -> str:
+    def count(tallies: Mapping[str, Tally], name: str) -> int:
+        return tallies.get(name, Tally()).rows
+
+    return ", ".join(f"{n} ({count(tallied, n)} rows, {count(copied, n)} there)" for n in names)
+
+
+def _digest(tallied: Mapping[str, Tally]) -> str:
+    from hashlib import sha256
+
+    text = "\n".join(
+        f"{name} {tally.rows} {tally.digest:x}" for name, tally in sorted(tallied.items())
+    )
+    return sha256(text.encode()).hexdigest()

@@ -10,6 +10,7 @@ from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
 from fleet.base.loose_json import integer, mapping, mappings, string
 from fleet.domain.nodes.inventory import Held, Inventory, Resident, holds, resident
 from fleet.domain.nodes.kinds import KINDS, MODELS, kind_of
+from fleet.domain.nodes.occupancy import from_load, from_metrics, from_slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,15 +89,16 @@ class OpenAIShaped:
                 inventory, context = _props(inventory, mapping(asking.json(pages.props)))
         with suppress(OtherAnswer):
             if pages.slots:
-                slots = mappings(asking.json(pages.slots))
-                busy = sum(bool(each.get("is_processing")) for each in slots)
-                inventory = inventory._replace(busy=busy, slots=len(slots))
+                there = from_slots(asking.json(pages.slots))
+                inventory = inventory._replace(busy=there.busy, slots=there.slots)
         with suppress(OtherAnswer):
             if pages.metrics:
-                inventory = self._counted(inventory, asking.text(pages.metrics))
+                there = from_metrics(pages, asking.text(pages.metrics))
+                inventory = inventory._replace(busy=there.busy, waiting=there.waiting)
         with suppress(OtherAnswer):
             if pages.load:
-                inventory = _load(inventory, asking.json(pages.load))
+                there = from_load(asking.json(pages.load))
+                inventory = inventory._replace(busy=there.busy, waiting=there.waiting)
         if self._kind.always_resident:
             loaded = [
                 Resident(h.name, h.size, context=context or h.context) for h in inventory.held
@@ -109,18 +111,6 @@ class OpenAIShaped:
             if pages.states:
                 inventory = _states(inventory, mapping(asking.json(pages.states)))
         return inventory
-
-    def _counted(self, inventory: Inventory, text: str) -> Inventory:
-        pages = self._kind.pages
-        values = dict.fromkeys((pages.running, pages.queued), 0.0)
-        for line in text.splitlines():
-            name = line.partition("{")[0].partition(" ")[0]
-            if name in values:
-                with suppress(ValueError):
-                    values[name] += float(line.rpartition(" ")[2])
-        return inventory._replace(
-            busy=int(values[pages.running]), waiting=int(values[pages.queued])
-        )
 
 
 def _model_of(model: Mapping[str, Any]) -> Held:
@@ -142,14 +132,6 @@ def _props(inventory: Inventory, props: Mapping[str, Any]) -> tuple[Inventory, i
     context = integer(mapping(props.get("default_generation_settings")).get("n_ctx"))
     slots = integer(props.get("total_slots")) or None
     return inventory._replace(slots=slots, version=string(props.get("build_info"))), context
-
-
-def _load(inventory: Inventory, answer: object) -> Inventory:
-    """SGLang counts the requests of each worker, and among them those that wait."""
-    workers = mappings(answer)
-    waiting = sum(integer(each.get("num_waiting_reqs")) for each in workers)
-    every = sum(integer(each.get("num_reqs")) for each in workers)
-    return inventory._replace(busy=max(0, every - waiting), waiting=waiting)
 
 
 def _instances(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:

@@ -56,6 +56,18 @@ class Connections:
 
     async def get(self, node: Node, path: str) -> tuple[int, object]:
         """The status, and the JSON or None. Raise `NotANode` when another program answers."""
+        status, body = await self._page(node, path)
+        try:
+            return status, json.loads(body)
+        except (ValueError, RecursionError):
+            return status, None
+
+    async def text(self, node: Node, path: str) -> str:
+        """Empty when the node has no such page."""
+        status, body = await self._page(node, path)
+        return body.decode("utf-8", "replace") if status == 200 else ""
+
+    async def _page(self, node: Node, path: str) -> tuple[int, bytes]:
         url = node.endpoint.rstrip("/").removesuffix("/v1") + path
         limit = aiohttp.ClientTimeout(
             total=2 * self.settings.connect, sock_connect=self.settings.connect
@@ -67,11 +79,7 @@ class Connections:
                 raise NotANode(elsewhere(answer))
             if answer.status == 200 and answer.content_type == "text/html":
                 raise NotANode("it answers with a web page")
-            body = await answer.read()
-            try:
-                return answer.status, json.loads(body)
-            except (ValueError, RecursionError):
-                return answer.status, None
+            return answer.status, await answer.read()
 
     async def load(self, serving: Serving) -> str:
         """Load a model into an Ollama's memory; why not, in words, or nothing."""

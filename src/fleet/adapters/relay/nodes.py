@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.relay import clock
-from fleet.adapters.relay.wires import Clock, timing
+from fleet.adapters.relay.wires import Clock, timing, unnamed
 from fleet.domain.data import NamedTuple
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes import prompt_cache as prefix
@@ -15,6 +15,7 @@ from fleet.domain.nodes.breaker import Breaker, Result, State
 from fleet.domain.nodes.inventory import plain_name
 from fleet.domain.nodes.kinds import kind_of
 from fleet.domain.nodes.line import UNLIMITED, Room, remaining
+from fleet.domain.nodes.occupancy import Strangers, page_of
 from fleet.domain.nodes.patience import first_byte_limit
 from fleet.domain.nodes.route import NodeOutlook
 from fleet.domain.nodes.speed import Pace
@@ -92,6 +93,10 @@ class NodeState:
         self.looking = False
         self.restock = False  # a model was loaded, perhaps in place of another
         self.crowd = 0.0  # requests at work, summed over the seconds
+        self.strangers = Strangers()
+        self.usual = 0.0  # seconds that a request takes there; 0: nobody knows yet
+        self.counting = False
+        self.counted_at = 0.0  # when we last looked who else is at work
         self._counted = clock.now()
 
     def count(self) -> None:
@@ -124,7 +129,17 @@ class NodeState:
 
     def room(self, now: float) -> Room:
         slots = breakers.allowed(self.breaker, self.node.max_parallel or UNLIMITED, now)
-        return Room(slots, [remaining(w.expected, now - w.began) for w in self.work])
+        return Room(slots, self.remaining(now))
+
+    def remaining(self, now: float) -> list[float]:
+        """How long each of our requests at work will still take."""
+        return [remaining(w.expected, now - w.began) for w in self.work]
+
+    def learn(self, took: float, queue: float, *, alone: bool) -> None:
+        """`queue`: seconds of a reply for which the node has no name; `alone`: as far as we know."""
+        self.usual = paces.mean(self.usual, took)
+        if alone and not page_of(kind_of(self.node.kind).pages):
+            self.strangers = self.strangers.queued(queue, clock.now())
 
 
 class ServingState:
@@ -167,6 +182,8 @@ class ServingState:
         guess = Tokens(request.prompt_tokens, cached=work.cached)
         measured = replace(timing(reader, took, guess), beside=work.beside())
         self.pace = paces.after(self.pace, measured)
+        alone = measured.beside < paces.ALONE
+        self.node.learn(clock.now() - work.began, unnamed(measured, took), alone=alone)
         self.answered += 1
         self.loaded(0)
         self.node.restock |= measured.loading >= paces.SHORTEST_LOAD
@@ -214,7 +231,8 @@ class ServingState:
             node.node.name,
             up=self.up,
             why_down=node.breaker.why or self.breaker.why,
-            wait=max(0.0, node.breaker.busy_until - around.now),
+            wait=max(0.0, node.breaker.busy_until - around.now)
+            + node.strangers.wait(node.remaining(around.now), node.usual, around.now),
             load=load if self.loading else load / max(1, around.waiting),
             prefill=pace.prefill,
             decode=pace.decode,
@@ -228,6 +246,7 @@ class ServingState:
                 spare=around.spare,
             ),
             drag=pace.drag if pace.drag is not None else drag,
+            beside=node.strangers.beside,
             weight=node.node.weight,
         )
 
@@ -245,6 +264,7 @@ def node_status(state: NodeState, servings: list[ServingState], now: float) -> d
         "why": breaker.why if breaker.state is not State.CLOSED else "",
         "next_probe": max(0.0, round(breaker.next_probe - now, 2)) if opened else None,
         "busy": len(state.work),
+        "others": len(state.strangers.since),
         "looked": state.looked > 0,
         "resting": max(0.0, round(state.breaker.busy_until - now, 2)),
         "resident": state.resident,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -16,6 +17,7 @@ from fleet.domain.nodes import speed as paces
 from fleet.domain.nodes.breaker import Result, State
 from fleet.domain.nodes.inventory import plain_name
 from fleet.domain.nodes.kinds import kind_of
+from fleet.domain.nodes.occupancy import Occupancy, page_of, read_page
 from fleet.domain.nodes.patience import Cold, worth_loading
 from fleet.domain.nodes.speed import Timing
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 ROUND = 0.2  # seconds between rounds
 STOCK = 4.0  # seconds between looks at the loaded models: one that was lost is back within 10
+COUNT, COUNT_IDLE = 1.0, 4.0  # seconds between looks who else is at work there
+ACTIVE = 30.0  # seconds after a request in which the next is expected
 MISSES = 2  # looks in a row without an answer after which the node is down
 
 
@@ -47,6 +51,9 @@ class Watch:
                 if not state.looking and self._due(state, now):
                     state.looking = True
                     self._do(self._look(state))
+                if not state.counting and self._count_due(state, now):
+                    state.counting = True
+                    self._do(self._count(state))
             for model, serving, each in self._world.servings():
                 self._tend(model, serving, each, now)
             await asyncio.sleep(ROUND)
@@ -108,6 +115,26 @@ class Watch:
         silent = any(now - work.heard > pause for work in state.work)
         stock = kind_of(state.node.kind).is_ollama and (state.restock or now - state.looked > STOCK)
         return stock or (silent and now - state.looked > pause)
+
+    def _count_due(self, state: NodeState, now: float) -> bool:
+        if not state.up or not page_of(kind_of(state.node.kind).pages):
+            return False
+        active = self._world.since_any_asked() < ACTIVE
+        return now - state.counted_at >= (COUNT if active else COUNT_IDLE)
+
+    async def _count(self, state: NodeState) -> None:
+        """A node without the page, or one that does not answer now, has no strangers."""
+        pages, before = kind_of(state.node.kind).pages, len(state.work)
+        there = None
+        try:
+            with suppress(aiohttp.ClientError, OSError, TimeoutError, Unavailable):
+                text = await self._connections.text(state.node, page_of(pages))
+                there = read_page(pages, text)
+        finally:
+            state.counting, state.counted_at = False, clock.now()
+        # A request that began or ended meanwhile is ours all the same.
+        ours = max(before, len(state.work))
+        state.strangers = state.strangers.seen(there or Occupancy(0), ours, clock.now())
 
     async def _look(self, state: NodeState) -> None:
         try:

@@ -266,6 +266,14 @@ def timing(reader: ReplyReader, clock: Clock, guess: Tokens) -> Timing:
     return Timing(max(0, read), clock.first, max(0, written), clock.rest)
 
 
+def unnamed(measured: Timing, clock: Clock) -> float:
+    """Seconds that passed before the first word, and that the node's figures do not explain."""
+    if not (measured.reading or measured.writing):
+        return 0.0  # it sent no figures
+    named = measured.loading + measured.reading + (0.0 if clock.rest else measured.writing)
+    return max(0.0, clock.first - named)
+
+
 def _integer(counts: object, key: str) -> int:
     return int(_number(counts, key))
 

@@ -115,6 +115,9 @@ class World:
     def since_asked(self, model: Model) -> float:
         return clock.now() - self._last_asked.get(model.name, float("-inf"))
 
+    def since_any_asked(self) -> float:
+        return clock.now() - max(self._last_asked.values(), default=float("-inf"))
+
     def rest_same_key(self, node: Node) -> None:
         """A quota belongs to a key: all nodes that have it rest as long as this one."""
         until = self.nodes[node.name].breaker.busy_until

@@ -270,7 +270,8 @@ class FakeNode:
         elif self._key and self._key not in (_bearer(request), request.headers.get("x-api-key")):
             await connection.json(401, {"error": "unauthorized"})
         elif method == "GET":
-            replies = pages(self.kind, self.models, self.manner, self.held.resident, self.busy)
+            at_work = (self.busy, self._worker.waiting)
+            replies = pages(self.kind, self.models, self.manner, self.held.resident, at_work)
             page = replies.get(path)
             if isinstance(page, str):
                 await connection.answer(200, "text/plain", page.encode())

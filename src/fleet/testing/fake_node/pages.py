@@ -13,11 +13,15 @@ KEPT = "2318-11-02T10:00:00Z"  # what Ollama says of a model that is kept for ev
 
 
 def pages(
-    kind: str, models: dict[str, FakeModel], manner: Manner, resident: dict[str, int], busy: int
+    kind: str,
+    models: dict[str, FakeModel],
+    manner: Manner,
+    resident: dict[str, int],
+    at_work: tuple[int, int],
 ) -> dict[str, Any]:
-    """By path: what GET answers, for a server of this kind."""
+    """By path: what GET answers, for a server of this kind. `at_work`: how many, and who wait."""
     row, first = kind_of(kind), next(iter(models.values()))
-    waiting = max(0, busy - manner.slots)
+    busy, waiting = at_work
     props = {"model_alias": first.name, "total_slots": manner.slots}
     bodies: dict[str, Any] = {
         row.health: {"status": "ok"},
@@ -25,11 +29,11 @@ def pages(
         row.pages.version: {"version": manner.version},
         row.pages.props: props | {"default_generation_settings": {"n_ctx": first.context}},
         row.pages.slots: [{"id": n, "is_processing": n < busy} for n in range(manner.slots)],
-        row.pages.metrics: f"{row.pages.running} {busy - waiting}\n{row.pages.queued} {waiting}\n",
+        row.pages.metrics: f"{row.pages.running} {busy}\n{row.pages.queued} {waiting}\n",
         row.pages.states: _lmstudio(models, resident),
         row.pages.instances: _lmstudio_instances(models, resident),
         row.pages.load: [
-            {"rid": None, "dp_rank": 0, "num_reqs": busy, "num_waiting_reqs": waiting}
+            {"rid": None, "dp_rank": 0, "num_reqs": busy + waiting, "num_waiting_reqs": waiting}
         ],
     } | (_ollama(models, manner, resident) if row.is_ollama else {})
     return {path: page for path, page in bodies.items() if path}

@@ -39,6 +39,7 @@ class Worker:
         self._node = node
         self._gate = asyncio.Condition()
         self.busy = 0
+        self.waiting = 0
         self.most = 0
 
     async def look_again(self) -> None:
@@ -73,7 +74,11 @@ class Worker:
 
     @asynccontextmanager
     async def _slot(self, connection: Connection) -> AsyncIterator[None]:
-        await connection.turn(self._gate, lambda: self.busy < self._node.manner.slots)
+        self.waiting += 1
+        try:
+            await connection.turn(self._gate, lambda: self.busy < self._node.manner.slots)
+        finally:
+            self.waiting -= 1
         self.busy += 1
         self.most = max(self.most, self.busy)
         try:

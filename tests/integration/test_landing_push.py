@@ -57,6 +57,16 @@ def hook(path: Path, script: str) -> None:
     path.chmod(0o755)
 
 
+def test_without_a_remote_it_is_refused_and_not_queued(supervised):
+    task = supervised.add("write a.txt x")
+    done(supervised, task)
+    for words in (["--push"], ["--pr"]):
+        refused = land(supervised, task, *words, status=1)
+        assert "has no remote 'origin'" in refused
+        assert "git remote add origin URL" in refused
+    assert "Nothing waits to land." in land(supervised, "list")
+
+
 def test_work_is_built_on_the_tip_of_the_remote_and_pushed(supervised, remote):
     task = supervised.add("write a.txt x", gate="test -e a.txt")
     done(supervised, task)

@@ -230,6 +230,9 @@ class Worktrees(Protocol):
     def check_branch(self, repository: str, branch: str) -> None:
         """Raise `NotFound` when the repository has no such branch, `Unavailable` when it is not here."""
 
+    def check_remote(self, repository: str, remote: str) -> None:
+        """Raise `Refused` when the repository has no such remote, `Unavailable` when it is not here."""
+
     def repository(self, project: str) -> str:
         """The git directory of this project."""
 

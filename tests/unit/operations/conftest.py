@@ -147,6 +147,9 @@ class FakeTrees:
     def check_branch(self, repository, branch):
         del repository, branch
 
+    def check_remote(self, repository, remote):
+        del repository, remote
+
     def repository(self, project):
         return project
 

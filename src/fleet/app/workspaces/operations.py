@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleet.adapters.git.landing.merge_and_push import Pushed
+    from fleet.adapters.git.repo import Repo
     from fleet.app import App
     from fleet.domain.task import Task
     from fleet.ports import Ahead, DiffWish, Finished, Forges, Outlook, TaskDiff
@@ -101,15 +102,14 @@ class HostTrees:
         return str(repo.common), repo.starting_branch(task.spec.base)
 
     def check_branch(self, repository: str, branch: str) -> None:
-        from pathlib import Path
-
         from fleet.adapters.git.landing.branches import GitBranches
-        from fleet.adapters.git.repo import Repo
-        from fleet.domain.errors import Unavailable
 
-        if not Path(repository).is_dir():
-            raise Unavailable(f"{repository} is not on this machine.")
-        GitBranches(Repo.at(Path(repository))).target(branch)
+        GitBranches(_repo(repository)).target(branch)
+
+    def check_remote(self, repository: str, remote: str) -> None:
+        from fleet.adapters.git.landing.branches import RemoteBranches
+
+        RemoteBranches(_repo(repository), remote).check_remote()
 
     def repository(self, project: str) -> str:
         from pathlib import Path
@@ -119,15 +119,9 @@ class HostTrees:
         return str(Repo.of(Path(project)).common)
 
     def revert(self, repository: str, onto: str, span: tuple[str, str], message: str) -> str:
-        from pathlib import Path
-
         from fleet.adapters.git.landing.branches import GitBranches
-        from fleet.adapters.git.repo import Repo
-        from fleet.domain.errors import Unavailable
 
-        if not Path(repository).is_dir():
-            raise Unavailable(f"{repository} is not on this machine.")
-        branches = GitBranches(Repo.at(Path(repository)))
+        branches = GitBranches(_repo(repository))
         built = branches.reverted(onto, *span, message)
         if built.commit:
             branches.hold(f"undo/{built.commit[:16]}", built.commit)
@@ -207,6 +201,17 @@ def check_base(base: str) -> None:
 
 def _pushed(task: Task, done: Pushed) -> PushRow:
     return PushRow(task.id, done.branch, done.remote, done.nothing, done.url, done.address)
+
+
+def _repo(repository: str) -> Repo:
+    from pathlib import Path
+
+    from fleet.adapters.git.repo import Repo
+    from fleet.domain.errors import Unavailable
+
+    if not Path(repository).is_dir():
+        raise Unavailable(f"{repository} is not on this machine.")
+    return Repo.at(Path(repository))
 
 
 def _project(task: Task) -> str:

@@ -131,7 +131,7 @@ class Landing:
     @property
     def branch(self) -> str:
         """The branch as git calls it: `origin/main` is the one of a remote."""
-        return f"{self.wish.remote}/{self.onto}" if self.wish.remote else self.onto
+        return _branch(self.onto, self.wish.remote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,11 @@ class Train:
     flaky: str = ""  # the gate that failed and then passed on the same tree, the last time
     pulls: bool = False  # its members are pull requests: the forge moves the branch
 
+    @property
+    def branch(self) -> str:
+        """The branch as git calls it: `origin/main` is the one of a remote."""
+        return _branch(self.onto, self.remote)
+
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
@@ -217,6 +222,10 @@ class GateResult:
         return self.passed + self.failed + self.lost + self.forgotten
 
 
+def _branch(onto: str, remote: str) -> str:
+    return f"{remote}/{onto}" if remote else onto
+
+
 def train_id(repository: str, onto: str, remote: str = "", *, pulls: bool = False) -> str:
     whose = f" of {remote}" if remote else ""
     return f"{onto}{whose}{' by pull request' if pulls else ''} in {repository}"
@@ -233,7 +242,7 @@ def new_train(landing: Landing) -> Train:
 def blocker_of(train: Train) -> str:
     """Why nothing lands on its branch now; empty: nothing is in the way."""
     if train.paused:
-        return f"{train.paused} paused {train.onto}."
+        return f"{train.paused} paused {train.branch}."
     return train.stopped or train.waits
 
 

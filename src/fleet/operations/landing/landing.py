@@ -266,8 +266,10 @@ def _landing(context: Context, task: Task, onto: str, wish: Wish) -> Landing:
             fix=f"`fleet show {task.id}` shows what happened.",
             code="no_commit",
         )
-    if onto and not wish.remote:
-        with suppress(Unavailable):  # the repository is on another machine
+    with suppress(Unavailable):  # the repository is on another machine
+        if wish.remote:
+            context.trees().check_remote(repository, wish.remote)
+        elif onto:
             context.trees().check_branch(repository, onto)
     store = context.store
     return new_landing(store.new_id("l"), task, repository, target, wish, at=store.now())

@@ -90,7 +90,7 @@ def _train_row(context: Context, train: Train) -> TrainRow:
     seen = {landing.id for landing in context.store.landings(query)}
     plan = [one for one in train.plan if seen.intersection(one.members)]
     return TrainRow(
-        onto=f"{train.remote}/{train.onto}" if train.remote else train.onto,
+        onto=train.branch,
         repository=train.repository,
         paused=train.paused,
         stopped=train.stopped,

@@ -290,12 +290,7 @@ class RemoteBranches(GitBranches):
 
     def _tip_there(self, onto: str) -> str:
         """The commit of the remote's branch; empty: it has none of that name."""
-        if self._repo.git("remote", "get-url", "--", self._remote, check=False).status:
-            raise Refused(
-                f"{self._repo.checkout} has no remote '{self._remote}'.",
-                fix=f"git remote add {self._remote} URL",
-                code="no_remote",
-            )
+        self.check_remote()
         done = self._talk("ls-remote", self._remote, f"refs/heads/{onto}")
         if done.status:
             raise Unavailable(
@@ -303,6 +298,15 @@ class RemoteBranches(GitBranches):
                 fix=f"git ls-remote {self._remote}",
             )
         return done.out.partition("\t")[0].strip()
+
+    def check_remote(self) -> None:
+        """Raise `Refused` when the repository has no such remote."""
+        if self._repo.git("remote", "get-url", "--", self._remote, check=False).status:
+            raise Refused(
+                f"{self._repo.checkout} has no remote '{self._remote}'.",
+                fix=f"git remote add {self._remote} URL",
+                code="no_remote",
+            )
 
     def _talk(self, *words: str) -> Done:
         return run_git(self._repo.top, *QUIET, *words, timeout=NETWORK)

@@ -426,7 +426,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         data = self._read()
         api = API[self.forge.kind]
-        if parts.path.startswith(f"{api}/"):
+        if parts.netloc.startswith("api."):  # we are the proxy of a program that asks GitHub
+            self._rest(parts.path, dict(parse_qsl(parts.query)), data)
+        elif parts.path.startswith(f"{api}/"):
             self._rest(parts.path.removeprefix(api), dict(parse_qsl(parts.query)), data)
         else:
             self._git(parts.path, parts.query, data)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from base64 import b64encode
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from fleet.adapters.forges.forges import HostForges
 from fleet.adapters.forges.github import GitHub, headers
 from fleet.adapters.forges.rest import Rest
-from fleet.adapters.forges.token import TokenSource
 from fleet.domain.errors import Refused
 from fleet.domain.forges.pull import Draft, PullState
 from tests.free_ports import free_ports
@@ -138,18 +135,3 @@ def test_a_ticket_of_linear_is_read_and_commented_on_once(emulated):
     with urlopen(query, timeout=30) as answer:
         notes = json.loads(answer.read())["data"]["issue"]["comments"]["nodes"]
     assert sum("t-1 is done." in note["body"] for note in notes) == 1
-
-
-def test_gh_hands_its_token_over(tmp_path):
-    if shutil.which("gh") is None:
-        pytest.skip("gh is not installed")
-    folder = tmp_path / ".config" / "gh"
-    folder.mkdir(parents=True)
-    words = (
-        "git.example.com:\n    user: ada\n    oauth_token: gho_from_gh\n    git_protocol: https\n"
-    )
-    (folder / "hosts.yml").write_text(words)
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    assert TokenSource("git.example.com", "github", env)() == "gho_from_gh"
-    with pytest.raises(Refused):
-        TokenSource("other.example.com", "github", env)()

@@ -245,3 +245,32 @@ def test_a_gate_that_hangs_disqualifies(shop, tmp_path):
     row = decided(shop)
     assert row["winner"] == "t-3"
     assert "took more than 2 s" in why(row)["t-2"]
+
+
+def test_work_that_adds_a_secret_cannot_win(shop, tmp_path):
+    leaks = f"{RIGHT}; echo AKIA{'Q' * 16} > key.txt; {COMMIT}"
+    race(shop, tmp_path, leaks, f"{LARGE}; {COMMIT}")
+    shop.start()
+    row = decided(shop)
+    assert row["winner"] == "t-3"
+    assert why(row)["t-2"] == "It adds what looks like a secret: key.txt"
+
+
+def test_with_escalation_the_others_start_only_when_the_first_two_do_not_decide(shop, tmp_path):
+    passes = f"{RIGHT}; {COMMIT}"
+    race(shop, tmp_path, WRONG, "exit 1", passes, WRONG, passes, words="--escalate")
+    assert [c["status"] for c in shown(shop)["contenders"]] == ["ready"] * 2 + ["paused"] * 3
+    assert why(shown(shop))["t-6"] == "It starts only if those before it do not decide."
+    shop.start()
+    row = decided(shop)
+    assert row["winner"] == "t-4"
+    assert why(row)["t-6"] == "It was not needed."
+    assert shop.state("t-6") == "cancelled"
+    assert shop.task("t-6").tally.runs == 0
+
+
+def test_with_escalation_two_that_fail_each_others_tests_are_not_enough(shop, tmp_path):
+    wrong = f"echo 'echo 0 # ' > sum.sh; {COMMIT}"
+    race(shop, tmp_path, TESTED, wrong, f"{RIGHT}; {COMMIT}", words="--escalate")
+    shop.start()
+    assert decided(shop)["winner"] == "t-4"

@@ -30,7 +30,7 @@ class Shape(NamedTuple):
 
 _KEY_BLOCK = r"[A-Z ]*PRIVATE KEY[A-Z ]*-----"
 _BASE64 = r"[A-Za-z0-9._~+/=-]"
-SHAPES = (
+KEYS = (  # whoever writes one of these into a file gives it away
     Shape(
         ("private key",),
         rf"()-----BEGIN {_KEY_BLOCK}.*?(?:-----END {_KEY_BLOCK}|\Z)",
@@ -42,6 +42,9 @@ SHAPES = (
     Shape(("xox",), r"()xox[a-z]-[A-Za-z0-9-]{10,}"),
     Shape(("akia", "asia"), r"()(?<![A-Z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Z0-9])"),
     Shape(("aiza",), r"()AIza[0-9A-Za-z_-]{30,}"),
+)
+SHAPES = (
+    *KEYS,
     Shape(("eyj",), r"()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"),
     Shape(("://",), r"(://[^\s/:@\"']*:)[^\s/\"']+(?=@)"),
     Shape(
@@ -70,6 +73,16 @@ VALUE = r"""(?x)
   | :[ \t]+ (?P<d> [^\s"'\\]{8,} ) (?=[ \t]*$)
 """
 AFTER_OPTION = r"""[ \t]+([^\s"'-][^\s"']{3,})"""  # `--token value`
+
+
+def has_key(text: str) -> bool:
+    """Whether it has a private key, or one of a known service. A name such as `password` is not enough."""
+    low = text.lower()
+    return any(
+        any(mark in low for mark in shape.marks)
+        and _compiled(shape.pattern, shape.flags).search(text) is not None
+        for shape in KEYS
+    )
 
 
 class Redactor:

@@ -79,6 +79,10 @@ def _names(text: str) -> tuple[str, ...]:
 @click.option("--agents", default="", metavar="A,B", help="The agents or coders that take turns.")
 @click.option("--models", default="", metavar="A,B", help="The models that take turns.")
 @rule_options
+@click.option(
+    "--escalate", is_flag=True,
+    help="Start two, and two more each time that none passes or those that pass disagree.",
+)  # fmt: skip
 @click.option("--base", default="", help="The commit to start from.")
 @click.option(
     "--attempts", type=click.IntRange(1, 100), help="How many runs each gets before it fails."
@@ -111,9 +115,11 @@ def best(
     spec = Spec(cwd=str(where.cwd or ""), base=given["base"], limits=limits)
     if where.cwd is not None:
         client.this_machine("Checking a repository").check_start(spec, where.project)
-    row = client.call(
-        StartRace(prompt, count, _names(agents), _names(models), _rules(given), where.project, spec)
-    )
+    wanted = StartRace(
+        prompt, count, _names(agents), _names(models), _rules(given), where.project, spec,
+        escalate=given["escalate"],
+    )  # fmt: skip
+    row = client.call(wanted)
     tasks = ", ".join(c.task for c in row.contenders)
     text = f"Added {row.batch}: {tasks} do the same work. How it stands: fleet pick {row.batch}"
     return Result("race", row, Text(text), _hint(client))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.landing.race import is_outside
+from fleet.domain.redaction import has_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,14 +47,17 @@ class Changes(NamedTuple):
     deleted_tests: tuple[str, ...] = ()
     skipped_tests: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()  # files with a key that was not there before
 
 
 def is_test(path: str) -> bool:
     return TEST_FILE.search(path) is not None
 
 
-def read_changes(files: Iterable[FileChange], patch: str, touches: Sequence[str] = ()) -> Changes:
-    """`patch`: of the test files, without context."""
+def read_changes(
+    files: Iterable[FileChange], patch: str, touches: Sequence[str] = (), *, whole: str = ""
+) -> Changes:
+    """`patch`: of the test files, without context. `whole`: of all files."""
     files = list(files)
     tests = [f for f in files if is_test(f.path)]
     gone, skipped = _lost_tests(patch)
@@ -65,7 +69,19 @@ def read_changes(files: Iterable[FileChange], patch: str, touches: Sequence[str]
         deleted_tests=(*(f.path for f in tests if f.status == DELETED), *gone),
         skipped_tests=skipped,
         outside=tuple(f.path for f in files if is_outside(f.path, touches)),
+        secrets=_new_secrets(whole),
     )
+
+
+def _new_secrets(patch: str) -> tuple[str, ...]:
+    """The files with a line that has a key, unless the same line was only moved."""
+    added, removed = dict[str, list[str]](), set[str]()
+    for path, sign, line in _lines(patch):
+        if sign == "-":
+            removed.add(line.strip())
+        elif has_key(line):
+            added.setdefault(path, []).append(line.strip())
+    return tuple(path for path, lines in added.items() if not removed.issuperset(lines))
 
 
 def _lost_tests(patch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,7 +1,8 @@
 """The best of N: which of several tasks that did the same work wins, and why each other one lost.
 
 First comes what was executed: the test passes on the contender's own work, and on today's target
-with that work merged; no test was deleted or skipped, and no file outside `touches` was changed.
+with that work merged; no test was deleted or skipped, no file outside `touches` was changed, and no
+secret was added.
 A contender that misses one of these cannot win. The others are compared step by step; the first step in
 which one is worse than the best decides. Only contenders that are equal in all of them go to a
 judge; if that does not decide either, it is a tie.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 CENT = 10_000  # in millionths of a dollar: smaller differences do not decide
 MINUTE = 60 * 1_000_000  # in microseconds: likewise
+FIRST_WAVE = 2  # contenders that start at once, where the others start only when that is not enough
 MOST_JUDGED = 60_000  # characters of one contender's diff that a judge reads
 VENDORS = (("anthropic", r"claude"), ("openai", r"gpt|codex|^o\d"), ("google", r"gemini"))
 
@@ -124,6 +126,7 @@ class Race:
     equals: tuple[str, ...] = ()  # those that the first judge was shown, in that order
     tips: dict[str, str] = field(default_factory=dict)  # of agents in terminals: their work by then
     host: str = ""  # which tests it
+    reserve: tuple[str, ...] = ()  # those that start only when the ones before do not decide
     ended_at: int = 0
 
 
@@ -152,6 +155,7 @@ def disqualified(contender: Contender) -> str:
         ("deletes tests", changes.deleted_tests),
         ("skips tests", changes.skipped_tests),
         ("changes files that it was not to touch", changes.outside),
+        ("adds what looks like a secret", changes.secrets),
     ):
         if names:
             return f"It {what}: {_some(names)}"
@@ -213,6 +217,12 @@ def judge(contenders: Iterable[Contender], preferred: str = "") -> Verdict:
         return Verdict(names[0], (), {**why, names[0]: _victory(names[0], why)})
     equal = dict.fromkeys(names, "It is equal in every step.")
     return Verdict("", tuple(names), {**why, **equal})
+
+
+def needs_more(contenders: Sequence[Contender]) -> bool:
+    """Whether none passes, or those that pass disagree about what the work is to do."""
+    fair = [c for c in contenders if not disqualified(c)]
+    return not fair or any(_failed_cross(c) for c in fair)
 
 
 def _victory(winner: str, why: Mapping[str, str]) -> str:

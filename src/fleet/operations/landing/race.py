@@ -15,7 +15,7 @@ from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.landing import Wish, check_ready, new_landing, new_train
-from fleet.domain.landing.race import Race, RaceState, Rules, vendor
+from fleet.domain.landing.race import FIRST_WAVE, Race, RaceState, Rules, vendor
 from fleet.domain.limits import Items, Name, Rows, Text, Whole
 from fleet.domain.record_json import changed, reader
 from fleet.domain.run import Wanted
@@ -160,7 +160,8 @@ class RaceRules:
 class StartRace(Request[RaceRow]):
     """`count` tasks with the same prompt. `agents` and `models` take turns.
 
-    `spec`: as for `task.add`.
+    `spec`: as for `task.add`. `escalate`: two start at once, and two more each time that none passes,
+    or that those that pass fail each other's tests.
     """
 
     prompt: SomePrompt
@@ -171,6 +172,7 @@ class StartRace(Request[RaceRow]):
     project: Directory = ""
     spec: Spec = Spec()  # frozen
     team: Name = ""
+    escalate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +212,20 @@ def start(context: Context, request: StartRace) -> RaceRow:
     )  # fmt: skip
     batch = replace(draft_task(context, above), id=context.store.new_id("t"))
     tasks = [replace(d, id=context.store.new_id("t"), parent=batch.id) for d in drafts]
-    race = Race(batch.id, context.actor.name, _rules(rules))
+    if request.escalate:
+        tasks[FIRST_WAVE:] = [replace(task, paused=True) for task in tasks[FIRST_WAVE:]]
+    reserve = tuple(task.id for task in tasks if task.paused)
+    race = Race(batch.id, context.actor.name, _rules(rules), reserve=reserve)
     entry = _new_entry(context, batch, race)
     events = [context.event(Kind.TASK_ADDED, t.id, title=t.title) for t in (batch, *tasks)]
     events.append(context.event(Kind.RACE_BEGUN, batch.id))
     context.commit([Put(batch), *map(Put, tasks), Put(entry)], *events)
     return show(context, ShowRace(batch.id))
+
+
+def waits(race: Race, task: Task) -> bool:
+    """Whether it has not started, and does so only when those before it do not decide."""
+    return task.id in race.reserve and task.paused and task.state is TaskState.OPEN
 
 
 def _rules(rules: RaceRules) -> Rules:
@@ -524,7 +534,7 @@ def _contenders(context: Context, batch: Task, race: Race) -> tuple[ContenderRow
                 model=row.model,
                 branch=run.workspace.branch if run and run.workspace else "",
                 rank=result.rank if result else 0,
-                why=result.why if result else "",
+                why=result.why if result else _reserve_words(race, task),
                 own=result.own if result else "",
                 main=result.main if result else "",
                 cross=result.cross if result else "",
@@ -535,6 +545,12 @@ def _contenders(context: Context, batch: Task, race: Race) -> tuple[ContenderRow
             )
         )
     return tuple(made)
+
+
+def _reserve_words(race: Race, task: Task) -> str:
+    if waits(race, task):
+        return "It starts only if those before it do not decide."
+    return "It was not needed." if task.id in race.reserve and not task.tally.runs else ""
 
 
 def _size(result: Result | None) -> SizeRow:

@@ -17,6 +17,7 @@ from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.changes import read_changes
 from fleet.domain.landing.race import (
+    FIRST_WAVE,
     MOST_JUDGED,
     Contender,
     Proof,
@@ -27,13 +28,14 @@ from fleet.domain.landing.race import (
     judge,
     judge_prompt,
     needs_cross,
+    needs_more,
     proof_of,
     read_choice,
     results,
     with_reports,
 )
 from fleet.domain.task import ENDED, Limits, Spec, Task, TaskState
-from fleet.operations.landing.race import home_of, picked, read_race, with_race
+from fleet.operations.landing.race import home_of, picked, read_race, waits, with_race
 from fleet.operations.tasks.commit import children
 from fleet.ports import EntryQuery, Put, Work
 from fleet.supervisor.landing.gates import Gates, known_result
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.3  # between two looks at the races
 WAIT_SECONDS = 2.0  # before the next try when something outside was in the way
 MOST_RACES = 100  # that are decided at once
+MOST_SEARCHED = 4_000_000  # characters of a contender's diff in which secrets are looked for
 JUDGE_LABEL = "judge"
 
 
@@ -193,7 +196,7 @@ class RaceRunner:
 
     def _advance(self, entry: Entry) -> None:
         race, store = read_race(entry), self._parts.store
-        tasks = children(store, store.task(race.batch))
+        tasks = [t for t in children(store, store.task(race.batch)) if not waits(race, t)]
         ready = {t.id: tip for t in tasks if (tip := _tip(race, t))}
         spaces = self._spaces([t for t in tasks if t.id in ready])
         self.project = tasks[0].project if tasks else ""
@@ -242,7 +245,9 @@ class RaceRunner:
                 if not targets:
                     targets.append(target or git.target(self._onto(race, space)))
                 merged = git.build(targets[0].commit, Work(tip, f"Try {task}"))
-                changes = read_changes(*git.changed(space.base, tip), race.rules.touches)
+                files, tests = git.changed(space.base, tip)
+                whole = git.patch(space.base, tip, most=MOST_SEARCHED)
+                changes = read_changes(files, tests, race.rules.touches, whole=whole)
                 trees = git.tree(tip), git.tree(space.base)
                 known[task, tip] = Facts(tip, trees[0], space.base, trees[1], merged, changes)
 
@@ -413,6 +418,9 @@ class RaceRunner:
         contenders: list[Contender],
         facts: Mapping[str, Facts],
     ) -> None:
+        if race.reserve and needs_more(contenders):
+            self._send_reserve(entry, race)
+            return
         verdict = judge(contenders)
         if verdict.tie and race.rules.judge and not race.judges:
             self._ask_judges(entry, race, verdict.tie, facts)
@@ -423,6 +431,17 @@ class RaceRunner:
                 return
             verdict = judge(contenders, _preferred(race, tasks))
         self._settle(entry, race, contenders, verdict)
+
+    def _send_reserve(self, entry: Entry, race: Race) -> None:
+        """The next ones start: those so far do not decide."""
+        store = self._parts.store
+        next_, rest = race.reserve[:FIRST_WAVE], race.reserve[FIRST_WAVE:]
+        tasks = [t for t in store.tasks_by_id(next_).values() if waits(race, t)]
+        now = store.now()
+        events = [Event(Kind.TASK_RESUMED, task.id, SUPERVISOR, now) for task in tasks]
+        started = [Put(replace(task, paused=False)) for task in tasks]
+        self._put(entry, replace(race, reserve=rest), *started, events=events)
+        self.busy = True
 
     def _ask_judges(
         self, entry: Entry, race: Race, tie: Sequence[str], facts: Mapping[str, Facts]

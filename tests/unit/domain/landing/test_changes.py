@@ -85,3 +85,33 @@ def test_a_new_skip_is_seen(line):
 def test_a_line_that_looks_like_a_header_is_a_line():
     changes = read("--- x", "+++ b/src/other.py", "+@pytest.mark.skip")
     assert changes.skipped_tests == ("tests/test_a.py",)
+
+
+KEY = "AKIA" + "Q" * 16
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"id = '{KEY}'",
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        "token: ghp_" + "a1" * 15,
+        'KEY = "sk-' + 'proj-a1b2c3d4e5f6g7h8"',
+    ],
+)
+def test_a_key_that_was_added_is_a_new_secret(line):
+    whole = patch("src/a.py", f"+{line}")
+    assert read_changes([], "", whole=whole).secrets == ("src/a.py",)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"-id = '{KEY}'",),
+        (f"-id = '{KEY}'", f"+    id = '{KEY}'"),
+        (f" id = '{KEY}'", "+password = read()"),
+        ("+password = 'example'", "+url = 'postgres://user:pass@localhost/db'"),
+    ],
+)
+def test_a_key_that_was_there_before_and_a_mere_name_are_none(lines):
+    assert read_changes([], "", whole=patch("src/a.py", *lines)).secrets == ()

@@ -21,6 +21,7 @@ from fleet.domain.landing.race import (
     judge,
     judge_prompt,
     needs_cross,
+    needs_more,
     read_choice,
     results,
     vendor,
@@ -49,6 +50,7 @@ def contender(name: str, **given) -> Contender:
         ({"deleted_tests": ("tests/test_a.py",)}, "It deletes tests: tests/test_a.py"),
         ({"skipped_tests": ("tests/test_a.py",)}, "It skips tests: tests/test_a.py"),
         ({"outside": ("a", "b", "c", "d")}, "not to touch: a, b, c and 1 more"),
+        ({"secrets": ("a.env",)}, "It adds what looks like a secret: a.env"),
         ({"cross": {"t-1": False}}, "It fails 1 of the others' tests; t-1 fails 0."),
         ({"changed_tests": ("tests/x",)}, "It changes 1 existing test files; t-1 changes 0."),
         ({"lines": 11}, "It changes 11 lines; t-1 changes 10."),
@@ -136,6 +138,14 @@ def test_a_loser_that_gets_worse_changes_nothing(contenders):
         return
     worse = [c if c.task == verdict.winner else c._replace(cost=c.cost + CENT) for c in contenders]
     assert judge(worse).winner == verdict.winner
+
+
+def test_more_are_needed_when_none_passes_or_those_that_pass_disagree():
+    assert needs_more([])
+    assert needs_more([contender("a", own=Proof(False))])
+    assert not needs_more([contender("a"), contender("b", own=Proof(False))])
+    assert not needs_more([contender("a", cross={"b": True}), contender("b")])
+    assert needs_more([contender("a", cross={"b": False}), contender("b")])
 
 
 def test_tests_are_crossed_only_among_those_who_can_win():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import time
 
@@ -55,3 +57,70 @@ def test_a_supervisor_removes_them_by_itself_unless_the_setting_is_0(tmp_path):
         until(lambda: not (old / "transcript").exists())
     finally:
         scratch("run", "stop")
+
+
+def test_old_tasks_and_events_go_and_what_is_needed_stays(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Old", "--prompt", "say hello")
+    scratch("add", "Unlanded", "--prompt", "write a.txt a\ncommit a")
+    scratch("add", "Asks", "--prompt", "ask Which?")
+    scratch("add", "First", "--prompt", "say one")
+    scratch("add", "Second", "--prompt", "say two", "--after", "t-4")
+    scratch("run", "--once")
+    now = {"FLEET_RETENTION_TASKS": "0.0000001", "FLEET_RETENTION_EVENTS": "0.0000001"}
+    assert "Would remove 2 tasks" in scratch("gc", "--all", "--dry-run", env=now)
+    gone = scratch.data("gc", "--all", env=now)
+    assert sorted(gone["forgotten"]) == ["t-1", "t-4", "t-5"]
+    assert gone["events"] > 1
+    assert [row["id"] for row in scratch.data("tasks", "--all")] == ["t-3", "t-2"]
+    assert "There is no task 't-1'" in scratch.fails("show", "t-1", status=2)
+    scratch("answer", "t-3", "This one")  # its events and its run are still there
+    scratch("run", "--once")
+    assert scratch.data("show", "t-3")["task"]["state"] == "done"
+    assert "t-6" in scratch("add", "New", "--prompt", "say x")
+    assert scratch.data("gc", "--all")["forgotten"] == []  # by the defaults
+
+
+def test_kept_work_of_an_ended_task_is_dropped_once_it_is_old(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Dirty", "--prompt", "write b.txt b")
+    scratch("run", "--once")
+    scratch("gc", "--days", "0")
+    assert [row["id"] for row in scratch.data("kept")] == ["t-1/1"]
+    assert scratch.data("gc", "--all")["kept"] == []
+    now = {"FLEET_RETENTION_KEPT": "0.0000001"}
+    until(lambda: scratch.data("gc", "--all", env=now)["kept"] == ["t-1/1"])  # git counts seconds
+    assert scratch.data("kept") == []
+
+
+def test_a_supervisor_forgets_old_tasks_by_itself(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Old", "--prompt", "say hello")
+    scratch("run", "--once")
+    scratch("run", "--detach", env={"FLEET_RETENTION_TASKS": "0.0000001"})
+    try:
+        until(lambda: scratch.data("tasks", "--all") == [])
+    finally:
+        scratch("run", "stop")
+
+
+def test_an_archive_has_what_goes_and_prunes_only_that(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Old", "--prompt", "say hello")
+    scratch("add", "Asks", "--prompt", "ask Which?")
+    scratch("run", "--once")
+    file = tmp_path / "old.jsonl.gz"
+    assert scratch.data("archive", str(file), "--days", "0")["tasks"] == ["t-1"]
+    assert len(scratch.data("tasks", "--all")) == 2  # without --prune nothing goes
+    rows = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert [r["id"] for r in rows if r["kind"] in {"task", "run"}] == ["t-1", "t-1.1"]
+    assert {r["kind"] for r in rows} >= {"task", "run", "event"}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "exists" in scratch.fails("archive", str(file), "--days", "0", "--prune", status=1)
+    assert len(scratch.data("tasks", "--all")) == 2
+    more = tmp_path / "more.jsonl"
+    assert scratch.data("archive", str(more), "--days", "0", "--prune")["forgotten"] == ["t-1"]
+    assert '"id":"t-1"' in more.read_text()
+    assert [row["id"] for row in scratch.data("tasks", "--all")] == ["t-2"]
+    nowhere = tmp_path / "no" / "x.gz"
+    assert "cannot be written" in scratch.fails("archive", str(nowhere), "--days", "0", status=3)

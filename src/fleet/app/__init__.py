@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from fleet.adapters.processes.keepers import Keepers
     from fleet.adapters.processes.supervisor_process import SupervisorProcess
     from fleet.adapters.tmux.terminals import Terminals
+    from fleet.app.archive import Archived
     from fleet.app.compute.machines import Glance, HostMachines
     from fleet.app.observe import HostAgents
-    from fleet.app.retention import OldTranscripts
+    from fleet.app.retention import OldHistory, OldKept, OldTranscripts
     from fleet.app.store_copy import Copied
     from fleet.app.workspaces.manage import Workspaces
     from fleet.app.workspaces.operations import HostTrees
@@ -426,6 +427,25 @@ class App:
 
         days = self.loaded.settings.retention.transcripts
         return OldTranscripts(self.keepers, self.home.runs, self.store, days)
+
+    def old_history(self) -> OldHistory:
+        from fleet.app.retention import OldHistory
+
+        days = self.loaded.settings.retention
+        return OldHistory(self.store, events=days.events or None, tasks=days.tasks or None)
+
+    def archive(self, file: Path, *, days: float | None, prune: bool) -> Archived:
+        from fleet.app.archive import write_archive
+
+        days = self.loaded.settings.retention.tasks or None if days is None else days
+        if days is None:
+            raise BadInput("`retention.tasks` is 0: nothing is ever old.", fix="Give --days N.")
+        return write_archive(self.store, file, days=days, prune=prune)
+
+    def old_kept(self) -> OldKept:
+        from fleet.app.retention import OldKept
+
+        return OldKept(self.store, self.loaded.settings.retention.kept)
 
     def audit_trail(self) -> AuditTrail:
         from fleet.adapters.home.audit_trail import FOLDER, AuditFiles

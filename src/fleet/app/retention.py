@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
-from fleet.domain.task import TaskState
+from fleet.domain.errors import FleetError
+from fleet.domain.limits.retention import Around, keeps
+from fleet.domain.task import ENDED, TaskState
+from fleet.ports import LandingQuery, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from fleet.adapters.processes.keepers import Keepers
+    from fleet.domain.task import Task
     from fleet.ports import Store
 
 DAY = 86_400.0
 FOLDERS_A_ROUND = 50
+EVENTS_A_ROUND = 500
+TASKS_A_ROUND = 50
+TASKS_LOOKED_AT = 1000  # the newest, for their projects
 RUN = re.compile(r"(t-[0-9]+)\.[0-9]+")
 
 
@@ -26,6 +34,138 @@ RUN = re.compile(r"(t-[0-9]+)\.[0-9]+")
 class Removed:
     runs: tuple[str, ...] = ()
     bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """`events`: the number before which they are gone now; 0: none went."""
+
+    tasks: tuple[str, ...] = ()
+    events: int = 0
+
+
+def reasons(store: Store, tasks: Sequence[Task], *, before: int) -> dict[str, str]:
+    """By task, why it stays; empty: it may be forgotten."""
+    parents = store.tasks_by_id([task.parent for task in tasks if task.parent])
+    runs = store.runs_by_id([task.run_id for task in tasks if task.run_id])
+    asking = {question.task for question in store.open_questions([task.id for task in tasks])}
+    why: dict[str, str] = {}
+    for task in tasks:
+        known = Around(
+            parent=parents.get(task.parent),
+            newest_run=runs.get(task.run_id),
+            has_question=task.id in asking,
+        )
+        why[task.id] = keeps(task, known, before=before) or keeps(
+            task, _with_others(store, task, known), before=before
+        )
+    return why
+
+
+def _with_others(store: Store, task: Task, known: Around) -> Around:
+    """What costs a question of its own, asked only for what else would go."""
+    return known._replace(
+        has_dependents=bool(store.dependents(task.id)),
+        has_children=bool(store.tasks(TaskQuery(parent=task.id, limit=1))),
+        is_landing=bool(store.landings(LandingQuery(task=task.id, open_only=True, limit=1))),
+    )
+
+
+class OldHistory:
+    """Removes old events and old tasks from the store, in small steps. No days: never."""
+
+    def __init__(self, store: Store, *, events: float | None, tasks: float | None) -> None:
+        self._store, self._events, self._tasks = store, events, tasks
+        self._upto = 0  # the number up to which events go
+        self._pages: Iterator[list[Task]] = iter(())
+        self._next = 0.0  # when it is looked at again
+
+    def step(self) -> None:
+        """A few in each round of a supervisor, and all of them once a day."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + DAY
+            self._upto = self.last_old()
+            self._pages = self.old_tasks()
+        if self._upto and not self._store.forget_events(upto=self._upto, limit=EVENTS_A_ROUND):
+            self._upto = 0
+        self._store.forget_tasks(next(self._pages, []))
+
+    def forget_all(self, *, dry_run: bool = False) -> Forgotten:
+        upto, tasks = self.last_old(), list[str]()
+        first = self._store.first_event()
+        if dry_run:
+            old = tuple(task.id for page in self.old_tasks() for task in page)
+            return Forgotten(old, upto + 1 if upto >= first else 0)
+        while upto and self._store.forget_events(upto=upto, limit=EVENTS_A_ROUND):
+            pass
+        now = self._store.first_event()
+        while some := [i for page in self.old_tasks() for i in self._store.forget_tasks(page)]:
+            tasks += some  # then others may go, to which nothing refers any more
+        return Forgotten(tuple(tasks), now if now > first else 0)
+
+    def last_old(self) -> int:
+        """The number of the last event that is old."""
+        days = self._events
+        return 0 if days is None else self._store.number_before(self._before(days))
+
+    def _before(self, days: float) -> int:
+        return self._store.now() - int(days * DAY * 1_000_000)
+
+    def old_tasks(self) -> Iterator[list[Task]]:
+        """Those that may go, page by page; older ones have lower ids, so the rest is not looked at."""
+        if self._tasks is None:
+            return
+        before, last = self._before(self._tasks), ""
+        states = tuple(str(state) for state in ENDED)
+        while True:
+            query = TaskQuery(states=states, before=last, limit=TASKS_A_ROUND, oldest_first=True)
+            page = self._store.tasks(query)
+            why = reasons(self._store, page, before=before)
+            yield [task for task in page if not why[task.id]]
+            if len(page) < TASKS_A_ROUND or page[-1].created_at > before:
+                return
+            last = page[-1].id
+
+
+class OldKept:
+    """Drops kept work of ended tasks, so many days after it was kept; 0: never."""
+
+    def __init__(self, store: Store, days: float) -> None:
+        self._store, self._days = store, days
+        self._left: Iterator[str] = iter(())
+        self._next = 0.0
+
+    def step(self) -> None:
+        """One repository in each round of a supervisor, and all of them once a day."""
+        if self._days and time.monotonic() >= self._next:
+            self._left, self._next = iter(self._projects()), time.monotonic() + DAY
+        self._drop_in(next(self._left, ""))
+
+    def drop_all(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        projects = self._projects() if self._days else []
+        return tuple(name for p in projects for name in self._drop_in(p, dry_run=dry_run))
+
+    def _projects(self) -> list[str]:
+        tasks = self._store.tasks(TaskQuery(limit=TASKS_LOOKED_AT))
+        return sorted({task.project for task in tasks if task.project})
+
+    def _drop_in(self, project: str, *, dry_run: bool = False) -> list[str]:
+        """Of a task that the store does not know, too: it ended before it was forgotten."""
+        if not project:
+            return []
+        from fleet.adapters.git.kept.refs import drop, list_kept
+        from fleet.adapters.git.repo import Repo
+
+        with suppress(FleetError, OSError):  # it may have been moved
+            repo = Repo.of(Path(project))
+            before = time.time() - self._days * DAY
+            old = [kept for kept in list_kept(repo) if kept.at < before]
+            tasks = self._store.tasks_by_id(sorted({kept.task for kept in old}))
+            ended = [k for k in old if k.task not in tasks or tasks[k.task].state in ENDED]
+            for kept in [] if dry_run else ended:
+                drop(repo, kept)
+            return [kept.id for kept in ended]
+        return []
 
 
 class OldTranscripts:

@@ -26,7 +26,7 @@ from fleet.config.keys.kinds import Wrong, take
 from fleet.config.keys.table import KEYS
 from fleet.config.keys.values import final
 from fleet.config.stores import files_of
-from fleet.domain.data import NamedTuple
+from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, BadStore, NotFound, Refused
 from fleet.domain.hosts.state import UP, state_of
 
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 FORCE = "or copy it as it is now: --force"
 
 
-class Copied(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Copied:
     """How many rows each table has, and a digest over all of them; the same in both stores."""
 
     counts: dict[str, int]

@@ -256,7 +256,8 @@ def _loop(
 def _tidying(app: App) -> tuple[Callable[[], None], ...]:
     """What is done for the files of this home, a little in each round."""
     missing, old = MissingFolders(app.store, app.files), OldOrders(app.keepers, app.home.runs)
-    return missing.step, old.step, app.old_transcripts().step
+    history, kept = app.old_history(), app.old_kept()
+    return missing.step, old.step, app.old_transcripts().step, history.step, kept.step
 
 
 class MissingFolders:

@@ -206,6 +206,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "backup": ("fleet.cli.setup.backup:backup", "Copy the store, while Fleet runs."),
     "restore": ("fleet.cli.setup.backup:restore", "Put a copy in the place of the store."),
+    "archive": ("fleet.cli.setup.backup:archive", "Write old tasks and events to a file."),
     "store": ("fleet.cli.setup.store:store", "Copy the store to another kind of store."),
     "update": ("fleet.cli.setup.update:update", "Update Fleet to the newest release."),
     "demo": ("fleet.cli.demo.queue:demo", "Run a demo in a scratch repository."),
@@ -285,7 +286,7 @@ HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("init", "config"),
         (
             *("agents", "validate", "trust", "coders", "skills", "plugins", "notify", "completion"),
-            *("update", "backup", "restore", "store", "demo", "help"),
+            *("update", "backup", "restore", "archive", "store", "demo", "help"),
         ),
     ),
 }
@@ -300,7 +301,7 @@ LOCAL = frozenset(
     {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
     | {"discover", "nodes", "warmup", "benchmark", "eval", "recommend"}
-    | {"agents", "coders", "help", "update", "backup", "restore", "store", "kept", "gc"}
+    | {"agents", "coders", "help", "update", "backup", "restore", "archive", "store", "kept", "gc"}
     | {"skills", "plugins", "serve"}
     | OF_SERVER
 )

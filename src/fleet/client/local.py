@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.app import App
-    from fleet.app.retention import Removed
+    from fleet.app.archive import Archived
+    from fleet.app.retention import Forgotten, Removed
     from fleet.app.server_address import Remote
     from fleet.app.store_copy import Copied
     from fleet.app.workspaces.manage import Workspaces
@@ -141,6 +142,15 @@ class LocalClient(Client):
     def remove_old_transcripts(self, *, dry_run: bool) -> Removed:
         """As the setting `retention.transcripts` says."""
         return self.app.old_transcripts().remove_all(dry_run=dry_run)
+
+    def forget_old(self, *, dry_run: bool) -> tuple[Forgotten, tuple[str, ...]]:
+        """As the settings `retention.tasks`, `.events` and `.kept` say; the last are kept work."""
+        kept = self.app.old_kept().drop_all(dry_run=dry_run)
+        return self.app.old_history().forget_all(dry_run=dry_run), kept
+
+    def archive(self, file: Path, *, days: float | None, prune: bool) -> Archived:
+        """Write what is older than that, or than `retention.tasks`; with `prune`, then remove it."""
+        return self.app.archive(file, days=days, prune=prune)
 
     def restore(self, copy: Path) -> Path | None:
         """Put a copy in the place of the store; where the store before it is now, if there was one."""

@@ -114,6 +114,9 @@ class StoreSettings(NamedTuple):
 
 
 class RetentionSettings(NamedTuple):
+    events: float = 365
+    tasks: float = 730
+    kept: float = 180
     transcripts: float = 90
 
 

@@ -229,6 +229,21 @@ class Store(Protocol):
 
     def prune(self, kind: str, team: str, *, now: int) -> None: ...  # those that count no longer
 
+    def first_event(self) -> int:
+        """Events before this number may be gone: who has read less must start from the state."""
+
+    def forget_events(self, *, upto: int, limit: int) -> int:
+        """Remove the next ones up to this number, but not those of tasks that have not ended.
+
+        How many numbers were looked at, at most `limit`; 0: it is done. The last event stays.
+        """
+
+    def forget_tasks(self, tasks: Sequence[Task]) -> list[str]:
+        """Remove ended tasks with their runs, messages, landings and events; which.
+
+        Those stay that changed since they were read, or that another task refers to.
+        """
+
     def landing(self, landing_id: str) -> Landing: ...
 
     def landings(self, query: LandingQuery) -> list[Landing]: ...

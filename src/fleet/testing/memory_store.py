@@ -54,6 +54,7 @@ class MemoryStore:
         self._last: Counter[str] = Counter()
         self._writing = Lock()
         self._until = math.inf
+        self._first = 1
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         with self._writing:
@@ -73,7 +74,7 @@ class MemoryStore:
             copies = [replace(e, data=json.loads(json.dumps(e.data))) for e in events]
             self.records = staged
             for event in copies:
-                self.log.append(replace(event, number=len(self.log) + 1))
+                self.log.append(replace(event, number=self.log[-1].number + 1 if self.log else 1))
             return now
 
     def claim(self, claims: Sequence[Claim]) -> list[Run]:
@@ -342,6 +343,40 @@ class MemoryStore:
 
     def number_before(self, at: int) -> int:
         return next((e.number for e in reversed(self.log) if e.at < at), 0)
+
+    def first_event(self) -> int:
+        return self._first
+
+    def forget_events(self, *, upto: int, limit: int) -> int:
+        with self._writing:
+            last = self.log[-1].number if self.log else 0
+            first, beyond = self._first, min(self._first + limit, upto + 1, last)
+            if beyond <= first:
+                return 0
+            alive = {task.id for task in self._all(Task) if task.state not in ENDED}
+            self.log = [e for e in self.log if not first <= e.number < beyond or e.task in alive]
+            self._first = beyond
+        return beyond - first
+
+    def forget_tasks(self, tasks: Sequence[Task]) -> list[str]:
+        with self._writing:
+            return [task.id for task in tasks if self._forget(task)]
+
+    def _forget(self, task: Task) -> bool:
+        now = self.records.get((Task, task.id))
+        used = any(task.id in {*t.after, t.parent} for t in self._all(Task))
+        if now is None or now.version != task.version or task.state not in ENDED or used:
+            return False
+        own = (Run, Message, Landing)
+        self.records = {
+            key: record
+            for key, record in self.records.items()
+            if key != (Task, task.id)
+            and not (isinstance(record, own) and record.task == task.id)
+            and not (isinstance(record, Progress) and record.id.startswith(f"{task.id}."))
+        }
+        self.log = [e for e in self.log[:-1] if e.task != task.id] + self.log[-1:]
+        return True
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         return {e.task: e.at for e in self.log if e.task in task_ids}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fleet.adapters.stores.codec import decode
+from fleet.adapters.stores.forgetting import DropEvents, DropTasks, first_event, forget
 from fleet.adapters.stores.rows import (
     NAMED,
     RUN_BITS,
@@ -37,13 +38,14 @@ from fleet.domain.landing.landing import GateResult, Landing, Train
 from fleet.domain.message import Message, MessageKind, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.schedule import admit
-from fleet.domain.task import Task, TaskState
+from fleet.domain.task import ENDED, Task, TaskState
 from fleet.ports import Put, TaskQuery, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from fleet.adapters.stores.forgetting import Step as Forgetting
     from fleet.adapters.stores.rows import Write
     from fleet.adapters.stores.transfer import Step
     from fleet.domain.event import Event
@@ -91,9 +93,6 @@ class Dialect(Reading, Protocol):
     def index(self, seq: int, words: list[str]) -> None:
         """Inside `writing`: the words by which this task is searched."""
 
-    def forget(self, seq: int, words: list[str]) -> None:
-        """Inside `writing`: those that it had are its no more."""
-
 
 @cache
 def statements() -> dict[str, str]:
@@ -128,6 +127,29 @@ class Queries:
         act = prepared(step)
         with self._db.together(alone=False):
             act(self._db)
+
+    def first_event(self) -> int:
+        return first_event(self._db)
+
+    def forget_events(self, *, upto: int, limit: int) -> int:
+        ((_, last),) = self._db.rows(self._sql["event_numbers"], {})
+        first = self.first_event()
+        beyond = min(first + limit, upto + 1, last)
+        if beyond <= first:
+            return 0
+        sql = "SELECT DISTINCT task FROM event WHERE number >= :first AND number < :beyond"
+        names = [name for (name,) in self._db.rows(sql, {"first": first, "beyond": beyond})]
+        tasks = self.tasks_by_id([name for name in names if name])
+        keep = [task.id for task in tasks.values() if task.state not in ENDED]
+        self._forget(DropEvents(first, beyond, keep))
+        return int(beyond - first)
+
+    def forget_tasks(self, tasks: Sequence[Task]) -> list[str]:
+        return self._forget(DropTasks([(task.id, task.version) for task in tasks])) if tasks else []
+
+    def _forget(self, step: Forgetting) -> list[str]:
+        with self._db.together(alone=False):
+            return forget(self._db, step)
 
     @contextmanager
     def one_moment(self) -> Iterator[Holder]:

@@ -28,6 +28,7 @@ FIRST = -1 << 63  # before every number
 MODULUS = 1 << 256
 EVENT = "event"
 COUNTER = "counter"
+META = "meta"
 EVENT_COLUMNS = "number, type, version, task, run, actor, at, data"
 KINDS: dict[str, Any] = {table: kind for kind, table in TABLES.items()}
 
@@ -75,6 +76,9 @@ class Holder(Protocol):
 
     def change_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None: ...
 
+    def forget(self, seq: int, words: list[str]) -> None:
+        """The words by which a task was searched are its no more."""
+
     def counters(self) -> dict[str, int]:
         """By kind, the last id that was given."""
 
@@ -115,6 +119,8 @@ def batches(db: Holder) -> Iterator[Batch]:
     sql = f"SELECT {EVENT_COLUMNS} FROM event WHERE number > :after ORDER BY number LIMIT :limit"  # noqa: S608  # nosec B608  # names of ours
     for rows in _pages(db, sql, 0, PAGE):
         yield Batch(EVENT, rows)
+    if kept := db.rows("SELECT key, value FROM meta WHERE key = 'first_event'", {}):
+        yield Batch(META, kept)
     if counters := [pair for pair in sorted(db.counters().items()) if pair[1]]:
         yield Batch(COUNTER, counters)
 
@@ -193,6 +199,7 @@ def _begin(db: Holder, mark: str) -> None:
     if _mark(db):
         for table in (*tables, "dep", "task_unsearched"):
             db.change(f"DELETE FROM {table}", {})  # noqa: S608  # nosec B608  # names of ours
+        db.change("DELETE FROM meta WHERE key = 'first_event'", {})
         db.change("DELETE FROM counter WHERE substr(kind, 1, 1) <> '@'", {})
     elif full := next((t for t in tables if db.rows(f"SELECT 1 FROM {t} LIMIT 1", {})), ""):  # noqa: S608  # nosec B608  # names of ours
         raise Refused(
@@ -207,6 +214,9 @@ def _load(db: Holder, table: str, rows: Sequence[Row]) -> None:
     if table == COUNTER:
         known = db.counters()
         db.set_counters({kind: max(last, known.get(kind, 0)) for kind, last in rows})
+        return
+    if table == META:
+        db.change_many(SET_MARK, [{"key": key, "value": value} for key, value in rows])
         return
     names = EVENT_COLUMNS.split(", ")
     db.change_many(EVENT_LOAD, [dict(zip(names, row, strict=True)) for row in rows])

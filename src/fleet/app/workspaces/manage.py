@@ -81,6 +81,9 @@ class Tidied:
     pooled: tuple[str, ...] = ()  # worktrees that waited in the pool
     younger: int = 0  # worktrees of ended tasks that stay, because they ended too recently
     transcripts: tuple[str, ...] = ()  # the runs whose transcripts were removed
+    forgotten: tuple[str, ...] = ()  # tasks that were removed from the store
+    events: int = 0  # how far the log of events was shortened
+    kept: tuple[str, ...] = ()  # kept work that was dropped
 
 
 class Workspaces:

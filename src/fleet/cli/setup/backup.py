@@ -1,4 +1,4 @@
-"""`fleet backup` and `fleet restore`: a copy of the store, while Fleet runs, and the way back."""
+"""`fleet backup`, `fleet restore` and `fleet archive`: the store in a file."""
 
 from __future__ import annotations
 
@@ -48,3 +48,30 @@ def restore(*, file: Path, config: Path | None) -> Result:
             f"The store that was there is now {before}; to go back: fleet restore {before}"
         )
     return Result("restore", data, Text("\n".join(lines)))
+
+
+@command(config=True)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0),
+    help="What ended or happened this many days ago. Default: as retention.tasks says.",
+)
+@click.option("--prune", is_flag=True, help="Then remove from the store what the file has.")
+def archive(*, file: Path, days: float | None, prune: bool, config: Path | None) -> Result:
+    """Write old tasks and events to FILE, one JSON object a line, compressed.
+
+    FILE is compressed with gzip; if its name ends in .zst with zstd, which needs Python 3.14; if it
+    ends in .jsonl not at all. What something that goes on needs is not old. With --prune nothing is
+    removed before FILE is whole and on the disk.
+    """
+    from fleet.cli.terminal.connect import connect_here
+    from fleet.cli.terminal.progress import Progress
+
+    with Progress("Writing what is old"):
+        done = connect_here(config=config).archive(file.absolute(), days=days, prune=prune)
+    what = f"{len(done.tasks):,} tasks and {done.events:,} events"
+    lines = [f"Wrote {what} to {file} ({done.bytes:,} bytes, {done.compression})."]
+    if prune:
+        lines.append(f"Removed {len(done.forgotten):,} tasks and these events from the store.")
+    return Result("archive", done, Text("\n".join(lines)))

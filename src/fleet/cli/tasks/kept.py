@@ -12,7 +12,6 @@ from fleet.cli.terminal.frame import command, group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
-    from fleet.app.retention import Removed
     from fleet.app.workspaces.manage import Cleared, KeptWork, Tidied, Workspaces
 
 COLUMNS = (
@@ -91,14 +90,9 @@ def gc(dry_run: bool, days: float, also: bool, config: Path | None) -> Result:  
     with Progress("Looking for worktrees to remove"):
         done = _workspaces(config).tidy(days=days, dry_run=dry_run)
     lines = _lines(done)
-    removed = _transcripts(config, dry_run=dry_run) if also else None
-    if removed and removed.runs:
-        count = f"{len(removed.runs)} runs" if len(removed.runs) > 1 else "1 run"
-        verb = "Would remove" if dry_run else "Removed"
-        from dataclasses import replace
-
-        done = replace(done, transcripts=removed.runs)
-        lines.append(f"{verb} the transcripts of {count} ({removed.bytes / 1e6:,.1f} MB).")
+    if also:
+        done, more = _forget_old(config, done)
+        lines += more
     if not done.cleared and done.younger:
         many = "worktrees" if done.younger > 1 else "worktree"
         lines.append(
@@ -141,10 +135,31 @@ def _what(one: KeptWork) -> str:
     return " ".join((what, *one.notes))
 
 
-def _transcripts(config: Path | None, *, dry_run: bool) -> Removed:
+def _forget_old(config: Path | None, done: Tidied) -> tuple[Tidied, list[str]]:
+    """What the settings `retention.*` say is old."""
+    from dataclasses import replace
+
     from fleet.cli.terminal.connect import connect_here
 
-    return connect_here(config=config).remove_old_transcripts(dry_run=dry_run)
+    client = connect_here(config=config)
+    removed = client.remove_old_transcripts(dry_run=done.dry_run)
+    old, kept = client.forget_old(dry_run=done.dry_run)
+    sizes = {
+        f"the transcripts of {_count(removed.runs, 'run')} ({removed.bytes / 1e6:,.1f} MB)": removed.runs,
+        f"{_count(old.tasks, 'task')} from the store": old.tasks,
+        f"the events before number {old.events:,}": old.events,
+        f"kept work: {', '.join(kept)}": kept,
+    }
+    verb = "Would remove" if done.dry_run else "Removed"
+    lines = [f"{verb} {what}." for what, some in sizes.items() if some]
+    done = replace(
+        done, transcripts=removed.runs, forgotten=old.tasks, events=old.events, kept=kept
+    )
+    return done, lines
+
+
+def _count(names: tuple[str, ...], noun: str) -> str:
+    return f"1 {noun}" if len(names) == 1 else f"{len(names):,} {noun}s"
 
 
 def _workspaces(config: Path | None) -> Workspaces:

@@ -581,6 +581,33 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
+        "retention.events",
+        "number",
+        365,
+        "The days after which events are removed from the store; 0 keeps them for ever. Those of tasks "
+        "that have not ended stay.",
+        low=0,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "retention.tasks",
+        "number",
+        730,
+        "The days after their end after which tasks are removed from the store, with their runs and "
+        "messages; 0 keeps them for ever. A task stays that has work which did not land, an open "
+        "question, or another task that refers to it. Its branch and its folder stay.",
+        low=0,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "retention.kept",
+        "number",
+        180,
+        "The days after which kept work of ended tasks (`fleet kept`) is dropped; 0 keeps it for ever.",
+        low=0,
+        layers=NOT_PROJECT,
+    ),
+    Key(
         "retention.transcripts",
         "number",
         90,

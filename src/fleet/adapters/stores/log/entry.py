@@ -7,7 +7,7 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.stores import transfer
+from fleet.adapters.stores import forgetting, transfer
 from fleet.adapters.stores.codec import decode, encode
 from fleet.adapters.stores.rows import TABLES
 from fleet.domain.data import NamedTuple
@@ -37,8 +37,10 @@ class Prune(NamedTuple):
     now: int
 
 
-Step = Commit | Prune | transfer.Step
-TRANSFERS: dict[str, Any] = {
+Step = Commit | Prune | transfer.Step | forgetting.Step
+LATER: dict[str, Any] = {
+    "events": forgetting.DropEvents,
+    "tasks": forgetting.DropTasks,
     "begin": transfer.Begin,
     "load": transfer.Load,
     "recount": transfer.Recount,
@@ -87,8 +89,8 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, Prune):
         return {"prune": list(step)}
     if not isinstance(step, Commit):
-        name = next(name for name, kind in TRANSFERS.items() if isinstance(step, kind))
-        return {"transfer": name, "given": list(step)}
+        name = next(name for name, kind in LATER.items() if isinstance(step, kind))
+        return {"later": name, "given": list(step)}
     return {
         "changes": [_change(change) for change in step.changes],
         "events": [changed(event) for event in step.events],
@@ -104,8 +106,8 @@ def _change(change: Change) -> list[Any]:
 def _read_step(step: dict[str, Any]) -> Step:
     if "prune" in step:
         return Prune(*step["prune"])
-    if "transfer" in step:
-        made: transfer.Step = TRANSFERS[step["transfer"]](*step["given"])
+    if "later" in step:
+        made: Step = LATER[step["later"]](*step["given"])
         return made
     read_event = reader(Event, strict=True)
     return Commit(

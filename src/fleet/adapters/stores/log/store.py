@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores import transfer
+from fleet.adapters.stores.forgetting import DropEvents, DropTasks, forget
 from fleet.adapters.stores.log.entry import Commit, Entry, Prune, pack, unpack
 from fleet.adapters.stores.migrations import LATEST
 from fleet.adapters.stores.sql import SqlStore
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.adapters.home.bell import Bell
+    from fleet.adapters.stores.forgetting import Step as Forgetting
     from fleet.adapters.stores.log.entry import Step
     from fleet.adapters.stores.rows import Row
     from fleet.adapters.stores.transfer import Holder
@@ -132,6 +134,9 @@ class LogStore(SqlStore):
     def transfer(self, step: transfer.Step) -> None:
         act = transfer.prepared(step)
         self._write(lambda: act(self._copy), step)
+
+    def _forget(self, step: Forgetting) -> list[str]:
+        return self._write(lambda: forget(self._copy, step), step)
 
     @contextmanager
     def one_moment(self) -> Iterator[Holder]:
@@ -273,6 +278,8 @@ class LogStore(SqlStore):
                     super().prune(step.kind, step.team, now=step.now)
                 case Commit():
                     super().commit(step.changes, step.events)
+                case DropEvents() | DropTasks():
+                    forget(self._copy, step)
                 case _:
                     transfer.prepared(step)(self._copy)
         for kind, last in entry.ids.items():

@@ -313,6 +313,9 @@ class Session:
         with self._db.cursor() as cursor:  # it sends them all before it waits for an answer
             cursor.executemany(_translated(sql, self.schema), values)
 
+    def forget(self, seq: int, words: list[str]) -> None:  # noqa: ARG002  # its row has them
+        self.change("DELETE FROM task_words WHERE seq = :seq", {"seq": seq})
+
     def counters(self) -> dict[str, int]:
         last: dict[str, int] = dict(self.rows("SELECT kind, last FROM counter", {}))
         for kind in SEQUENCES:

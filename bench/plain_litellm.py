@@ -229,14 +229,17 @@ def slots(place: Place) -> bool:
     return both("4 callers, 2 nodes of 4 slots", start(place, relay, nodes), of_many(16, 4))
 
 
-def talks(count: int):
-    """The mean time to a whole short reply, in conversations that share a system prompt."""
+def talks(count: int, *, turns: int = 6, size: int = 300):
+    """The mean time to a whole short reply, in conversations that share a system prompt.
+
+    `size`: sentences of that prompt; a reply of the agent's has two thirds as many words.
+    """
 
     async def talk(session: aiohttp.ClientSession, url: str, name: str, who: int) -> list[float]:
-        messages = [{"role": "system", "content": "You are a careful engineer. " * 300}]
+        messages = [{"role": "system", "content": "You are a careful engineer. " * size}]
         messages.append({"role": "user", "content": f"{name} {who} begins"})
         times = []
-        for turn in range(6):
+        for turn in range(turns):
             began = time.perf_counter()
             body = {"model": name, "messages": messages, "max_tokens": 5}
             headers = {"authorization": f"Bearer {KEY}"}
@@ -244,7 +247,7 @@ def talks(count: int):
             async with post as answer:
                 times.append(time.perf_counter() - began if answer.status == 200 else -1.0)
             messages += [
-                {"role": "assistant", "content": f"{who} {turn} " * 200},
+                {"role": "assistant", "content": f"{who} {turn} " * (size * 2 // 3)},
                 {"role": "user", "content": f"{who} goes on {turn}"},
             ]
             await asyncio.sleep(1.0)
@@ -273,8 +276,11 @@ def talking(count: int) -> Callable[[Place], bool]:
     return row
 
 
-def llama(what: str, load, *, slots: int) -> Callable[[Place], bool]:
-    """On real llama.cpp, two nodes of so many slots."""
+def llama(what: str, load, *, slots: int, kill: bool = False) -> Callable[[Place], bool]:
+    """On real llama.cpp, two nodes of so many slots; few calls and short replies, on one core each.
+
+    `kill`: the first node is gone before the calls.
+    """
 
     def row(place: Place) -> bool:
         from tests.real.llama_server import NAME, LlamaServer
@@ -287,6 +293,8 @@ def llama(what: str, load, *, slots: int) -> Callable[[Place], bool]:
             url = start(place, f"{relay}/v1", urls, model=f"hosted_vllm/{NAME}")
             asyncio.run(many(url, "ours", 2, 2))
             asyncio.run(many(url, "plain", 2, 2))
+            if kill:
+                servers[0].__exit__()
             return both(what, url, load)
 
     return row
@@ -357,9 +365,16 @@ ROWS = {
     "restart": restarted,
     "hundred": hundred,
     "llama-slots": llama(
-        "real llama.cpp: 2 callers, 2 nodes of 2 slots", of_many(12, 2, 40), slots=2
+        "real llama.cpp: 2 callers, 2 nodes of 2 slots", of_many(8, 2, 16), slots=2
     ),
-    "llama-two": llama("real llama.cpp: 2 conversations, mean time to a reply", talks(2), slots=1),
+    "llama-two": llama(
+        "real llama.cpp: 2 conversations, mean time to a reply",
+        talks(2, turns=4, size=40),
+        slots=1,
+    ),
+    "llama-dead": llama(
+        "real llama.cpp: one of 2 nodes is killed", of_many(8, 2, 16), slots=1, kill=True
+    ),
 }
 
 

@@ -72,14 +72,16 @@ class Machines:
         held = self.scratch.data("gateway", "status")["services"]
         return {each["name"]: each for each in held}
 
-    def ask(self, model: str = "claude-haiku-local", session: str = "s-1") -> dict:
+    def ask(
+        self, model: str = "claude-haiku-local", session: str = "s-1", headers: dict | None = None
+    ) -> dict:
         """Through the gateway, as a coder would."""
         key = (self.scratch.home / "gateway.key").read_text().strip()
         body = {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/chat/completions",
             json.dumps(body).encode(),
-            {"authorization": f"Bearer {key}", "x-fleet-session": session},
+            {"authorization": f"Bearer {key}", "x-fleet-session": session, **(headers or {})},
         )
         with urllib.request.urlopen(request, timeout=LIMIT) as answer:
             return json.load(answer)

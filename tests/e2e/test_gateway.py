@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import stat
+from urllib.parse import quote
 
 import pytest
 
@@ -69,14 +70,78 @@ def test_a_fleet_that_has_changed_meanwhile_is_noticed_and_start_tells_it(machin
     assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
 
 
-def test_the_gateway_of_another_project_is_not_taken_over(machines):
+@pytest.fixture
+def other(machines):
+    """Another project of the same home, with the same port; its fleet.yaml is a copy."""
+    path = machines.root / "other"
+    path.mkdir()
+    shutil.copy(machines.file, path / "fleet.yaml")
+    yield path
+    machines.scratch.type("gateway", "stop", cwd=path)
+
+
+def test_two_projects_of_a_home_share_one_gateway_and_one_relay(machines, other):
     machines.scratch("gateway", "start")
-    other = machines.root / "other"
+    before = machines.services()
+    text = (other / "fleet.yaml").read_text()
+    text = text.replace("small-coder", "tiny-coder").replace("claude-haiku-local", "tiny")
+    text = text.replace("laptop:", "notebook:").replace("node: laptop", "node: notebook")
+    (other / "fleet.yaml").write_text(text.replace("planner:", "scout:"))
+    machines.scratch("gateway", "start", cwd=other)
+    after = machines.services()
+    assert after["relay"]["pid"] == before["relay"]["pid"]
+    assert len(list((machines.scratch.home / "gateway").iterdir())) == 1
+    for model in ("claude-haiku-local", "tiny", "fleet-planner", "fleet-scout"):
+        assert machines.ask(model)["choices"], model
+    assert machines.scratch.document("gateway", "status")["data"]["stale"] is False
+
+    config = json.loads(
+        (machines.scratch.home / "gateway" / str(machines.port) / "relay.config.json").read_text()
+    )
+    assert sorted(config["nodes"]) == ["laptop", "mini"], "the notebook is the laptop"
+    read = machines.scratch.document("trace")["data"]
+    assert {(each["model"], each["project"]) for each in read} == {
+        ("small-coder", str(machines.file.parent)),
+        ("tiny-coder", str(other)),
+    }
+
+
+def test_a_request_that_names_its_project_is_traced_as_its_own(machines, other):
+    machines.scratch("gateway", "start")
+    machines.scratch("gateway", "start", cwd=other)
+    machines.ask()
+    machines.ask(headers={"x-fleet-project": quote(str(other))})
+    read = machines.scratch.document("trace")["data"]
+    assert [each["project"] for each in read] == ["", str(other)], "both have the model"
+
+
+def test_stop_in_one_project_leaves_the_gateway_to_the_other(machines, other):
+    machines.scratch("gateway", "start")
+    machines.scratch("gateway", "start", cwd=other)
+    kept = machines.scratch("gateway", "stop")
+    assert kept == f"The gateway keeps running: it also serves {other}.\n"
+    assert machines.ask()["choices"]
+    assert f"it also serves {other}" not in machines.scratch("gateway", "stop", cwd=other)
+    assert not any(each["running"] for each in machines.services().values())
+
+
+def test_a_project_that_is_gone_keeps_no_gateway_running(machines, other):
+    machines.scratch("gateway", "start", cwd=other)
+    machines.scratch("gateway", "start")
+    shutil.rmtree(other)
+    assert machines.scratch.data("gateway", "stop") == {"stopped": ["gateway", "relay"]}
     other.mkdir()
-    shutil.copy(machines.file, other / "fleet.yaml")
+
+
+def test_projects_that_mean_different_models_by_a_name_do_not_share(machines, other):
+    machines.scratch("gateway", "start")
+    file = other / "fleet.yaml"
+    file.write_text(file.read_text().replace("model: small-coder", "model: heavy-coder"))
     done = machines.scratch.type("gateway", "start", cwd=other)
     assert done.returncode == 1
-    assert f"serves the fleet of {machines.file.parent}." in done.stderr
+    assert f"{machines.file.parent} and {other} mean different things by" in done.stderr
+    assert "the name 'fleet-planner'" in done.stderr
+    assert machines.ask("fleet-planner")["choices"], "the first is served as before"
     [fix] = [line for line in done.stderr.splitlines() if "config set --project" in line]
     machines.scratch(*typed(fix.rpartition(": ")[2]), cwd=other)
     machines.scratch("gateway", "start", cwd=other)

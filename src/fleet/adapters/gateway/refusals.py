@@ -14,6 +14,7 @@ import time
 from collections import deque
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 TRACES, PROJECT = "FLEET_TRACES", "FLEET_TRACED_PROJECT"  # the file, and whose gateway it is
 LONGEST = 200  # characters of a name
@@ -81,7 +82,7 @@ def refusal(request: dict[str, Any], error: Exception) -> dict[str, Any]:
         "status": status,
         "why": {"error": why(error, status, model)},
         "run": _name(headers.get("x-fleet-run")),
-        "project": os.environ.get(PROJECT, ""),
+        "project": unquote(_name(headers.get("x-fleet-project"))) or os.environ.get(PROJECT, ""),
     }
 
 

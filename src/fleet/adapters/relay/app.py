@@ -42,6 +42,7 @@ class Relay:
         self.world = World()
         self.line = Line(self.world)
         self.active: set[asyncio.Task[Any]] = set()
+        self.config_at = 0  # when its file was written, in nanoseconds; 0: it has none
         self._since = time.time()
         self._served = 0
         self._closing = False
@@ -96,7 +97,7 @@ class Relay:
         return await handler(request)  # type: ignore[no-any-return]  # aiohttp says Any
 
     async def _health(self, _request: web.Request) -> web.Response:
-        return web.json_response({"ok": not self._closing})
+        return web.json_response({"ok": not self._closing, "config_at": self.config_at})
 
     async def _status(self, _request: web.Request) -> web.Response:
         models, waiting_at = self.line.counts()
@@ -147,7 +148,9 @@ class Relay:
     ) -> web.StreamResponse:
         began = clock.now()
         reply = Reply(request, model_request, self.plan.settings.heartbeat)
-        trace = begun_trace(model_request, self.plan.settings.base)
+        model = self.world.models[model_request.model].name
+        project = model_request.project or self.plan.settings.project_of(model)
+        trace = begun_trace(model_request, project)
         self._served += 1
         try:
             forward = Forward(

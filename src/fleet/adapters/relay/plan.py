@@ -20,7 +20,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in seconds. `base`: the directory of key files; `traces`: empty for none."""
+    """Times in seconds. `base`: the directory of key files; `traces`: empty for none.
+
+    `projects`: by model, the project that has it; empty when it serves one project alone.
+    """
 
     host: str = "127.0.0.1"
     port: int = 4001
@@ -33,6 +36,11 @@ class Settings:
     priorities: Mapping[str, int] = field(default_factory=dict)  # by agent; lower goes first
     limits: Mapping[str, int] = field(default_factory=dict)  # by agent: requests at work at once
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # see `speed_key`
+    projects: Mapping[str, str] = field(default_factory=dict)
+
+    def project_of(self, model: str) -> str:
+        """Whose request it likely is, when that does not say; empty when several have the model."""
+        return self.projects.get(model, "") if self.projects else self.base
 
 
 def speed_key(endpoint: str, upstream: str) -> str:

@@ -57,6 +57,7 @@ class Process:
         self._path = path
         self._relay = Relay(read_plan(path))
         self._stamp = _stamp(path)
+        self._relay.config_at = self._stamp[-1]
         self._over = asyncio.Event()
         self._again = asyncio.Event()
 
@@ -90,6 +91,7 @@ class Process:
         except FleetError as error:
             log.warning("%s The old one stays in force.", error)
         else:
+            self._relay.config_at = self._stamp[-1]
             log.info("read %s again", self._path)
 
 

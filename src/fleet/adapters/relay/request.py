@@ -6,6 +6,7 @@ import hashlib
 import json
 import marshal
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 
 SESSIONS = ("x-fleet-session", "x-claude-code-session-id", "x-litellm-session-id")
 RUN_HEADER = "x-fleet-run"
+PROJECT_HEADER = "x-fleet-project"  # its directory, percent-encoded
 SENT_ON = ("anthropic-version", "anthropic-beta", "accept")
 HEAD = ("tools", "system", "instructions")  # what a model reads before the messages
 PICTURES = {"images", "image_url", "source", "file_data", "input_audio"}
 LARGE = 1 << 20  # bytes of a body that is read and written beside the loop
 LONGEST = 120  # characters of the name of an agent or session
+LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class ModelRequest:
     prompt: tuple[Step, ...]
     most: int  # tokens that the reply may have; 0: no limit given
     size: int = 0  # bytes of the body, as it came
+    project: str = ""  # as the request says
 
     @property
     def prompt_tokens(self) -> int:
@@ -91,6 +95,7 @@ def read_request(
         steps(parts),
         _most(body),
         size,
+        _readable(unquote(headers.get(PROJECT_HEADER, "")), LONGEST_PATH),
     )  # fmt: skip
 
 
@@ -150,9 +155,9 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _readable(name: str) -> str:
+def _readable(name: str, longest: int = LONGEST) -> str:
     """As valid UTF-8: a header may contain any bytes."""
-    name = name[:LONGEST]
+    name = name[:longest]
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:

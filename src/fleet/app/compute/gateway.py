@@ -1,4 +1,7 @@
-"""The gateway and the relay behind it, as two services of one home and port."""
+"""The gateway and the relay behind it, as two services of one home and port.
+
+They serve every project of the home that was started with this port and not stopped since.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import http.client
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,7 @@ from fleet.adapters.gateway.key import ensure_key, key_of
 from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
 from fleet.adapters.home.home import Home
 from fleet.adapters.machine.doctor_checks import free_pair, is_taken
+from fleet.adapters.nodes.key import FROM_FILE
 from fleet.adapters.nodes.measurements import Measurements
 from fleet.adapters.processes.background import (
     Background,
@@ -28,20 +32,24 @@ from fleet.adapters.processes.background import (
 )
 from fleet.adapters.relay.plan import relay_config, speed_key
 from fleet.base.files import write_atomically
+from fleet.base.loose_json import integer, mapping
+from fleet.config import load
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.domain.findings import BAD, exposed_gateway
 from fleet.domain.fleet import url_of
+from fleet.domain.nodes.together import owners, together
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from fleet.domain.fleet import Fleet
+    from fleet.domain.fleet import Fleet, Model, Node
 
 READY = 180.0  # seconds: LiteLLM loads for half a minute on a small machine
 RELAY_READY = 20.0
 REFUSALS = "fleet_refusals"  # the module that LiteLLM loads from beside its configuration
+REREAD = 5.0  # seconds in which a relay reads what was written for it
 GRACE = 30.0
 ASK = 2.0
 HERE = "127.0.0.1"
@@ -61,13 +69,17 @@ class Answer(NamedTuple):
 
 
 class Services:
-    def __init__(self, fleet: Fleet, home: Path, base: Path) -> None:
+    """`file`: the project's settings, if they are not in fleet.yaml."""
+
+    def __init__(self, fleet: Fleet, home: Path, base: Path, file: Path | None = None) -> None:
         self.fleet, self.home, self.base = fleet, home, base
+        self._file = file or base / "fleet.yaml"
         gateway = fleet.gateway
         self.port, self.relay_port = gateway.port, relay_port(gateway)
         self.directory = home / "gateway" / str(gateway.port)
         self.litellm_config = self.directory / "litellm_config.yaml"
         self.relay_config = self.directory / "relay.config.json"
+        self._projects = self.directory / "projects.json"
         logs = home / "logs"
         self.gateway = Service("gateway", self.directory, logs / f"gateway-{self.port}.log")
         self.relay = Service("relay", self.directory, logs / f"relay-{self.port}.log")
@@ -80,8 +92,9 @@ class Services:
         Home(self.home).ensure()  # before a folder in it would bring it along, open to all
         with self.gateway.alone():
             self._check_free()
-            self._check_whose()
+            self._configs()  # whether the projects can share it
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._write_projects({**self._served(), self.base: self._file})
             started = self.start_relay(say)
             try:
                 self._start_gateway(version, say)
@@ -92,10 +105,15 @@ class Services:
         return self.look()
 
     def stop(self) -> list[str]:
-        """Those that ran, and have ended."""
+        """Those that ran, and have ended. While other projects use them (`others`), they go on."""
         if not self.directory.exists():
             return []
         with self.gateway.alone():
+            others = {b: f for b, f in self.others().items() if str(b) in self._fleets()}
+            if others and (self.gateway.running() or self.relay.running()):
+                self._write_projects(others)
+                return []
+            self._write_projects({})
             both = (self.gateway, self.relay)
             return [service.name for service in both if service.stop(GRACE)]
 
@@ -141,7 +159,10 @@ class Services:
         """Whether one runs that was told of another fleet than the one that is declared now."""
         if not (self.gateway.running() or self.relay.running()):
             return False
-        wanted = self._configs()
+        try:
+            wanted = self._configs()
+        except Refused:  # they serve others, and cannot serve this project as well
+            return True
         if not _holds(self.litellm_config, wanted[self.litellm_config]):
             return True
         return _without_speeds(self._running_config()) != _without_speeds(
@@ -156,33 +177,64 @@ class Services:
             return {}
         return config if isinstance(config, dict) else {}
 
-    def _check_whose(self) -> None:
-        """Two projects of one home may have one port by chance, and one would undo the other."""
-        if not (self.gateway.running() or self.relay.running()):
-            return
-        other = Path(self._running_config().get("settings", {}).get("base") or self.base)
-        if other != self.base and other.is_dir():
+    def others(self) -> dict[Path, Path]:
+        """The other projects that these serve, by directory: the file with their settings."""
+        return {base: file for base, file in self._served().items() if base != self.base}
+
+    def _served(self) -> dict[Path, Path]:
+        """In the order in which they came."""
+        try:
+            projects = json.loads(self._projects.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        files = {Path(base): Path(file) for base, file in projects.items()}
+        return {base: file for base, file in files.items() if file.is_file()}
+
+    def _write_projects(self, projects: Mapping[Path, Path]) -> None:
+        values = {str(base): str(file) for base, file in projects.items()}
+        write_atomically(self._projects, json.dumps(values, indent=1) + "\n")
+
+    def _fleets(self) -> dict[str, Fleet]:
+        """Of all projects, the oldest first. One whose file is wrong or elsewhere now is left out."""
+        fleets = {}
+        for base, file in {**self._served(), self.base: self._file}.items():
+            if base == self.base:
+                fleets[base] = self.fleet
+                continue
+            with suppress(FleetError):
+                fleet = load(base, home=self.home, env=os.environ, config_file=file).fleet
+                if fleet.gateway.port == self.port:
+                    fleets[base] = fleet
+        if len(fleets) == 1:
+            return {str(self.base): self.fleet}
+        return {str(base): _anchored(fleet, base) for base, fleet in fleets.items()}
+
+    def _shared(self, fleets: Mapping[str, Fleet]) -> Fleet:
+        try:
+            return together(fleets)
+        except Refused as error:
             raise Refused(
-                f"The gateway on port {self.port} serves the fleet of {other}.",
-                fix="End it (`fleet gateway stop`), or choose another port here: "
+                error.message,
+                fix="Make them agree, or choose another port here: "
                 f"fleet config set --project gateway.port={free_pair(self.port + 100)}",
-            )
+            ) from None
 
     def _configs(self) -> dict[Path, str]:
+        fleets = self._fleets()
+        fleet = self._shared(fleets)
         config = relay_config(
-            self.fleet,
+            fleet,
             port=self.relay_port,
             traces=str(self.traces),
-            base=str(self.base),
+            base=next(iter(fleets)),
+            projects=owners(fleets) if len(fleets) > 1 else {},
             heartbeat=0,  # LiteLLM has its own, and lets none of ours through
             speeds=self._speeds(),
-            limits={a.name: a.max_requests for a in self.fleet.agents.values() if a.max_requests},
-            priorities={a.name: a.priority for a in self.fleet.agents.values()},
+            limits={a.name: a.max_requests for a in fleet.agents.values() if a.max_requests},
+            priorities={a.name: a.priority for a in fleet.agents.values()},
         )
         return {
-            self.litellm_config: litellm_text(
-                self.fleet, "fleet.yaml", callbacks=[f"{REFUSALS}.log"]
-            ),
+            self.litellm_config: litellm_text(fleet, "fleet.yaml", callbacks=[f"{REFUSALS}.log"]),
             self.relay_config: json.dumps(config, indent=1) + "\n",
         }
 
@@ -195,6 +247,8 @@ class Services:
         """False when it ran already; then it reads anew what is written."""
         write_atomically(self.relay_config, self._configs()[self.relay_config])
         if self.relay.running() and self.relay_ready():
+            written = self.relay_config.stat().st_mtime_ns
+            within(REREAD, lambda: relay_config_at(self.relay_port) >= written)
             return False
         self.relay.stop(GRACE)
         say(f"Starting the relay on port {self.relay_port}")
@@ -264,7 +318,7 @@ class Services:
             "NO_DOCS": "True",
             "PYTHONUNBUFFERED": "1",
             refusals.TRACES: str(self.traces),
-            refusals.PROJECT: str(self.base),
+            refusals.PROJECT: "" if self.others() else str(self.base),
         }
         key = {self.fleet.gateway.master_key_env: self.key()}
         return {**os.environ, **quiet, **key}
@@ -302,6 +356,43 @@ def answers(port: int, path: str, host: str = HERE) -> bool:
         return False
     finally:
         connection.close()
+
+
+def relay_config_at(port: int) -> int:
+    """When that was written which the relay has read last, in nanoseconds; 0 when it does not say."""
+    connection = http.client.HTTPConnection(HERE, port, timeout=ASK)
+    try:
+        connection.request("GET", "/relay/health")
+        return integer(mapping(json.loads(connection.getresponse().read())).get("config_at"))
+    except (OSError, ValueError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()
+
+
+def _anchored(fleet: Fleet, base: Path) -> Fleet:
+    """With the whole paths of its key files: those of several projects are in several directories."""
+    nodes = {name: _with_path(node, base) for name, node in fleet.nodes.items()}
+
+    def bound(model: Model) -> Model:
+        servings = tuple(s._replace(node=nodes[s.node.name]) for s in model.servings)
+        return model._replace(servings=servings, fallbacks=tuple(map(bound, model.fallbacks)))
+
+    return fleet._replace(
+        nodes=nodes,
+        models={name: bound(model) for name, model in fleet.models.items()},
+        agents={
+            name: agent._replace(model=agent.model and bound(agent.model))
+            for name, agent in fleet.agents.items()
+        },
+    )
+
+
+def _with_path(node: Node, base: Path) -> Node:
+    if not node.api_key.startswith(FROM_FILE):
+        return node
+    path = base / Path(node.api_key.removeprefix(FROM_FILE).strip()).expanduser()
+    return node._replace(api_key=f"{FROM_FILE}{path}")
 
 
 def _without_speeds(config: dict[str, Any]) -> dict[str, Any]:

@@ -85,9 +85,18 @@ def start(*, config: Path | None) -> Result:
 @gateway.command(config=True)
 def stop(*, config: Path | None) -> Result:
     """Stop LiteLLM and the relay, after the requests that they are answering."""
-    ended = stop_services(_services(config))
-    text = f"Stopped: {', '.join(ended)}." if ended else "Neither LiteLLM nor the relay is running."
+    services = _services(config)
+    ended = stop_services(services)
+    text = f"Stopped: {', '.join(ended)}." if ended else not_stopped(services)
     return Result("gateway", {"stopped": ended}, Text(text))
+
+
+def not_stopped(services: Services) -> str:
+    """Why `stop_services` has stopped none."""
+    others = ", ".join(map(str, services.others()))
+    if others and services.gateway.running():
+        return f"The gateway keeps running: it also serves {others}."
+    return "Neither LiteLLM nor the relay is running."
 
 
 @gateway.command(config=True)
@@ -133,7 +142,8 @@ def _services(config: Path | None) -> Services:
     loaded = load_and_warn(config)
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
-    return Services(loaded.fleet, home(os.environ), loaded.project_file.parent)
+    file = loaded.project_file
+    return Services(loaded.fleet, home(os.environ), file.parent, file)
 
 
 def _status(services: Services, answers: list[Answer]) -> Result:

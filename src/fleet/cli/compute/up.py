@@ -80,13 +80,18 @@ def down(
 
     Requests that are being answered finish first.
     """
-    from fleet.cli.compute.gateway import stop_services
+    from fleet.cli.compute.gateway import not_stopped, stop_services
     from fleet.cli.terminal.connect import connect_here
 
     supervisor, data = _supervisor_stopped(agents=agents, config=config)
     client = connect_here(config=config)
-    ended = stop_services(_services(client)) if client.loaded.project_file else []
-    gateway = f"Stopped the {' and the '.join(ended)}." if ended else "The gateway is not running."
+    services = _services(client) if client.loaded.project_file else None
+    ended = stop_services(services) if services else []
+    gateway = "The gateway is not running."
+    if ended:
+        gateway = f"Stopped the {' and the '.join(ended)}."
+    elif services and services.gateway.running():
+        gateway = not_stopped(services)
     return Result("down", {**data, "stopped": ended}, Text(f"{supervisor}\n{gateway}"))
 
 
@@ -116,7 +121,8 @@ def _services(client: LocalClient) -> Services:
     loaded = client.loaded
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
-    return Services(loaded.fleet, client.home, loaded.project_file.parent)
+    file = loaded.project_file
+    return Services(loaded.fleet, client.home, file.parent, file)
 
 
 def _supervised(config: Path | None) -> dict[str, Any]:

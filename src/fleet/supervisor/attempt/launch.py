@@ -38,7 +38,7 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
     coder = parts.coder(run.choice.coder, task.project)
     session = session_of(task, last, run) if coder.resumes else ""
     messages = parts.store.messages(task.id)
-    options = options_of(agent, world.fleet, run.choice)
+    options = options_of(agent, world.fleet, run.choice, task.project)
     options["permissions"] = permissions_of(task, agent)
     options["budget_usd"] = _dollars(task, coder, world.settings)
     gateway = gateway_of(world.fleet, run.choice)
@@ -142,7 +142,7 @@ def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
     return left(budget, task.tally.spent)
 
 
-def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
+def options_of(agent: Agent, fleet: Fleet, choice: Choice, project: str = "") -> dict[str, object]:
     """The agent's declared options, and the gateway when one of our nodes serves the model."""
     options: dict[str, object] = {
         "command": agent.command,
@@ -158,5 +158,6 @@ def options_of(agent: Agent, fleet: Fleet, choice: Choice) -> dict[str, object]:
             "key_env": gateway.master_key_env,
             "context": model.context,
             "agent": agent.name if agent.name in fleet.agents else "",
+            "project": project,
         }
     return options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import quote
 
 from fleet.domain.data import dataclass
 
@@ -17,6 +18,7 @@ Permissions = Literal["read", "edit", "full"]
 
 AGENT_HEADER = "x-fleet-agent"
 RUN_HEADER = "x-fleet-run"
+PROJECT_HEADER = "x-fleet-project"
 LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
 
 
@@ -29,11 +31,13 @@ class GatewayOption:
     context: int = 0  # tokens that the model takes; 0: unknown
     agent: str = ""  # whose requests these are, for who reads traces
     run: str = ""
+    project: str = ""  # its directory: a gateway may serve several
 
     @property
     def headers(self) -> dict[str, str]:
         """Which the gateway passes on."""
-        values = {AGENT_HEADER: self.agent, RUN_HEADER: self.run}
+        project = quote(self.project)
+        values = {AGENT_HEADER: self.agent, RUN_HEADER: self.run, PROJECT_HEADER: project}
         return {name: value for name, value in values.items() if value}
 
 
@@ -65,7 +69,8 @@ def gateway(brief: Brief) -> GatewayOption | None:
         return None
     url = str(given["base_url"]).rstrip("/").removesuffix("/v1")
     context, agent = int(str(given.get("context", 0))), str(given.get("agent", ""))
-    return GatewayOption(url, str(given["key_env"]), context, agent, brief.run_id)
+    project = str(given.get("project", ""))
+    return GatewayOption(url, str(given["key_env"]), context, agent, brief.run_id, project)
 
 
 def permissions(brief: Brief) -> Permissions:

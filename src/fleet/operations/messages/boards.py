@@ -13,7 +13,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.limits import LONGEST, Items, Name, OneOf, Rows, Whole
-from fleet.domain.message import MessageKind, MessageState, close
+from fleet.domain.message import MessageKind, MessageState, close, order_of
 from fleet.domain.message import read as as_read
 from fleet.domain.task import is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
@@ -204,8 +204,32 @@ def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Messa
         return [_the_post(context, i, Permission.ASSIGN) for i in dict.fromkeys(request.posts)]
     task = the_task(context, request.task, Permission.ASSIGN)
     newest = now - request.older_than * SECOND
-    old = (m for m in _posts(context, _on_board(task.id)) if m.at <= newest)
-    return [m for m, _ in zip(old, range(MOST_AT_ONCE), strict=False)]
+    query = _on_board(task.id)
+    query = query._replace(before=_after_the_old(context, query, newest))
+    return list(islice((m for m in _posts(context, query) if m.at <= newest), MOST_AT_ONCE))
+
+
+def _after_the_old(context: Context, query: MessageQuery, newest: int) -> str:
+    """The id before which no post is newer than that; empty if none is at all.
+
+    Found by halves, since many may be newer: posts are numbered in the order of their times.
+    """
+
+    def newer(before: str) -> Message | None:
+        posts = context.store.find_messages(query._replace(before=before, limit=1))
+        return next((post for post in posts if post.at > newest), None)
+
+    last = newer("")
+    if last is None:
+        return ""
+    bottom, top = 0, order_of(last.id)
+    while bottom < top:
+        middle = (bottom + top + 1) // 2
+        if last := newer(f"m-{middle}"):
+            top = order_of(last.id)
+        else:
+            bottom = middle
+    return f"m-{bottom}"
 
 
 def post_row(message: Message) -> PostRow:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from fleet.adapters.home.append import locked
-from fleet.base.files import read_regular, write_atomically, write_once
+from fleet.base.files import make_folder, read_regular, write_atomically, write_once
 from fleet.domain.message import MessageKind
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Artifacts:
     def begin(self, task_id: str) -> None:
         """Make the missing files; a file that was emptied stays empty."""
         folder = self._folder(task_id) / "artifacts"
+        if not folder.exists() and make_folder(folder, STUBS):
+            return
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, text in STUBS.items():
             if not (folder / name).exists():

@@ -59,7 +59,7 @@ class TaskJson:
             written = _loaded(folder / NAME)
             fields = self._fields(task) | _edits(written, task)
             if fields != written:
-                text = json.dumps(fields, ensure_ascii=False, indent=2) + "\n"
+                text = _indented(fields) + "\n"
                 # A copy of what the store has, so it need not outlive a power cut.
                 write_atomically(folder / NAME, text, durable=False)
 
@@ -125,6 +125,19 @@ class TaskJson:
                 fix = f"{error.fix} {UNDO}".strip()
                 raise BadInput(f"{path}: {error.message}", fix=fix) from error
         return wanted
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _indented(fields: dict[str, Any], margin: str = "") -> str:
+    """As `json.dumps` with `indent=2`, but lists on one line: with an indent it is all Python."""
+    inner = margin + "  "
+    parts = [
+        f"{inner}{_encode(name)}: {_indented(value, inner) if isinstance(value, dict) and value else _encode(value)}"
+        for name, value in fields.items()
+    ]
+    return "{\n" + ",\n".join(parts) + f"\n{margin}}}"
 
 
 def _loaded(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import Mismatch
 from fleet.domain.message import MessageKind
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def agent_of_branch(branch: str, tasks: Sequence[Task]) -> Task | None:
         known = ", ".join(
             f"{t.id} ({' '.join(t.title.split())[:40]})" for t in named[:MOST_CANDIDATES]
         )
-        raise BadInput(
+        raise Mismatch(
             f"'{branch[:60]}' could mean {len(named)} agents: {known}.",
             fix=f"Use the task's id: {named[0].id}",
             code="ambiguous",

@@ -5,6 +5,7 @@ FleetError             code           exit  HTTP
 │   ├── Conflict       conflict       1     409   something changed since it was read: read again, decide again
 │   └── Forbidden      forbidden      1     403   this actor may not do that
 ├── BadInput           bad_input      2     422   what was typed or written is wrong
+│   ├── Mismatch       bad_input      2     409   each part is right; together, or with what there is, they are not
 │   ├── BadConfig      bad_config     2     503   a settings file is wrong
 │   └── NotFound       not_found      2     404   no such task, run, node, …
 └── Unavailable        unavailable    3     503   the world is down: no disk, no server, no program
@@ -59,6 +60,12 @@ class BadInput(FleetError):
     code = "bad_input"
     exit_status = 2
     http_status = 422
+
+
+class Mismatch(BadInput):
+    """A server answers 409, as to all that its description does not rule out."""
+
+    http_status = 409
 
 
 class BadConfig(BadInput):

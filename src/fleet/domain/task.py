@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import Mismatch, Refused
 from fleet.domain.fleet import PERMISSIONS
 from fleet.domain.limits import LONGEST, Items, Name, OneOf, Text, Whole
 from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState, Usage
@@ -405,7 +405,7 @@ def depend(task: Task, on: str, needs: Callable[[str], Iterable[str]]) -> Task:
     path = find_path(on, task.id, needs)
     if path:
         chain = " → ".join([task.id, *path])
-        raise BadInput(f"{task.id} cannot wait for {on}: they would wait for each other ({chain}).")
+        raise Mismatch(f"{task.id} cannot wait for {on}: they would wait for each other ({chain}).")
     return replace(task, after=(*task.after, on))
 
 

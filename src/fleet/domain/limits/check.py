@@ -136,4 +136,5 @@ def _each(test: Test, name: str, values: tuple[Any, ...]) -> None:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    """Of a field here (`max_agents`), or as other clients know it (`maxAgents`)."""
+    return re.sub("(?<=[a-z])([A-Z])", r" \1", name).replace("_", " ").lower()

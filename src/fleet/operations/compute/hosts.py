@@ -10,7 +10,7 @@ from fleet import __version__
 from fleet.base.outside import Time
 from fleet.domain.access import Permission, sees
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.errors import Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.findings import BAD, OK, WARNING
 from fleet.domain.hosts.labels import UNTRUSTED, WITHOUT
@@ -267,7 +267,7 @@ def _the_host(context: Context, name: str, *, forgotten: bool = False) -> Host:
     same = [host for host in hosts.values() if host.name == wanted]
     if len(same) > 1:
         ids = ", ".join(sorted(host.id for host in same))
-        raise BadInput(f"{len(same)} hosts are named {wanted}: {ids}.", fix="Give the id of one.")
+        raise Mismatch(f"{len(same)} hosts are named {wanted}: {ids}.", fix="Give the id of one.")
     if not same:
         raise NotFound(f"There is no host '{wanted[:60]}'.", fix="`fleet host list` lists them.")
     return same[0]

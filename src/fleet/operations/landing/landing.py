@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from fleet.base.outside import Time
 from fleet.domain.access import Permission, allow
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
+from fleet.domain.errors import Mismatch, NotFound, Refused, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.landing.landing import (
     HOWS,
@@ -256,7 +256,7 @@ def _landing(context: Context, task: Task, onto: str, wish: Wish) -> Landing:
     repository, branch = _where(context, task)
     target = onto or context.world(task.project).settings.land.onto or branch
     if not target:
-        raise BadInput(
+        raise Mismatch(
             f"{task.id} did not start from a branch, so it is not known where its work should land.",
             fix=f"fleet land {task.id} --onto BRANCH",
         )

@@ -12,7 +12,7 @@ from fleet.base.outside import Time
 from fleet.domain.access import Permission, allow
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.entry import Entry, EntryKind
-from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
+from fleet.domain.errors import Mismatch, NotFound, Refused, Unavailable
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.landing import Wish, check_ready, new_landing, new_train
 from fleet.domain.landing.race import FIRST_WAVE, Race, RaceState, Rules, vendor
@@ -283,7 +283,7 @@ def _with_judge(
         return replace(rules, judge=next(others, ""))
     judge = maker(Spec(agent=rules.judge))
     if judge in taken:
-        raise BadInput(
+        raise Mismatch(
             f"The judge {rules.judge} and a contender are both of {judge}.",
             fix=f"Name a judge of another vendor, or `{NO_JUDGE}`: then a tie is declared.",
             code="same_vendor",
@@ -312,7 +312,7 @@ def pick(context: Context, request: PickBest) -> RaceRow:
     batch = the_task(context, request.batch, Permission.ASSIGN)
     tasks = children(context.store, batch)
     if not tasks:
-        raise BadInput(
+        raise Mismatch(
             f"{batch.id} is not a batch of tasks.", fix="`fleet tasks --tree` shows which are."
         )
     entry = context.store.entry(EntryKind.RACE, batch.team, batch.id)
@@ -349,7 +349,7 @@ def _by_hand(
 ) -> RaceRow:
     winner = the_task(context, request.winner, Permission.ASSIGN)
     if winner.id not in {task.id for task in tasks}:
-        raise BadInput(
+        raise Mismatch(
             f"{winner.id} is not a task of {batch.id}.",
             fix="Choose one of " + ", ".join(task.id for task in tasks[:MAX_CONTENDERS]) + ".",
         )

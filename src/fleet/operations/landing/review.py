@@ -8,7 +8,7 @@ from fleet.base.outside import Time
 from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, FleetError, Refused
+from fleet.domain.errors import FleetError, Mismatch, Refused
 from fleet.domain.event import Kind
 from fleet.domain.limits import OneOf, Rows, Text, Whole
 from fleet.domain.run import has_work
@@ -249,7 +249,7 @@ def submit(context: Context, request: SubmitReview) -> TaskRow:
     if request.verdict == SEND_BACK:
         return send_back(context, SendBack(task.id, request.text))
     if request.text.strip():
-        raise BadInput("Text can be given only with --send-back.", fix="--send-back")
+        raise Mismatch("Text can be given only with --send-back.", fix="--send-back")
     if task.state is TaskState.REVIEW:
         with decided(task):
             closed = rules.close(task, "Accepted.", now=context.store.now())

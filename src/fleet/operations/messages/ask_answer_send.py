@@ -10,7 +10,7 @@ from fleet.domain import task as tasks
 from fleet.domain.access import SUPERVISOR, Permission, allow
 from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, FleetError, Forbidden, NotFound, Refused
+from fleet.domain.errors import FleetError, Forbidden, Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.limits import Items, Rows, Text, Whole
 from fleet.domain.message import Details, Message, MessageKind, MessageState, Receipt
@@ -141,7 +141,7 @@ def _check_line(context: Context, task: Task, path: str, line: int) -> None:
         return
     if count is not None and line > count:
         lines = "1 line" if count == 1 else f"{count} lines"
-        raise BadInput(
+        raise Mismatch(
             f"{path} has {lines} in the work of {task.id}, so there is no line {line}.",
             fix="Leave --line out to remark on the whole file.",
             code="no_line",
@@ -190,7 +190,7 @@ def unsend(context: Context, request: Unsend) -> MessageRow:
             fix="`fleet show TASK` lists the messages of a task.",
         )
     if message.kind is not MessageKind.WORDS:
-        raise BadInput(
+        raise Mismatch(
             f"{message.id} is not a message to an agent.",
             fix="`fleet show TASK` lists the messages of a task.",
         )
@@ -231,7 +231,7 @@ def ask(context: Context, request: Ask) -> MessageRow:
             fix=f"`fleet retry {task.id}` opens it again.",
         )
     if request.park and context.actor.task != task.id:
-        raise BadInput("--park works only inside a run, for its own task.", fix="Leave out --park.")
+        raise Mismatch("--park works only inside a run, for its own task.", fix="Leave out --park.")
     question = _message(
         context, task, MessageKind.QUESTION, text, options=options, parked=request.park
     )
@@ -322,7 +322,7 @@ def _chosen(question: Message, text: str) -> str:
         return text
     if text not in numbers:
         known = "  ".join(f"{number}) {option}" for number, option in numbers.items())
-        raise BadInput(
+        raise Mismatch(
             f"{question.id} has no option {text}: {known}",
             fix=f"If {text} is the answer itself: fleet answer {question.id} {text} --as-text",
         )

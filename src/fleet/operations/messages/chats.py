@@ -15,7 +15,7 @@ from fleet.base.outside import Json, Time
 from fleet.domain.access import GRANTS, Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, NotFound
+from fleet.domain.errors import Mismatch, NotFound
 from fleet.domain.event import Kind
 from fleet.domain.limits import Items, Name, Rows, Text
 from fleet.domain.message import MessageKind, order_of
@@ -132,7 +132,7 @@ def open_chat(context: Context, request: OpenChat) -> ChatRow:
     wanted = {a_name(name) for name in request.members} - own
     others = {_member(context, team, name) for name in wanted} - own
     if request.members and not others:
-        raise BadInput("A chat needs two different members.", fix="Name another member.")
+        raise Mismatch("A chat needs two different members.", fix="Name another member.")
     names = tuple(sorted(others | {context.actor.name})) if others else ()
     key = chat_id(team, names)
     chat = context.store.entry(EntryKind.CHAT, team, key)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission, allow
-from fleet.domain.errors import BadInput, NotFound, nearest
+from fleet.domain.errors import Mismatch, NotFound, nearest
 from fleet.domain.task import ENDED
 from fleet.operations.shared.names import LIST, team_in_view, the_task
 from fleet.ports import TaskQuery
@@ -144,7 +144,7 @@ def _one(wanted: str, tasks: list[Task], project: str) -> Task | None:
     if len(mine) > 1:
         listed = ", ".join(f"{t.id} ({_words(t)})" for t in mine[:MOST_CANDIDATES])
         more = f" and {len(mine) - MOST_CANDIDATES} more" if len(mine) > MOST_CANDIDATES else ""
-        raise BadInput(
+        raise Mismatch(
             f"'{wanted[:60]}' could mean {len(mine)} tasks: {listed}{more}.",
             fix="Use the id.",
             code="ambiguous",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain.choice import Defaults, choose, frozen, waits_for_default
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import Mismatch, Refused
 from fleet.domain.routes import route_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def checked_choice(spec: Spec, world: World[Chosen], traits: Traits | None = Non
         )
     is_named = bool(spec.agent or spec.coder or choice.route)
     if is_named and choice.coder == "command" and not agent.command:
-        raise BadInput(
+        raise Mismatch(
             f"The agent '{agent.name}' has no command to run.",
             fix="Set agents.NAME.command in fleet.yaml, and give that NAME as --agent.",
         )

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import Permission, Role, allow, sees
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.errors import Mismatch, NotFound, Refused
 from fleet.domain.message import MessageKind
 from fleet.ports import MessageQuery
 
@@ -90,7 +90,7 @@ def the_question(context: Context, name: str, permission: Permission) -> Message
         return still[0]
     if still:
         known = "; ".join(f"{m.id} ({' '.join(m.text.split())[:60]})" for m in still)
-        raise BadInput(
+        raise Mismatch(
             f"{task.id} asks {len(still)} questions: {known}.",
             fix=f"Name one of them: fleet answer {still[0].id} TEXT",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import BadInput, FleetError, NotFound, Refused, nearest
+from fleet.domain.errors import FleetError, Mismatch, NotFound, Refused, nearest
 from fleet.domain.event import Kind
 from fleet.domain.limits import BLANK, Items, Name, Text
 from fleet.domain.record_json import dumps
@@ -97,7 +97,7 @@ def check_plan(planned: Sequence[PlannedTask]) -> dict[str, int]:
         if not task.name:
             continue
         if task.name in by_name:
-            raise _about(n, BadInput(f"Two tasks are named '{task.name}'.", fix="Rename one."))
+            raise _about(n, Mismatch(f"Two tasks are named '{task.name}'.", fix="Rename one."))
         by_name[task.name] = n
     _check_waits(planned, by_name)
     return by_name
@@ -112,12 +112,12 @@ def _check_waits(planned: Sequence[PlannedTask], by_name: Mapping[str, int]) -> 
             continue
         if not planned[parent].join:
             words = f"'{task.parent}' cannot have child tasks."
-            raise _about(n, BadInput(words, fix=f"Give '{task.parent}' `join: all`."))
+            raise _about(n, Mismatch(words, fix=f"Give '{task.parent}' `join: all`."))
         needs[parent].append(n)
     if circle := find_circle(needs):
         names = " → ".join(planned[n].name or planned[n].title for n in circle)
         words = f"These tasks would wait for each other: {names}."
-        raise _about(circle[0], BadInput(words, fix="Take one `after` or `parent` out."))
+        raise _about(circle[0], Mismatch(words, fix="Take one `after` or `parent` out."))
 
 
 def _earlier(context: Context, request: AddTasks) -> Entry:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, NotFound, Refused
+from fleet.domain.errors import BadInput, Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.task import Task, TaskState
 from fleet.operations.catalogue import Operation, Request
@@ -64,7 +64,7 @@ def with_need(context: Context, task: Task, need: str) -> tuple[Task, list[Task]
     if need in task.after:
         return task, []
     if need == task.id:
-        raise BadInput(f"{task.id} cannot wait for itself.", fix="Name another task.")
+        raise Mismatch(f"{task.id} cannot wait for itself.", fix="Name another task.")
     seen: dict[str, Task] = {}
 
     def needs_of(task_id: str) -> tuple[str, ...]:

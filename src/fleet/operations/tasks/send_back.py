@@ -9,7 +9,7 @@ from fleet.domain import task as rules
 from fleet.domain.access import Permission
 from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Forbidden, Refused
+from fleet.domain.errors import Forbidden, Mismatch, Refused
 from fleet.domain.event import Kind
 from fleet.domain.landing.landing import LandingState
 from fleet.domain.limits import Text
@@ -62,7 +62,7 @@ def send_back(context: Context, request: SendBack) -> TaskRow:
     remarks = [m for m in context.store.messages(task.id) if is_remark(m)]
     text = _text(request.text.strip(), remarks)
     if not text:
-        raise BadInput(
+        raise Mismatch(
             f"There is nothing to tell the agent of {task.id}.",
             fix=f"fleet send-back {task.id} TEXT, or first: fleet comment {task.id} TEXT --file FILE",
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fleet.domain.errors import BadInput, Forbidden
+from fleet.domain.errors import Forbidden, Mismatch
 from fleet.domain.limits import Name
 from fleet.operations.messages.chats import Line, ListChats, MarkChat, OpenChat, ReadChat, Say
 from fleet.operations.team.members import ShowMember, uid_of
@@ -88,7 +88,7 @@ def _open(call: Call) -> OpenChat:
         )
     other = body.uid2 if body.uid1 == mine else body.uid1
     if other in {"", mine}:
-        raise BadInput("A chat needs two different members.", fix="Name two: uid1 and uid2.")
+        raise Mismatch("A chat needs two different members.", fix="Name two: uid1 and uid2.")
     return OpenChat((other,))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fleet.domain.access import Actor, Role
-from fleet.domain.errors import BadInput, Forbidden, NotFound
+from fleet.domain.errors import BadInput, Forbidden, Mismatch, NotFound
 from fleet.domain.task import Spec
 from fleet.operations.tasks.add_all import AddTasks, PlannedTask
 from fleet.operations.tasks.change import AddTask, CancelTask
@@ -40,18 +40,18 @@ def test_tasks_wait_for_each_other_by_name_and_for_others_by_id(office):
     [
         ((), "No tasks were given", BadInput),
         ((PlannedTask("A"), PlannedTask(" ")), "The title is empty", BadInput),
-        ((PlannedTask("A", "a"), PlannedTask("B", "a")), "Two tasks are named 'a'", BadInput),
+        ((PlannedTask("A", "a"), PlannedTask("B", "a")), "Two tasks are named 'a'", Mismatch),
         ((PlannedTask("A"), PlannedTask("B", "t-3")), "'t-3' is not a valid name", BadInput),
         ((PlannedTask("A"), PlannedTask("B", after=("c",))), "no task 'c'", NotFound),
         (
             (PlannedTask("A", "a", after=("b",)), PlannedTask("B", "b", after=("a",))),
             "wait for each other: a → b → a",
-            BadInput,
+            Mismatch,
         ),
         (
             (PlannedTask("A", "a", join="all"), PlannedTask("B", "b", parent="a", after=("a",))),
             "wait for each other",
-            BadInput,
+            Mismatch,
         ),
         ((PlannedTask("A", "a"), PlannedTask("B", parent="a")), "cannot have child", BadInput),
         ((PlannedTask("A"), PlannedTask("B", spec=Spec(priority=9))), "Priority 9", BadInput),

@@ -202,7 +202,7 @@ def test_delete_cancels_and_keeps_what_happened(scratch):
 
 def test_comments_are_written_and_listed(scratch):
     task = scratch.add()
-    assert scratch("bd", "comment", task, "note") == f"{task} has your comment (m-1).\n"
+    assert scratch("bd", "comment", task, "note") == f"Added the comment m-1 to {task}.\n"
     scratch("bd", "comments", "add", task, "two", "words")
     listed = bd_json(scratch, "comments", "list", task)["data"]
     assert [(c["id"], c["author"], c["text"]) for c in listed] == [

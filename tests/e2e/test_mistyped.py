@@ -22,8 +22,8 @@ def scratch(tmp_path_factory):
 @pytest.mark.parametrize(
     ("typed", "status", "words"),
     [
-        ("land trains x", 2, "It takes options alone."),
-        ("ui x", 2, "It takes options alone."),
+        ("land trains x", 2, "It takes only options."),
+        ("ui x", 2, "It takes only options."),
         ("land t-1 --all", 2, "Tasks cannot be named with --all or --label."),
         ("land t-1 --onto nosuch", 2, "There is no branch 'nosuch' in {repo}.\n"),
         ("multi --issues label:bug", 1, "{repo} has no remote 'origin'.\n"),

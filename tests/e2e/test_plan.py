@@ -91,10 +91,7 @@ def test_an_export_says_which_tasks_it_leaves_out(scratch):
     done = scratch.type("tasks", "--status", "paused", "--export")
     assert "title: Second" in done.stdout
     assert "after" not in done.stdout
-    assert (
-        f"Left out, because they are not in this list or no tasks that wait: {first}."
-        in done.stderr
-    )
+    assert f"Dependencies on tasks that are not in this list were left out: {first}." in done.stderr
 
 
 WRONG = """\

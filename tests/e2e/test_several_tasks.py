@@ -83,10 +83,10 @@ def test_a_pattern_means_the_tasks_here_that_the_command_can_take(scratch, tmp_p
     assert set(states(scratch).values()) == {"cancelled"}
     nothing = scratch.type("retry", "*")
     assert nothing.returncode == 2
-    assert "No task here is like '*' and failed." in nothing.stderr
-    assert "No task here is like 'zz*'.\n" in scratch.fails("cancel", "zz*", status=2)
+    assert "No failed task here matches '*'." in nothing.stderr
+    assert "No task here matches 'zz*'.\n" in scratch.fails("cancel", "zz*", status=2)
     said = scratch.fails("cancel", "t-*", status=2)
-    assert "No task like 't-*' can be changed so: they are cancelled.\n" in said
+    assert "No task that matches 't-*' can be changed this way: they are cancelled.\n" in said
 
 
 def test_retry_failed_opens_every_failed_task_of_the_project(scratch):

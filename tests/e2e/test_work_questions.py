@@ -23,9 +23,7 @@ def test_whoever_asks_waits_and_hears_the_answer(scratch):
     task = scratch.add()
     asker = scratch.start("ask", "Which way?", "--task", task, "--option", "left")
     until(lambda: scratch.status(task) == "asking", "the question")
-    assert re.match(
-        r"m-1 holds t-1 until it is answered: fleet answer m-1", asker.stderr.readline()
-    )
+    assert re.match(r"t-1 waits until m-1 is answered: fleet answer m-1", asker.stderr.readline())
     assert scratch("answer", task, "go", "right") == f"Answered m-1 of {task}: go right\n"
     out, _ = asker.communicate(timeout=LIMIT)
     assert (asker.returncode, out) == (0, "go right\n")

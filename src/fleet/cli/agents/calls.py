@@ -26,7 +26,7 @@ BUSY = {
     "working": "is busy with its turn",
     "permission": "asks for a permission on its screen",
     "panel": "shows a panel of its program",
-    "first-start": "shows what its program asks at its first start",
+    "first-start": "shows the first-start screen of its program",
     "exited": "has exited",
     "starting": "is still starting",
 }

@@ -87,7 +87,7 @@ def _spawn_there(
         client.wait(0.2)
         row = client.call(ShowTask(row.id)).task
     why = f"; `fleet show {row.id}` says why" if row.status in NOT_YET else ""
-    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there{why}."))
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} on the server{why}."))
 
 
 @command(config=True)
@@ -106,7 +106,7 @@ def dismiss(handle: str, config: Path | None) -> Result:
     agents = matches(client, handle, None)
     if len(agents) > 1:
         names = ", ".join(agent.task for agent in agents)
-        raise BadInput(f"'{handle}' is {len(agents)} agents: {names}.", fix="Name one of them.")
+        raise BadInput(f"'{handle}' names {len(agents)} agents: {names}.", fix="Name one of them.")
     ended = kill(client, agents, delete_branch=False)
     return Result("killed", [one._asdict() for one in ended], Text(kill_summary(ended)))
 
@@ -118,7 +118,7 @@ def _dismiss_there(client: Client, handle: str) -> Result:
 
     ended = client.call(CancelTask(handle, "Dismissed."))
     row = client.call(ShowTask(ended.id)).task
-    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} there."))
+    return Result("tasks", [row], Text(f"{handle} ({row.id}) is {row.status} on the server."))
 
 
 @command(config=True)

@@ -156,7 +156,9 @@ def show(issues: tuple[str, ...]) -> Result:
 )
 @click.option("--claim", is_flag=True, help="Claim the first one, to do it by hand.")
 @click.option(
-    "--unassigned", is_flag=True, help="Accepted for bd's sake: ready tasks are never assigned."
+    "--unassigned",
+    is_flag=True,
+    help="Accepted for compatibility with bd; ready tasks are never assigned.",
 )
 def ready(limit: int, claim: bool, unassigned: bool) -> Result:  # noqa: FBT001
     """List the issues that could start now, in the order in which they start."""

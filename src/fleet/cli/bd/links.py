@@ -27,7 +27,7 @@ def comment(issue: str, text: tuple[str, ...]) -> Result:
 
     note = bd_client().call(Comment(issue, " ".join(text)))
     row = CommentRow(note.id, note.author, note.text, note.at)
-    return answer(comment_of(note.task, row), Text(f"{note.task} has your comment ({note.id})."))
+    return answer(comment_of(note.task, row), Text(f"Added the comment {note.id} to {note.task}."))
 
 
 @click.group("comments", cls=BdGroup)

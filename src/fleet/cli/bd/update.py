@@ -77,7 +77,7 @@ def _fields(client: Client, issue: Issue, wish: Wish) -> list[str]:
         lines.append(f"{issue.id} is changed.")
     if wish.notes:
         note = client.call(Comment(issue.id, wish.notes))
-        lines.append(f"{issue.id} has your note ({note.id}).")
+        lines.append(f"Added the note {note.id} to {issue.id}.")
     return lines
 
 

@@ -25,33 +25,46 @@ OPEN = "Code of answers could reach the network: install bubblewrap."
 @click.option("--agent", metavar="NAME", default="", help="Only this agent's model and jobs.")
 @click.option("--node", metavar="NAME", default="", help="Only this node.")
 @click.option("--model", metavar="NAME", default="", help="Only this model, by its name or alias.")
-@click.option("--all", "every", is_flag=True, help="Every case, not only the jobs of the agents.")
+@click.option(
+    "--all", "every", is_flag=True, help="Ask every case, not only those of the agents' jobs."
+)
 @click.option(
     "--output-tokens",
     type=click.IntRange(min=16, max=100_000),
-    help="The longest reply, instead of what each case allows; for models that think first.",
+    help="The maximum tokens of a reply, instead of each case's own limit; for models that think first.",
 )
-@click.option("--seed", type=click.IntRange(min=1), help="Ask the same numbers as a run before.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=1),
+    help="The seed of an earlier eval: ask the same cases again.",
+)
 @click.option(
     "--frontier",
     metavar="MODEL",
     multiple=True,
     help="Compare with this hosted model on eight coding tasks; may be given several times.",
 )
-@click.option("--judge", metavar="MODEL", default="", help="Asked for a second opinion on them.")
-@click.option("--frontier-url", metavar="URL", help="The API of the hosted models.")
-@click.option("--key-env", metavar="NAME", help="The variable that has the key for it.")
+@click.option(
+    "--judge",
+    metavar="MODEL",
+    default="",
+    help="A hosted model that compares the answers to those tasks.",
+)
+@click.option("--frontier-url", metavar="URL", help="The address of the hosted models' API.")
+@click.option(
+    "--key-env", metavar="NAME", help="The environment variable with the key for that API."
+)
 @click.option(
     "--junit",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the results for a CI server.",
+    help="Also write the results as JUnit XML, for a CI server.",
 )
 @click.option(
     "--out",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Also write them as JSON and as a page.",
+    help="Also write the results as JSON and as a Markdown page.",
 )
 def eval_(
     *, suite: str, agent: str, node: str, model: str, every: bool, output_tokens: int | None,

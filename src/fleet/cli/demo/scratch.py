@@ -112,7 +112,7 @@ class Scratch:
             return Scratch(Path(tempfile.mkdtemp(prefix="fleet-demo-")).resolve())
         except OSError as error:
             raise Unavailable(
-                f"There is no place for a scratch repository: {error.strerror or error}.",
+                f"No scratch repository could be made: {error.strerror or error}.",
                 fix="Name a directory that you may write to in TMPDIR.",
             ) from error
 

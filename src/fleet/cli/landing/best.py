@@ -38,14 +38,14 @@ _RULES = (
     ),
     click.option(
         "--pick", "how", type=click.Choice(["auto", "ask"]), default="auto",
-        help="Pick the best, or leave that to you.",
+        help="auto: Fleet picks the best; ask: you do.",
     ),
     click.option("--land", is_flag=True, help="Land the one that is picked."),
-    click.option("--onto", default="", metavar="BRANCH", help="The branch it is tried on."),
+    click.option("--onto", default="", metavar="BRANCH", help="The branch that the solutions are tested on."),
     click.option("--first", is_flag=True, help="The first that passes wins; stop the others."),
     click.option(
         "--judge", default="", metavar="AGENT", shell_complete=complete_agents,
-        help="Of another vendor: it compares those that are equal in all that was measured. Default: "
+        help="An agent of another vendor, which compares solutions that measure the same. Default: "
         "an agent that fleet.yaml declares; none: no judge.",
     ),
     click.option(

@@ -79,8 +79,8 @@ def land(ctx: click.Context, *, config: Path | None) -> Result | None:
     "--pr", is_flag=True,
     help="Open a pull request on the remote's forge; the work lands when that is merged.",
 )  # fmt: skip
-@click.option("--now", is_flag=True, help="Wait until it has landed or came back.")
-@click.option("--force", is_flag=True, help="Land also what is not done, or does not pass.")
+@click.option("--now", is_flag=True, help="Wait until the work has landed or was sent back.")
+@click.option("--force", is_flag=True, help="Also land work that is not done, or fails its gate.")
 @click.option("--why", default="", help="The reason for --force.")
 def add(
     *,
@@ -218,7 +218,9 @@ def _state(row: LandingRow) -> str:
 
 
 @land.command("list", config=True)
-@click.option("--all", "everything", is_flag=True, help="Also what has landed or was dropped.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also list landings that have landed or were dropped."
+)
 def list_(*, everything: bool, config: Path | None) -> Result:
     """List what waits to land, in order."""
     return _listed(config, everything=everything)
@@ -425,7 +427,7 @@ def return_(*, landing: str, text: str, config: Path | None) -> Result:
 
 @land.command(config=True)
 @landing_argument
-@click.option("--before", default="", metavar="LANDING", help="The landing that it goes before.")
+@click.option("--before", default="", metavar="LANDING", help="The landing to move it in front of.")
 def move(*, landing: str, before: str, config: Path | None) -> Result:
     """Move a landing to the front of its queue, or before another one."""
     from fleet.operations.landing.landing import MoveLanding

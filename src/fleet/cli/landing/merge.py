@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @command(config=True)
 @click.argument("task", metavar="TASK|BRANCH", shell_complete=complete_tasks_for("merge"))
 @click.option("--into", default="", metavar="BRANCH", help="The branch to merge into.")
-@click.option("--force", is_flag=True, help="Merge also what is not done, or did not pass.")
+@click.option("--force", is_flag=True, help="Also merge work that is not done, or failed its gate.")
 @click.option("--why", default="", help="The reason for --force.")
 def merge(*, task: str, into: str, force: bool, why: str, config: Path | None) -> Result:
     """Merge a task's branch into the branch that the task started from.

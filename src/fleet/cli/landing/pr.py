@@ -39,8 +39,8 @@ def _one(config: Path | None, request: Any) -> PullRow:
 
 @pr.command("open", config=True)
 @task_argument
-@click.option("--title", default="", help="Its title; the task's, unless you give one.")
-@click.option("--body", default="", help="Its description.")
+@click.option("--title", default="", help="The title of the pull request. Default: the task's.")
+@click.option("--body", default="", help="The description of the pull request.")
 @click.option("--onto", "--base", default="", metavar="BRANCH", help="The branch to merge into.")
 @click.option("--merge", is_flag=True, help="Merge it as soon as the forge allows it.")
 def open_(

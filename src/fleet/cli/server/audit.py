@@ -93,7 +93,7 @@ def _row(record: AuditRecord) -> tuple[Any, ...]:
 
 
 def _line(record: AuditRecord) -> str:
-    who = f"{record.actor or 'a stranger'} ({record.role or 'no token'})"
+    who = f"{record.actor or 'an unknown caller'} ({record.role or 'no token'})"
     what = " ".join(word for word in (record.operation, record.target, record.code) if word)
     times = f" x {record.count}" if record.count > 1 else ""
     return f"{record.outcome:8} {who} from {record.address}: {what}{times}"

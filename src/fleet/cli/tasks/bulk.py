@@ -74,11 +74,11 @@ def _of_project(client: Client) -> list[AgentRow]:
 
 def _none_of(name: str, like: Sequence[AgentRow], statuses: Collection[str]) -> str:
     if not like:
-        return f"No task here is like '{name}'."
+        return f"No task here matches '{name}'."
     if len(statuses) == 1:
-        return f"No task here is like '{name}' and {next(iter(statuses))}."
+        return f"No {next(iter(statuses))} task here matches '{name}'."
     they_are = ", ".join(sorted({row.status for row in like}))
-    return f"No task like '{name}' can be changed so: they are {they_are}."
+    return f"No task that matches '{name}' can be changed this way: they are {they_are}."
 
 
 def confirm(names: Sequence[str], tasks: Sequence[str], verb: str, *, force: bool) -> None:

@@ -57,7 +57,7 @@ def _exported(nodes: Sequence[TaskNode]) -> Result:
 
     text, left_out = export(nodes)
     names = ", ".join(left_out[:10]) + (", …" if len(left_out) > 10 else "")
-    note = f"Left out, because they are not in this list or no tasks that wait: {names}."
+    note = f"Dependencies on tasks that are not in this list were left out: {names}."
     return Result("export", {"yaml": text, "left_out": left_out}, Raw(text), (note,) * bool(names))
 
 

@@ -63,7 +63,9 @@ def kept_drop(name: str, config: Path | None) -> Result:
     """Delete kept work for good."""
     done = _workspaces(config).drop(name)
     data = {"id": done.id, "commit": done.commit}
-    words = f"{done.id} is dropped; until git tidies up, `git branch NAME {done.commit[:12]}` restores it."
+    words = (
+        f"Dropped {done.id}. Until git prunes it, `git branch NAME {done.commit[:12]}` restores it."
+    )
     return Result("dropped", data, Text(words))
 
 

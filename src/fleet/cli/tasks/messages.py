@@ -55,7 +55,7 @@ def _wait_for_answer(client: Client, question: MessageRow, timeout: float | None
 
     if not wants_json() and timeout != 0:
         say(
-            f"{question.id} holds {question.task} until it is answered: fleet answer {question.id} TEXT"
+            f"{question.task} waits until {question.id} is answered: fleet answer {question.id} TEXT"
         )
     until = time.monotonic() + timeout if timeout is not None else None
     while True:

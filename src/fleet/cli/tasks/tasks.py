@@ -505,7 +505,7 @@ def comment(task: str, text: str, path: str, line: int | None, config: Path | No
         _check_changed(client, task, path)
     note = client.call(Comment(task, text, path, line or 0))
     hint = (f"`fleet send-back {note.task}` gives it to the agent.",) if path else ()
-    return Result("message", note, Text(f"{note.task} has your note ({note.id})."), hint)
+    return Result("message", note, Text(f"Added the note {note.id} to {note.task}."), hint)
 
 
 def _check_changed(client: Client, task: str, path: str) -> None:
@@ -543,7 +543,7 @@ def send_back(task: str, text: str, config: Path | None) -> Result:
     client = _client(config)
     row = client.call(SendBack(task, text))
     return Result(
-        "task", row, Text(f"{row.id} is with its agent again."), _supervisor_note(client, [row])
+        "task", row, Text(f"Sent {row.id} back to its agent."), _supervisor_note(client, [row])
     )
 
 

@@ -28,4 +28,4 @@ def alert(*, text: str, team: str, notice: bool, everywhere: bool, config: Path 
     request = SendNotice(text, team) if notice else RaiseAlert(text, team, everywhere)
     row = connect(config=config).call(request)
     who = ", ".join(row.to) or "nobody: no lead of this team has used the server yet"
-    return Result("alert", row, Text(f"Told {who}."))
+    return Result("alert", row, Text(f"Alerted {who}."))

@@ -64,7 +64,7 @@ def _exports(row: TokenRow, url: str) -> str:
         f"export FLEET_URL={url}",
         f"export FLEET_TOKEN={row.token}",
         f"# {row.name} is a {row.role} of {where}, until {moment(row.until)}.",
-        f"# Nobody can show this token again. `fleet token revoke {row.id}` revokes it.",
+        f"# This token is shown only now. `fleet token revoke {row.id}` revokes it.",
     ])  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _end(row: TokenRow | EnrolmentRow) -> str:
     type=click.FloatRange(0, 3650),
     default=30.0,
     show_default=True,
-    help="The days for which tokens of the keys until now stay valid; 0 ends them at once.",
+    help="Days for which tokens of the earlier keys stay valid; 0 ends them at once.",
 )
 def rotate(*, overlap: float, config: Path | None) -> Result:
     """Make a new key to sign tokens with. A running server uses it within a second."""

@@ -96,6 +96,6 @@ def since_of(text: str, now: int) -> int:
         moment = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
     except (ValueError, OverflowError):
         raise BadInput(
-            f"--since: '{text[:40]}' is not a time.", fix="As in 2h, 7d or 2026-01-31T17:05Z."
+            f"--since: '{text[:40]}' is not a time.", fix="For example 2h, 7d or 2026-01-31T17:05Z."
         ) from None
     return max(0, moment)

@@ -15,6 +15,7 @@ PLAIN = {  # what click says of a value, and what we say
     r"is not in the range ([^<>]+)<=x<=(.+?)(?=\.?$)": r"is not between \1 and \2",
     r"is not in the range x>=(.+?)(?=\.?$)": r"is less than \1",
     "is not one of '', ": "is not one of ",
+    r"Got unexpected extra arguments? \((.+)\)": r"it takes no argument here: \1",
 }
 TEXTS = {  # arguments in which people write sentences
     *("title", "text", "prompt", "words", "question", "why", "what", "goal", "fact", "payload"),
@@ -41,7 +42,7 @@ def explain_usage(error: click.UsageError) -> BadInput:
     if ctx is not None and isinstance(ctx.command, click.Group) and message == "Missing command.":
         known = ", ".join(ctx.command.list_commands(ctx))
         return BadInput(f"{prefix}the command is missing.", fix=f"It has: {known}.")
-    if "extra argument" in message:
+    if "extra argument" in error.format_message():
         return BadInput(prefix + message, fix=f"{_takes(ctx)} {_see(ctx)}")
     return BadInput(prefix + message, fix=_see(ctx))
 
@@ -97,7 +98,7 @@ def _takes(ctx: click.Context | None) -> str:
     if ctx is None or _takes_text(ctx):
         return "Text with spaces needs quotes."
     if not arguments:
-        return "It takes options alone."
+        return "It takes only options."
     return f"It takes {' '.join(arguments)}."
 
 

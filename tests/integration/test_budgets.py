@@ -76,7 +76,7 @@ def test_a_rate_limit_parks_what_uses_that_credential_alone(supervised):
     supervised.wait(other)
     assert supervised.state(second) == "open"
     shown = supervised.type("show", second).stdout
-    assert "The credential scripted met a limit" in shown
+    assert "The credential scripted is rate-limited" in shown
     supervised.wait(first, second)
     assert supervised.endings(first) == ["rate_limited", "succeeded"]
     assert supervised.task(first).tally.failures == 0

@@ -213,7 +213,7 @@ class _Binder(Declared):
         for each in (narrow, *(narrowed(m, needs) for m in list(models.values()) if not m.of)):
             if each is None or models.setdefault(each.name, each).of:
                 continue
-            other = f"'{each.name}' is what '{each.of}' is called on nodes with these tags."
+            other = f"'{each.name}' is already the name of '{each.of}' on nodes with these tags."
             self.wrong(("models", each.name, "node"), other, "Choose another name.")
         return models[narrow.name]
 

@@ -248,7 +248,7 @@ def landing_item(task: Task, landing: Landing, waiting: Mapping[str, int] = NOBO
         Action("drop", f"fleet land drop {landing.id}", "land.drop"),
         _diff(task),
     )
-    times = f" It came back {landing.returns} times." if landing.returns > 1 else ""
+    times = f" It was sent back {landing.returns} times." if landing.returns > 1 else ""
     words = f"{landing.why or 'It is held.'}{times}"
     return _item(Need.LANDING, task, landing.id, words, actions, since=landing.at, waiting=waiting)
 

@@ -198,7 +198,7 @@ def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
     if row is None or row.parked_until <= now:
         return None
     seconds = (row.parked_until - now + 999_999) // 1_000_000
-    why = f"The {row.id.partition(ON_HOST)[0]} met a limit, for {seconds} s more: {row.why}".rstrip(
+    why = f"The {row.id.partition(ON_HOST)[0]} is rate-limited for {seconds} s more: {row.why}".rstrip(
         ": "
     )
     return Wait(ask.task.id, "rate_limited", why, f"fleet resume {ask.task.id}")
@@ -276,7 +276,9 @@ def waits(
         reasons.append(Wait(task.id, "held", why, f"fleet resume {task.id}"))
     if task.tally.not_before > now:
         seconds = (task.tally.not_before - now + 999_999) // 1_000_000
-        reasons.append(Wait(task.id, "postponed", f"Not for {seconds} s: {task.tally.why}"))
+        reasons.append(
+            Wait(task.id, "postponed", f"It is tried again in {seconds} s: {task.tally.why}")
+        )
     if task.join is not None:
         reasons.append(Wait(task.id, "children", "It is done when its children are."))
     return tuple(reasons)

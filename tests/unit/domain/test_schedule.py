@@ -81,7 +81,7 @@ def test_a_parked_credential_holds_only_those_who_use_it():
     rows = {"credential claude": Slots("credential claude", 1, (), 9_000_000, "5 hours")}
     plan = schedule([claude, codex], rows, now=1_000_000)
     assert started(plan) == ["t-2"]
-    assert plan.waits[0].why == "The credential claude met a limit, for 8 s more: 5 hours"
+    assert plan.waits[0].why == "The credential claude is rate-limited for 8 s more: 5 hours"
     assert started(schedule([claude, codex], rows, now=9_000_000)) == ["t-1", "t-2"]
 
 
@@ -106,7 +106,7 @@ def test_an_open_task_says_everything_that_holds_it():
     assert held[0].why == "It waits for t-2, which is failed."
     assert held[0].fix == "fleet retry t-2, or fleet dep rm t-1 t-2"
     assert held[1].fix == "fleet answer t-1 TEXT"
-    assert held[3].why == "Not for 3 s: rate limit"
+    assert held[3].why == "It is tried again in 3 s: rate limit"
 
 
 def test_a_ready_or_running_task_has_no_reason_to_wait():

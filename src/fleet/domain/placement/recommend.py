@@ -169,12 +169,12 @@ def _second(draft: Draft, model: Stock) -> str:
 
 def _copied(draft: Draft, model: Stock, node: str) -> list[Line]:
     first = draft.nodes[model.name][0]
-    why = f"{model.name} stands on {first} alone; {room(draft.machines[node])}, so that {node} "
+    why = f"Only {first} serves {model.name}; {room(draft.machines[node])}, so that {node} "
     why += f"answers when {first} is down or at work.{pull(model, node)}"
     if not model.keys:
         return [Line(("models", model.name, "servings", node), model.upstream, None, why)]
     key = f"{model.name}-{node}"
-    same = f"As {model.name} has it: one alias and one upstream name make both one model."
+    same = f"The same as {model.name}, so that both are one model."
     lines = [Line(("models", key, "node"), node, None, why)]
     lines += [
         Line(("models", key, name), value, None, same)
@@ -200,7 +200,7 @@ def _fall_back(draft: Draft, model: Stock) -> None:
     ]
     if not others:
         draft.notes.append(
-            f"{model.name} stands on {first} alone, and no other node has room for it: when "
+            f"Only {first} serves {model.name}, and no other node has room for it: when "
             f"{first} is down, its agents wait."
         )
         return

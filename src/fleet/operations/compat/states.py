@@ -90,7 +90,7 @@ def bd_word(word: str) -> str:
     """The word as bd writes it; raise `BadInput` unless it is a status of bd's that we have."""
     plain = word.strip().lower().replace("-", "_")
     if plain in NOT_OURS:
-        raise BadInput(f"Nothing is '{plain}' in this queue.", fix=NOT_OURS[plain])
+        raise BadInput(f"This queue has no status '{plain}'.", fix=NOT_OURS[plain])
     if plain not in BD_STATUSES:
         raise _unknown(word, list(BD_STATUSES))
     return plain

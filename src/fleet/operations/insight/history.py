@@ -195,7 +195,7 @@ def task_files(context: Context, request: ReadTaskFiles) -> tuple[TaskFileRow, .
     if name and not files:
         raise NotFound(
             f"{task.id} has no file '{name[:100]}' on this machine.",
-            fix="Ask without `name` which there are.",
+            fix="Leave `name` out to list the files.",
         )
     return tuple(TaskFileRow(*file) for file in files)
 

@@ -166,7 +166,7 @@ def read(context: Context, request: ReadMail) -> MailRow:
     reader = reader_of(context.store, context.actor)
     mail = the_message(context, MessageKind.MAIL, request.mail, Permission.MAIL)
     if mail.to not in reader.names:
-        raise Forbidden(f"That mail is for {mail.to}.", fix="Leave it to them.")
+        raise Forbidden(f"That mail is for {mail.to}.", fix="Only they can mark it as read.")
     if mail.state is MessageState.OPEN:
         (mail,) = _mark_read(context, [mail])
     return mail_row(mail)

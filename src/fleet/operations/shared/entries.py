@@ -42,7 +42,7 @@ def must_be_self(context: Context, name: str) -> None:
     """Refuse a request that names another sender: the sender is known by the token."""
     if name and name != context.actor.name:
         raise Forbidden(
-            f"{context.actor.name} cannot speak as {name[:60]}.",
+            f"{context.actor.name} cannot send as {name[:60]}.",
             fix="Leave out the sender: the token says who it is.",
             code="forged",
         )
@@ -51,7 +51,7 @@ def must_be_self(context: Context, name: str) -> None:
 def must_own(context: Context, owner: str) -> None:
     """Raise unless the actor is the owner or leads the team."""
     if owner != context.actor.name and context.actor.role not in LEADS:
-        raise Forbidden(f"That is {owner[:60]}'s.", fix="Ask a team-lead.")
+        raise Forbidden(f"It belongs to {owner[:60]}.", fix="Ask a team-lead.")
 
 
 def a_name(name: str) -> str:

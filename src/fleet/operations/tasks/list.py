@@ -93,7 +93,7 @@ def _newest(row: TaskRow) -> int:
 
 def _named(context: Context, names: tuple[str, ...], limit: int) -> tuple[TaskRow, ...]:
     if len(names) > limit:
-        raise Refused(f"{len(names)} tasks are more than the limit, {limit}.", fix="Name fewer.")
+        raise Refused(f"{len(names)} tasks were named; the limit is {limit}.", fix="Name fewer.")
     named = {t.id: t for t in (the_task(context, name, Permission.READ) for name in names)}
     return tuple(rows(context, list(named.values())))
 

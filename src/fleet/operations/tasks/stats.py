@@ -80,7 +80,7 @@ def _events(context: Context, span: Span) -> Iterator[Event]:
             return
         after = page[-1].number
     raise Refused(
-        f"There are over {MOST_EVENTS} events in that time.", fix="Ask for a shorter one."
+        f"There are over {MOST_EVENTS} events in that time.", fix="Choose a shorter time."
     )
 
 

@@ -236,7 +236,7 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
 def admit(context: Context, enrolment: Entry, name: str, role: Role) -> Actor:
     """Who gets in by this secret under this name; raise if nobody may."""
     if enrolment.owner not in {"", name}:
-        _wrong(f"That secret is not {name}'s.")
+        _wrong(f"That secret was not made for {name}.")
     team = str(enrolment.body["team"])
     must_have_no_namesake(context, team, name)
     _must_be_free(context, enrolment, name)

@@ -143,7 +143,7 @@ def test_a_second_copy_stands_where_there_is_room_as_an_entry_of_its_own():
         "models.small-b.timeout": 60,
     }
     assert all(line.why for line in advice.lines)
-    assert "small stands on a alone" in reason(advice, "models.small-b.node")
+    assert "Only a serves small" in reason(advice, "models.small-b.node")
 
 
 def test_a_model_that_is_written_with_servings_gets_one_more():
@@ -158,7 +158,7 @@ def test_where_no_copy_fits_another_model_answers_and_never_in_a_circle():
     small, heavy = two()
     advice = recommend(machines(laptop=6, mini=21), [small, heavy], wishes)
     assert changes(advice) == {"models.heavy.fallbacks": ("small",)}
-    assert any("small stands on laptop alone" in note for note in advice.notes)
+    assert any("Only laptop serves small" in note for note in advice.notes)
 
 
 def test_nothing_goes_to_a_node_that_did_not_answer_and_it_is_named():
@@ -177,7 +177,7 @@ def test_nobody_falls_back_to_a_node_that_did_not_answer():
     world["laptop"] = world["laptop"]._replace(up=False)
     advice = recommend(world, [small, heavy], [Wish("implementer", "heavy")])
     assert advice.lines == ()
-    assert any("heavy stands on mini alone" in note for note in advice.notes)
+    assert any("Only mini serves heavy" in note for note in advice.notes)
 
 
 def test_without_memory_and_speed_it_says_what_is_not_known():

@@ -124,7 +124,7 @@ def test_a_rate_limit_parks_its_credential_and_others_go_on(office):
     (wait,) = office.show(second).waits
     assert (wait.code, wait.why) == (
         "rate_limited",
-        "The credential scripted met a limit, for 60 s more: Too many.",
+        "The credential scripted is rate-limited for 60 s more: Too many.",
     )
     assert office.show(other).waits == ()
 

@@ -352,7 +352,7 @@ def test_more_than_can_wait_for_the_disk_is_told_as_a_gap(small_disk):
     scratch.files.add_to_transcript(run, numbered("z", first=10))
     found = scratch.texts()
     assert (found[0], found[-1]) == ("a", "z")
-    assert any("could not be written down" in words for words in found)
+    assert any("could not be written here" in words for words in found)
     scratch.another().add_to_transcript(run, numbered("a", *("x" * 8), "z"))
     assert scratch.texts() == found
 

@@ -292,7 +292,7 @@ def test_warmup_refuses_what_it_does_not_know(place):
     assert "There is no agent 'x'" in place.scratch.fails("warmup", "--agent", "x", status=2)
     both = place.scratch.fails("warmup", "--model", "a", "--agent", "b", status=2)
     assert "--model and --agent cannot be used together." in both
-    assert "has no model of this fleet" in place.scratch.fails(
+    assert "uses no model of fleet.yaml" in place.scratch.fails(
         "warmup", "--agent", "codex", status=2
     )
 

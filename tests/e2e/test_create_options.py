@@ -68,10 +68,13 @@ def test_a_branch_that_another_agent_has_leads_to_that_agent(scratch):
     scratch("create", "fix-login", "--headless", "-p", "sleep 60")
     done = scratch.type("create", "fix-login", "--headless", "-p", "say hi")
     assert done.returncode == 1
-    assert "t-1 has the branch fix-login." in done.stderr
+    assert "t-1 already works on the branch fix-login." in done.stderr
     assert "fleet attach fix-login" in done.stderr
     scratch("add", "Queued", "--branch", "queued")
-    assert "t-2 has the branch queued." in scratch.type("add", "Also", "--branch", "queued").stderr
+    assert (
+        "t-2 already works on the branch queued."
+        in scratch.type("add", "Also", "--branch", "queued").stderr
+    )
 
 
 def test_an_address_is_no_branch_and_no_prompt(scratch):

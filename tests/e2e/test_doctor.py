@@ -65,7 +65,7 @@ def test_a_healthy_fleet_that_is_not_up_is_not_ill(patient):
     done = patient.scratch.type("doctor")
     assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("Nothing is wrong.\n")
-    assert "round trip: The models are not asked: the gateway does not run.\n    fleet up" in (
+    assert "round trip: The models were not tested: the gateway is not running.\n    fleet up" in (
         done.stdout
     )
     assert not (patient.scratch.home / "fleet.db").exists()

@@ -66,7 +66,7 @@ def test_where_everything_fits_there_is_nothing_to_say(scratch):
 def test_an_agent_whose_rows_were_deleted_is_adopted_with_its_worktree(scratch, tables):
     before, there = agent(scratch), files(Path(agent(scratch)["path"]))
     forget(scratch, *tables)
-    assert "t-1.1 had lost its row; it is adopted again as t-1." in notes(scratch)
+    assert "t-1.1 was missing from the store; it is recorded again as t-1." in notes(scratch)
     now = agent(scratch)
     same = ("task", "run", "branch", "title", "coder", "path", "terminal", "project")
     assert {k: now[k] for k in same} == {k: before[k] for k in same}
@@ -80,7 +80,7 @@ def test_an_agent_whose_rows_were_deleted_is_adopted_with_its_worktree(scratch, 
 def test_a_store_that_was_deleted_is_filled_with_the_agents_that_go_on(scratch):
     for file in scratch.home.glob("fleet.db*"):
         file.unlink()
-    assert "it is adopted again as t-1" in notes(scratch)
+    assert "it is recorded again as t-1" in notes(scratch)
     assert agent(scratch)["branch"] == "fix"
     assert scratch("create", "other").startswith("Created other (t-2)")
     assert notes(scratch) == ""
@@ -91,7 +91,7 @@ def test_an_agent_that_a_deleted_store_has_forgotten_is_not_taken_for_a_new_one(
         file.unlink()
     assert scratch("create", "other", "--prompt", "say Hi").startswith("Created other (t-2)")
     assert [a["branch"] for a in scratch.data("list")] == ["other"]
-    assert "it is adopted again as t-1" in notes(scratch)
+    assert "it is recorded again as t-1" in notes(scratch)
     assert {a["branch"] for a in scratch.data("list")} == {"fix", "other"}
 
 
@@ -99,7 +99,7 @@ def test_an_agent_that_ended_after_its_row_was_deleted_is_settled_and_its_work_i
     forget(scratch, "task", "run")
     tmux(scratch, "kill-server")
     said = notes(scratch)
-    assert "it is adopted again as t-1" in said
+    assert "it is recorded again as t-1" in said
     assert "t-1 has ended: Exit status" in said
     assert "+precious" in scratch("diff", "t-1")
 
@@ -119,7 +119,7 @@ def test_an_agent_whose_terminal_is_gone_has_ended_and_can_begin_again(scratch, 
     said = notes(scratch)
     assert "t-1 has ended: " in said
     assert f"Its work is in {path}." in said
-    assert "Again: fleet retry t-1, then fleet list --repair." in said
+    assert "Start it again: fleet retry t-1, then fleet list --repair." in said
     assert Path(path, "note.txt").read_text().strip() == "precious"
     scratch("retry", "t-1")
     assert notes(scratch) == ""
@@ -193,7 +193,7 @@ def test_what_no_task_has_is_listed_and_stays(scratch):
 def test_a_supervisor_that_runs_adopts_them_too(scratch):
     with scratch.supervisor():
         forget(scratch, "task", "run")
-        assert "it is adopted again as t-1" in notes(scratch)
+        assert "it is recorded again as t-1" in notes(scratch)
         assert scratch("prompt", "fix", "say More") == "t-1 has read the message (m-1).\n"
         tmux(scratch, "kill-server")
         scratch("list", "--repair")

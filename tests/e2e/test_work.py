@@ -477,7 +477,7 @@ def test_a_run_is_ended_also_when_no_supervisor_is_there_to_do_it(scratch):
     scratch.wait_for(task, "running")
     supervisor.send_signal(signal.SIGINT)
     _, said = supervisor.communicate(timeout=LIMIT)
-    assert "1 still run; the next `fleet run` takes them up." in said
+    assert "1 still running; the next `fleet run` takes over." in said
     assert alive(scratch)
     assert scratch("cancel", task) == f"{task} is cancelled.\n"
     assert not alive(scratch)

@@ -74,7 +74,7 @@ def test_a_stop_says_that_agents_go_on(supervised):
     supervised.start()
     supervised.heard(task, "begun")
     assert supervised.end(signal.SIGTERM) == 0
-    assert "Stopped. 1 still run; the next `fleet run` takes them up." in supervised.said()
+    assert "Stopped. 1 still running; the next `fleet run` takes over." in supervised.said()
 
 
 def test_a_second_supervisor_is_refused_and_names_the_first(supervised):
@@ -120,7 +120,7 @@ def test_when_the_keeper_is_killed_the_run_is_lost_and_the_next_goes_on_in_its_p
     assert supervised.endings(task) == ["lost", "succeeded"]
     assert not any(is_alive(pid) for pid in processes)
     lost, second = supervised.store.runs(task)
-    assert lost.outcome.detail == "Its keeper vanished."
+    assert lost.outcome.detail == "Its keeper process disappeared."
     assert lost.outcome.gone
     assert second.workspace == lost.workspace
     assert supervised.commits(f"fleet/{task}") == ["first", "one", "two"]

@@ -135,13 +135,13 @@ FAULTS = {
     "hang": ({"hang": True}, "no answer within 0.4 s"),
     "drip": ({"drip": 0.1}, "no whole answer within 0.4 s"),
     "no power": ({"drop": True}, "no connection within 0.4 s"),
-    "a web page": ({"html": True}, "it answers with a web page, not as a server of models does"),
+    "a web page": ({"html": True}, "it answers with a web page, so it is not a model server"),
     "elsewhere": (
         {"location": "http://127.0.0.1:9"},
         "it redirects to another address (status 307)",
     ),
-    "half JSON": ({"garbage": True}, "it answers with what is not JSON"),
-    "brackets": ({"body": "[" * 50_000}, "it answers with what is not JSON"),
+    "half JSON": ({"garbage": True}, "it answers with text that is not JSON"),
+    "brackets": ({"body": "[" * 50_000}, "it answers with text that is not JSON"),
     "an error": ({"status": 500, "message": "no GPU"}, "it answers with status 500: no GPU"),
 }
 

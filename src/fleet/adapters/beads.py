@@ -27,7 +27,7 @@ def find_bd(env: Mapping[str, str], home: Path) -> str:
     program = shutil.which("bd", path=path)
     if program is None:
         raise Unavailable(
-            "queue is beads, and there is no `bd` on the PATH.",
+            "The setting `queue` is beads, but bd is not on PATH.",
             fix="Install beads, or: fleet config set queue=fleet",
         )
     return program

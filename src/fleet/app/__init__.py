@@ -409,7 +409,7 @@ class App:
                 fix=kind.loads or kind.dumps,
             )
         if serving_pid(self.home.path):
-            raise Refused("The server of this home runs.", fix="Stop it first: fleet serve --stop")
+            raise Refused("This home's server is running.", fix="Stop it first: fleet serve --stop")
         module, _, name = kind.restores.partition(":")
         put_back = getattr(import_module(module), name)
         stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() // 1000 % 1_000_000:06}"
@@ -417,7 +417,7 @@ class App:
         with self.home.alone() as is_alone:
             if not is_alone:
                 raise Refused(
-                    "The supervisor of this home runs.", fix="Stop it first: fleet run stop"
+                    "This home's supervisor is running.", fix="Stop it first: fleet run stop"
                 )
             was_there = put_back(copy, self.loaded.settings.store.url, aside)
         return aside if was_there else None
@@ -582,9 +582,9 @@ class App:
         task = next((task for task in tasks if task.state not in ENDED), None)
         if task is not None:
             raise Refused(
-                f"{task.id} has the branch {branch}.",
-                fix=f"fleet attach {branch} and fleet prompt {branch} lead to it, fleet kill {branch} "
-                f"ends it. For another agent, choose another name.",
+                f"{task.id} already works on the branch {branch}.",
+                fix=f"Use it with fleet attach {branch} or fleet prompt {branch}, or end it with fleet kill "
+                f"{branch}. For another agent, choose another name.",
                 code="branch_taken",
             )
         if exists:

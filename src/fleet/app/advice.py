@@ -45,7 +45,7 @@ def _contexts(loaded: Loaded) -> Iterator[Problem]:
         names = ", ".join(agents)
         use = f"{names} cannot work with it. "
         if program.subagents:
-            use = f"they do for {names} as a subagent, not for a conversation of its own. "
+            use = f"enough for {names} as a subagent, but not for a conversation of its own. "
         message = (
             f"{model.context} tokens are too few for {program.title}, which begins with about "
             f"{program.first_request}: {use}Serve it with {enough} or more."
@@ -68,7 +68,7 @@ def _tools(loaded: Loaded) -> Iterator[Problem]:
         instead = [f"{now} does what {tool} did" for tool, now in tools.instead if tool in missing]
         more = f" {'; '.join(instead)}." if instead else ""
         message = (
-            f"{agent.coder} has no {' and no '.join(missing)}, and says nothing of it. "
+            f"{agent.coder} has no {' and no '.join(missing)}, and does not report that. "
             f"It will grant {granted}.{more}"
         )
         yield Problem(_origin(loaded, path), path, message)
@@ -82,10 +82,8 @@ def _names(loaded: Loaded) -> Iterator[Problem]:
         for name in model.names:
             if name in agents and agents[name].model is not model:
                 path = f"models.{model.name}.{'node' if name == model.name else 'alias'}"
-                message = (
-                    f"'{name}' is the agent {agents[name].name} at the gateway: asking for it "
-                )
-                message += f"gives {agents[name].model_name}, and not this model."
+                message = f"'{name}' is the name of the agent {agents[name].name} at the gateway: requests for it "
+                message += f"go to {agents[name].model_name}, not to this model."
                 yield Problem(_origin(loaded, path), f"models.{model.name}", message)
 
 

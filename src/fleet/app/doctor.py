@@ -206,7 +206,7 @@ class Checkup:
         taken = services.taken()
         if not taken:
             ports = f"{services.port} and {services.relay_port}"
-            yield Finding("ports", OK, f"{ports} are free, or ours.")
+            yield Finding("ports", OK, f"Ports {ports} are free, or used by this fleet.")
             return
         other = checks.free_pair(services.port + 100)
         yield Finding(
@@ -228,7 +228,7 @@ class Checkup:
             yield Finding("gateway", SKIPPED, "The gateway is not running.", "fleet up")
         else:
             down = [each.name for each in answers if not (each.record and each.answers)]
-            message = f"Not answering: {' and '.join(down)}, though the other runs."
+            message = f"Not answering: {' and '.join(down)}, though the other is running."
             yield Finding("gateway", BAD, message, "fleet gateway start")
 
     def _nodes(self) -> Iterator[Finding]:
@@ -244,7 +244,7 @@ class Checkup:
         answers = services.look()
         if not all(each.record and each.answers for each in answers):
             down = next((each.name for each in answers if not each.answers), "gateway")
-            message = f"The models are not asked: the {down} does not run."
+            message = f"The models were not tested: the {down} is not running."
             yield Finding("round trip", SKIPPED, message, "fleet up, then fleet doctor")
             return
         models = self._fleet.own_models

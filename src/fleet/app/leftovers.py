@@ -24,7 +24,7 @@ def orphans(app: App) -> Iterator[Finding]:
     findings = [*_runs(app), *_sessions(app), *_workspaces(app)]
     yield from findings
     if not findings:
-        yield Finding("orphans", OK, "Every process, worktree and session has its task.")
+        yield Finding("orphans", OK, "Every process, worktree and session belongs to a task.")
 
 
 def _runs(app: App) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TAIL = 64 * 1024  # bytes of the transcript: enough for what the agent did last
 HEAD = 8 * 1024
 FEW = 20  # up to so many agents, we look at every screen
-NOTHING_YET = Activity(Doing.STARTING, "its process is there, and it has said nothing yet")
+NOTHING_YET = Activity(Doing.STARTING, "its process is running, and it has reported nothing yet")
 
 
 class _Words(NamedTuple):
@@ -173,7 +173,7 @@ def _by_its_process(app: App, subject: Subject) -> Sight | None:
     if over is not None:
         return Sight(str(over.doing), over.by, exit=look.code)
     if not subject.terminal:
-        return Sight(Doing.WORKING, "its process is there, and it has no turns of its own")
+        return Sight(Doing.WORKING, "its process is running, and its program reports no turns")
     return None
 
 
@@ -185,7 +185,7 @@ def _by_their_words(app: App, subjects: Mapping[str, Subject]) -> dict[str, Sigh
         try:
             words[run] = _words(app, subject)
         except (FleetError, OSError, ValueError) as error:
-            sights[run] = Sight(Doing.UNKNOWN, f"what it said cannot be read: {error}")
+            sights[run] = Sight(Doing.UNKNOWN, f"its transcript cannot be read: {error}")
     doubtful = [r for r, w in words.items() if in_doubt(w.activity, silent=w.silent)]
     screens = _screens(app, list(words) if len(words) <= FEW else doubtful)
     for run, (activity, silent, wanted) in words.items():

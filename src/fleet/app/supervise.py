@@ -171,7 +171,7 @@ def _supervise_until(
         count, lease = len(supervisor.attempts), supervisor.here.lease
         late = f" After {lease} s without one, other machines do."
         more = late if app.shared and not stop.by_person else ""
-        report.line(f"Stopped. {count} still run; the next `fleet run` takes them up.{more}")
+        report.line(f"Stopped. {count} still running; the next `fleet run` takes over.{more}")
 
 
 @contextmanager

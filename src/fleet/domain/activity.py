@@ -128,5 +128,5 @@ def by_its_process(presence: str, code: int | None) -> Activity | None:
         case "never":
             return Activity(Doing.STARTING, "no keeper has started yet")
         case "unknown":
-            return Activity(Doing.UNKNOWN, "its folder could not be looked at")
+            return Activity(Doing.UNKNOWN, "its run folder could not be read")
     return None

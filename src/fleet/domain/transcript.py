@@ -246,9 +246,9 @@ def _ending(
 
 _CUT = {
     Ending.TIMED_OUT: "Its time limit ran out.",
-    Ending.STALLED: "It said nothing for too long, with no tool running.",
+    Ending.STALLED: "It printed nothing for too long, and no tool was running.",
     Ending.CONTEXT_FULL: "Its context was full.",
-    Ending.LOST: "Its keeper vanished.",
+    Ending.LOST: "Its keeper process disappeared.",
 }
 
 

@@ -171,7 +171,7 @@ def _people(app: App) -> People | None:
     if not settings.audience:
         raise BadConfig(
             "server.oidc.issuer is set, and server.oidc.audience is not.",
-            fix="Set it to the id of this server at the issuer: its tokens for others are not for us.",
+            fix="Set it to this server's client id at the issuer: tokens for other programs are then refused.",
         )
     if not has_crypto:
         raise BadConfig(

@@ -88,8 +88,10 @@ def test_tools_of_a_program_that_we_do_not_know_are_its_own_matter(told):
 def test_a_model_that_is_called_as_an_agent_is_at_the_gateway_is_named(world):
     text = FLEET.replace("  small:", "  fleet-p:") + "  p: {model: big, description: x}\n"
     (found,) = advice(world.fleet(text).load())
-    assert found.startswith("fleet.yaml:5: models.fleet-p: 'fleet-p' is the agent p at the gateway")
-    assert "gives big, and not this model." in found
+    assert found.startswith(
+        "fleet.yaml:5: models.fleet-p: 'fleet-p' is the name of the agent p at the gateway"
+    )
+    assert "requests for it go to big, not to this model." in found
 
 
 def test_a_model_that_is_called_as_its_own_agent_is_meant_so(world):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 15.0  # with the answer
 MOST_KEPT = 500  # answers that are kept with their ETag
 RESERVE = 0.4  # of what a forge allows in an hour is kept for more than looking
-LONGEST_PAUSE = 3600.0  # seconds that we believe a forge that asks us to wait
+LONGEST_PAUSE = 3600.0  # seconds that we believe a forge that asks Fleet to wait
 WORDS = 300  # characters of what a forge says
 OK, ELSEWHERE, NOT_MODIFIED, BAD, SERVER_ERROR = 200, 300, 304, 400, 500
 NO_TOKEN, FORBIDDEN, GONE, TOO_MANY = 401, 403, 404, 429
@@ -85,7 +85,7 @@ class Rest:
         """The answer, perhaps one that the forge says has not changed since."""
         target = f"{path}?{urlencode(query)}" if query else path
         if (rest := self._scarce_until - time.monotonic()) > 0:
-            raise self._wait(rest, "lets us ask less than it did")
+            raise self._wait(rest, "has few requests left for this token; waiting")
         with self._lock:
             etag, value = self._kept.get(target, ("", None))
         answer = self._exchange("GET", target, None, {"If-None-Match": etag} if etag else {})
@@ -108,7 +108,7 @@ class Rest:
 
     def _exchange(self, method: str, path: str, body: Any, more: Mapping[str, str]) -> Answer:
         if (rest := self._closed_until - time.monotonic()) > 0:
-            raise self._wait(rest, "asks us to wait")
+            raise self._wait(rest, "asks Fleet to wait")
         parts = urlsplit(self.base)
         headers = {**self._headers(), **more, "User-Agent": f"fleet/{__version__}"}
         try:
@@ -136,7 +136,7 @@ class Rest:
         if answer.status == TOO_MANY or spent or wait:
             seconds = float(wait) if wait.isdecimal() else (until_reset or 60.0)
             self._closed_until = now + min(seconds, LONGEST_PAUSE)
-            raise self._wait(seconds, "asks us to wait")
+            raise self._wait(seconds, "asks Fleet to wait")
 
     def _wait(self, seconds: float, what: str) -> Unavailable:
         return Unavailable(
@@ -162,7 +162,7 @@ class Rest:
         if answer.status >= SERVER_ERROR:
             raise Unavailable(words, fix="Fleet tries again by itself.", code="forge_down")
         if answer.status in {NO_TOKEN, FORBIDDEN, GONE}:
-            fix = "Does the token exist, and may it do that? See `fleet pr --help`."
+            fix = "Check that the token is valid and may do this. See `fleet pr --help`."
             refused = Refused(words, fix=fix, code="forge_token")
         else:
             refused = Refused(words, code="forge_refused")

@@ -74,7 +74,7 @@ def round_trip(gateway: Gateway, model: str, *, context: int, within: float) -> 
             asking.node or _traced(gateway.traces, session), status=error.status, error=str(error)
         )
     except (KeyError, IndexError, TypeError, AttributeError):
-        return Trip(error="its answer has not the shape of one")
+        return Trip(error="its answer is not a valid reply")
     usage = first.get("usage") or {}
     return Trip(
         asking.node or _traced(gateway.traces, session),
@@ -124,7 +124,7 @@ class _Asking:
         try:
             reply = json.loads(raw)
         except ValueError:
-            raise _Failed("its answer is no JSON") from None
+            raise _Failed("its answer is not JSON") from None
         return reply if isinstance(reply, dict) else {}
 
 

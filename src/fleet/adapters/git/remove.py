@@ -184,7 +184,7 @@ class Removing:
                     return False
                 pool.park(tree)
         except (FleetError, OSError) as error:
-            self._messages.append(f"It could not be parked: {error}")
+            self._messages.append(f"The worktree could not be kept for the next task: {error}")
             return False
         return True
 

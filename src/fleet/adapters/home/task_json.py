@@ -29,7 +29,7 @@ NAME = "task.json"
 EDITABLE = ("cwd", "coder", "model")
 MAX_FILE_BYTES = 4_000_000
 MOST_TASKS = 4096
-UNDO = "Mend it, or delete the file: then nothing is changed."
+UNDO = "Correct the file, or delete it to keep the task as it is."
 
 
 class _Read(NamedTuple):

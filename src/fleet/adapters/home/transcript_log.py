@@ -113,7 +113,7 @@ class SaidLog:
 
     def _gap(self, run_id: str, known: _Known) -> bytes:
         """The line that replaces more lines than may wait in memory."""
-        words = "What was said up to here could not be written down; the transcript has it."
+        words = "The lines before this one could not be written here; the transcript has them."
         head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":{known.line}'
         return f'{head},"index":{known.index},"kind":"gap","text":"{words}"}}\n'.encode()
 

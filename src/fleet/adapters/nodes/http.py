@@ -83,7 +83,7 @@ class Asking:
         if value is None:
             page = "html" in headers.get_content_type() or data.lstrip()[:1] == b"<"
             kind_of_answer = (
-                "a web page, not as a server of models does" if page else "what is not JSON"
+                "a web page, so it is not a model server" if page else "text that is not JSON"
             )
             raise OtherAnswer(f"it answers with {kind_of_answer}", status)
         return value

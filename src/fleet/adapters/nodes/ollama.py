@@ -61,7 +61,7 @@ class Ollama:
                 if self._is_elsewhere(asking, upstream):
                     return Resident(upstream)
                 time.sleep(EVERY)
-        raise NoAnswer(f"it does not say that the model is resident, after {within:g} s")
+        raise NoAnswer(f"it did not report the model as resident within {within:g} s")
 
     def _is_elsewhere(self, asking: Asking, upstream: str) -> bool:
         """Whether Ollama passes its requests on to its cloud: such a model is never resident."""

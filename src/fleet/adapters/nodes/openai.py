@@ -45,7 +45,7 @@ class OpenAIShaped:
         if loaded is not None:
             return loaded
         if self._kind.pages.states:
-            raise NoAnswer("it does not say that the model is loaded")
+            raise NoAnswer("it does not report the model as loaded")
         return Resident(upstream)  # it does not tell: hosted, or an unknown server
 
     def _asking(self, within: float) -> Asking:

@@ -90,7 +90,7 @@ class Evals:
             model = fleet.agent(wanted.agent).model
             if model is None:
                 raise NotFound(
-                    f"The agent '{wanted.agent}' has no model of this fleet.",
+                    f"The agent '{wanted.agent}' uses no model of fleet.yaml.",
                     fix="Give it `model:` with a name under `models`.",
                 )
             models = [model]
@@ -104,7 +104,7 @@ class Evals:
         ]
         if not pairs:
             raise NotFound(
-                "No model of this fleet is served so.",
+                "No model in fleet.yaml matches --model and --node.",
                 fix="`models:` in fleet.yaml says which node serves which model.",
             )
         named = wanted.node

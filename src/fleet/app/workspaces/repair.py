@@ -48,9 +48,13 @@ class Repairs:
             try:
                 self._insert(traces)
             except (FleetError, OSError) as error:
-                self._notes.append(f"{run_id} is in no row, and cannot be adopted: {error}")
+                self._notes.append(
+                    f"{run_id} is missing from the store, and cannot be recorded: {error}"
+                )
                 continue
-            self._notes.append(f"{run_id} had lost its row; it is adopted again as {traces.task}.")
+            self._notes.append(
+                f"{run_id} was missing from the store; it is recorded again as {traces.task}."
+            )
         here = self._app.home.host_id()
         self._live = {run.id: run for run in self._app.store.live_runs(host=here)}
 
@@ -148,7 +152,7 @@ class Repairs:
             where = f" Its work is in {now.workspace.path}." if now.workspace else ""
             yield (
                 f"{run.task} has ended: {now.outcome.detail or now.outcome.ending}{where}"
-                f" Again: fleet retry {run.task}, then fleet list --repair."
+                f" Start it again: fleet retry {run.task}, then fleet list --repair."
             )
 
     def _placed(self, task: Task) -> str:
@@ -210,7 +214,7 @@ class Repairs:
 def _way(what: str, name: str) -> str:
     if what == "branch":
         return f"Look: git log {name}"
-    return f"Look into it; then, if you mean it: git worktree remove {name}"
+    return f"Look into it, then remove it: git worktree remove {name}"
 
 
 def _where(task: Task) -> str:

@@ -191,7 +191,7 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
         own = fleet.agent(agent).model
         if own is None:
             message = (
-                f"The agent '{agent}' has no model of this fleet, so there is nothing to warm."
+                f"The agent '{agent}' uses no model of fleet.yaml, so there is nothing to warm."
             )
             raise NotFound(message, fix="Give it `model:` with a name under `models`.")
         models = [own]

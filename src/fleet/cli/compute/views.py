@@ -171,7 +171,7 @@ def _arrows(fleet: Fleet, seen: Sequence[Seen]) -> list[str]:
         )
         + (f"  ({route.status})" if route.status == "offline" else "")
         for row, route in zip(rows, routes, strict=True)
-    ] or ["No agent has a model of this fleet."]
+    ] or ["No agent uses a model of fleet.yaml."]
 
 
 def warm_view(rows: Sequence[Warmth], *, seconds: bool = True, ended: bool = False) -> View:

@@ -493,7 +493,7 @@ def _models(fleet: Fleet, model: str, agent: str) -> list[Model]:
         own = fleet.agent(agent).model
         if own is None:
             raise NotFound(
-                f"The agent '{agent}' has no model of this fleet.",
+                f"The agent '{agent}' uses no model of fleet.yaml.",
                 fix="Give it `model:` with a name under `models`.",
             )
         return [own]

@@ -81,7 +81,7 @@ class Link:
     def end(self) -> None:
         for done in self._waiting.values():
             if not done.done():
-                done.set_exception(Unavailable("The host has left."))
+                done.set_exception(Unavailable("The host has disconnected."))
 
 
 class Links:

@@ -427,5 +427,5 @@ def test_the_real_bd_is_found_and_never_our_own(tmp_path):
         (folder / "bd").chmod(0o755)
     path = f"{home / 'bin'}:{there}"
     assert Path(find_bd({"PATH": path}, home)) == there / "bd"
-    with pytest.raises(Unavailable, match="there is no `bd`"):
+    with pytest.raises(Unavailable, match="bd is not on PATH"):
         find_bd({"PATH": str(home / "bin")}, home)

@@ -147,7 +147,7 @@ class Commands:
         return "\n".join(text.splitlines()[-TAIL:])[-2000:] or f"status {done.status}"
 
     def _fix(self) -> str:
-        return f"All that it said is in {self.log}" if self.log else ""
+        return f"Its whole output is in {self.log}" if self.log else ""
 
     def note(self, text: str) -> int:
         """Add it to the log. The size of the log after this; -1 when it could not be written."""

@@ -124,3 +124,17 @@ def test_an_archive_has_what_goes_and_prunes_only_that(tmp_path):
     assert [row["id"] for row in scratch.data("tasks", "--all")] == ["t-2"]
     nowhere = tmp_path / "no" / "x.gz"
     assert "cannot be written" in scratch.fails("archive", str(nowhere), "--days", "0", status=3)
+
+
+def test_what_old_gates_printed_is_removed_too(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Work", "--prompt", "write a.txt a\ncommit a")
+    scratch("run", "--once")
+    scratch("land", "t-1", "--now", env={"FLEET_LAND_GATE": "echo tested"})
+    (gate,) = (path.name for path in (scratch.home / "runs").glob("land-*"))
+    assert "tested" in scratch("land", "show", "t-1", "--follow")
+    folder = aged(scratch, gate, 91)
+    assert scratch.data("gc", "--all")["transcripts"] == [gate]
+    assert not (folder / "transcript").exists()
+    shown = scratch("land", "show", "t-1", "--follow")
+    assert shown.startswith("t-1 landed on main")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
+from fleet.domain.landing.landing import GATE_PREFIX
 from fleet.domain.limits.retention import Around, keeps
 from fleet.domain.task import ENDED, TaskState
 from fleet.ports import LandingQuery, TaskQuery
@@ -28,6 +29,7 @@ EVENTS_A_ROUND = 500
 TASKS_A_ROUND = 50
 TASKS_LOOKED_AT = 1000  # the newest, for their projects
 RUN = re.compile(r"(t-[0-9]+)\.[0-9]+")
+GATE = re.compile(rf"{GATE_PREFIX}[0-9a-f-]+\.[0-9]+")  # the end of a failure is in the store, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class OldKept:
 
 
 class OldTranscripts:
-    """Removes what the runs of ended tasks printed, so many days after they did; 0: never.
+    """Removes what the runs of ended tasks, and gates, printed, so many days after they did; 0: never.
 
     What is in git, in the store and in the task's own folder stays.
     """
@@ -192,7 +194,9 @@ class OldTranscripts:
         before = time.time() - self._days * DAY
         for path in self._folder.glob("*/transcript"):
             try:
-                if RUN.fullmatch(path.parent.name) and path.stat().st_mtime < before:
+                name = path.parent.name
+                known = RUN.fullmatch(name) or GATE.fullmatch(name)
+                if known and path.stat().st_mtime < before:
                     yield path
             except FileNotFoundError:  # another removed it just now
                 continue
@@ -202,7 +206,7 @@ class OldTranscripts:
         names = [path.parent.name for path in paths]
         tasks = self._store.tasks_by_id(sorted({name.partition(".")[0] for name in names}))
         ended = {t.id for t in tasks.values() if t.state is not TaskState.OPEN}
-        runs = tuple(name for name in names if name.partition(".")[0] in ended)
+        runs = tuple(n for n in names if n.partition(".")[0] in ended or GATE.fullmatch(n))
         why = f"it was older than {self._days:g} days (`retention.transcripts`)"
         sizes = (self._keepers.remove_transcript(run, why, dry_run=dry_run) for run in runs)
         return Removed(runs, sum(sizes))

@@ -611,7 +611,8 @@ SETTINGS = (
         "retention.transcripts",
         "number",
         90,
-        "The days after which the transcripts of ended tasks are removed; 0 keeps them for ever. "
+        "The days after which the transcripts of ended tasks, and of the gates that tested work before "
+        "it landed, are removed; 0 keeps them for ever. "
         "What is in git, the task's history and its costs stay.",
         low=0,
         layers=NOT_PROJECT,

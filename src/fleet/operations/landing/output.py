@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission
 from fleet.domain.data import NamedTuple, dataclass
+from fleet.domain.errors import NotFound
 from fleet.domain.landing.landing import gate_name
 from fleet.domain.limits import Text, Whole
 from fleet.operations.catalogue import Operation, Request
@@ -97,7 +98,10 @@ def _chunk(context: Context, landing: Landing, gate: _Gate, offset: int, limit: 
     if not gate.name:
         return Chunk((), 0)
     final = not gate.live
-    chunk = context.transcripts().read(gate.name, offset, limit=limit, final=final)
+    try:
+        chunk = context.transcripts().read(gate.name, offset, limit=limit, final=final)
+    except NotFound:  # it was removed by its age
+        return Chunk((), 0)
     if not chunk.lines and not chunk.offset:
         train = context.store.trains()[landing.train]
         subject = f"The gate of {landing.id} {'runs' if gate.live else 'ran'}"

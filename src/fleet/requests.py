@@ -18,6 +18,9 @@ from fleet.operations.compute.hosts import ListHosts as ListHosts
 from fleet.operations.compute.hosts import ListLimits as ListLimits
 from fleet.operations.compute.hosts import ResumeHost as ResumeHost
 from fleet.operations.compute.hosts import ShowHost as ShowHost
+from fleet.operations.compute.joining import CreateHostToken as CreateHostToken
+from fleet.operations.compute.joining import InviteHost as InviteHost
+from fleet.operations.compute.joining import JoinHost as JoinHost
 from fleet.operations.compute.nodes import ExplainRoute as ExplainRoute
 from fleet.operations.compute.nodes import ListModels as ListModels
 from fleet.operations.compute.nodes import ListNodes as ListNodes

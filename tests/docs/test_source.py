@@ -263,6 +263,7 @@ THIS_MACHINE = {
     "compute/doctor.py": "examines this machine",
     "setup/agents.py": "says which programs and nodes this machine has",
     "setup/update.py": "replaces the program on this machine",
+    "hosts/join.py": "makes this very machine take tasks, by settings that it has just written",
     "hosts/add.py": "sends the program of this machine to another one, with its store",
     "setup/notify.py": "shows a notice on this machine",
     "demo/dashboard.py": "as queue.py",

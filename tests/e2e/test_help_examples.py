@@ -117,6 +117,9 @@ STATUS = {
 NOT_RUN = {
     "fleet top": "takes over the terminal; tests/e2e/test_top.py runs it in tmux",
     "fleet fork": "needs a conversation of Claude Code; tests/real/test_fork.py forks one",
+    "fleet host invite": "needs PostgreSQL; tests/real/test_host_join.py types it",
+    "fleet host join": "needs a server; tests/real/test_host_join.py joins one",
+    "fleet host leave": "needs a machine that has joined; likewise",
     "fleet host add": "needs another machine; tests/real/test_host_add.py adds one over sshd",
     "fleet attach": "takes over the terminal; tests/e2e/test_agents.py attaches",
     "fleet demo": "makes a world of its own; tests/e2e/test_demo.py runs it",

@@ -165,6 +165,8 @@ class Ws:
             match head[0] & 15:
                 case 1:
                     return json.loads(data)
+                case 2:
+                    return data
                 case 8:
                     self.closed = struct.unpack("!H", data[:2])[0]
                     return None

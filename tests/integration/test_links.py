@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -11,7 +12,9 @@ from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Refused, Unavailable
 from fleet.operations.catalogue import find
 from fleet.operations.tasks.transcript import ReadTranscript
-from fleet.server.live.links import Link, Links
+from fleet.server.http.connections import GUEST
+from fleet.server.live.links import WINDOW, Link, Links
+from fleet.server.tokens import Grant
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
 from tests.integration.listeners import Ws
@@ -26,21 +29,101 @@ def served(tmp_path_factory):
     made.close()
 
 
-@pytest.mark.parametrize("role", ["worker", "team-lead", "monitor"])
-def test_only_a_coordinator_can_be_a_machine(served, role):
+def host_token(served, host: str, known: str = "") -> dict:
+    body = {"host": host, "id": known}
+    status, answer = served.ask("POST", "/v1/host/token", body, token=served.token())
+    assert status == 201, answer
+    return answer["data"]
+
+
+def dial(served, token: str, host: str) -> Ws:
     socket = Ws(served.port, "/ws/host")
-    socket.send({"type": "auth", "token": served.token("wo", role), "host": "box-1"})
+    socket.send({"type": "auth", "token": token, "host": host})
+    return socket
+
+
+@pytest.mark.parametrize("role", ["coordinator", "worker", "team-lead", "monitor"])
+def test_the_token_of_a_person_is_no_machine(served, role):
+    socket = dial(served, served.token("wo", role), "box-1")
+    assert "not the token of a machine" in socket.next()["message"]
     assert socket.next() is None
     assert socket.closed == 1008
     socket.close()
 
 
-def test_a_coordinators_machine_stays_connected(served):
-    socket = Ws(served.port, "/ws/host")
-    socket.send({"type": "auth", "token": served.token(), "host": "box-1"})
+def test_a_machine_cannot_be_another_one(served):
+    socket = dial(served, host_token(served, "box-1")["token"], "box-2")
+    assert "the token of box-1, not of box-2" in socket.next()["message"]
+    assert socket.next() is None
+    assert socket.closed == 1008
+    socket.close()
+
+
+def test_a_machine_stays_connected_with_its_own_token(served):
+    socket = dial(served, host_token(served, "box-1")["token"], "box-1")
     socket.send(b"", kind=9)  # a ping
     assert socket.closed is None
     socket.close()
+
+
+def test_a_machine_keeps_its_token_until_half_of_its_life_is_over(served):
+    made = host_token(served, "box-3")
+    again = host_token(served, "box-3", made["id"])
+    assert (again["id"], again["token"]) == (made["id"], "")
+    assert host_token(served, "box-4", made["id"])["token"]  # it is not that one's
+
+
+def test_a_machines_token_reads_and_does_nothing_else(served):
+    token = host_token(served, "box-1")["token"]
+    assert served.ask("GET", "/v1/host/list", token=token)[0] == 200
+    wishes = {
+        "task/add": {"title": "x"},
+        "host/token": {"host": "box-2"},
+        "token/create": {"name": "x"},
+    }
+    for path, body in wishes.items():
+        assert served.ask("POST", f"/v1/{path}", body, token=token)[0] == 403
+    members = served.ask("GET", "/v1/member/list", token=served.token())[1]["data"]
+    assert "box-1" not in {row["name"] for row in members}
+
+
+def test_a_machine_with_an_old_token_is_sent_a_new_one():
+    """Half of the life of this one is over."""
+
+    async def talk() -> list[dict]:
+        old = Grant("x", Actor("box-1", Role.MONITOR), time.time() + 10, "k", 1, (), "box-1")
+        frames: list[dict] = []
+        told = asyncio.Event()
+
+        async def admit(_token: str) -> Grant:
+            return old
+
+        async def renew(_grant: Grant) -> str:
+            return "new"
+
+        async def send(message) -> None:
+            if "text" in message:
+                frames.append(json.loads(message["text"]))
+                told.set()
+
+        first = {"type": "auth", "token": "old", "host": "box-1"}
+        messages = [{"type": "websocket.connect"}, {"type": "", "text": json.dumps(first)}]
+
+        async def receive() -> dict:
+            if messages:
+                return messages.pop(0)
+            await told.wait()
+            return {"type": "websocket.disconnect"}
+
+        await Links(admit, renew)({"state": {GUEST: Guest()}}, receive, send)
+        return frames
+
+    assert asyncio.run(talk()) == [{"type": "token", "token": "new"}]
+
+
+class Guest:
+    def prove(self) -> None:
+        pass
 
 
 class Box:
@@ -59,7 +142,7 @@ class Box:
 
 
 def ask(box: Box):
-    links = Links(lambda _token: None)
+    links = Links(lambda _token: None, lambda _grant: None)
     links._links["box-1"] = box.link
     return asyncio.run(links.ask("box-1", find(ReadTranscript), ADA, ReadTranscript("t-1", 7)))
 
@@ -90,3 +173,36 @@ def test_who_waits_is_told_when_the_machine_leaves():
 
     with pytest.raises(Unavailable, match="has left"):
         asyncio.run(leave())
+
+
+def test_what_a_far_terminal_shows_is_read_no_faster_than_it_is_taken():
+    """The machine is told what was read, in parts of its window."""
+
+    async def read() -> list[dict]:
+        frames: list[dict] = []
+
+        async def send(message) -> None:
+            if "text" not in message:
+                frames.append({"bytes": message["bytes"]})
+                return
+            frame = json.loads(message["text"])
+            frames.append(frame)
+            if "seat" in frame:
+                link.take({"id": frame["id"], "part": '{"data": {}}', "last": True})
+
+        link = Link(send)
+        _, terminal = await link.sit({"seat": "t-1.1"})
+        chunk = (1).to_bytes(4, "big") + b"x" * (WINDOW // 4)
+        for _ in range(3):
+            link.hear({"bytes": chunk})
+        link.take({"id": 1, "left": True})
+        await terminal.write(b"ls")
+        while await terminal.read():
+            pass
+        await terminal.leave()
+        return frames
+
+    seat, typed, *read_frames, leave = asyncio.run(read())
+    assert (seat["seat"], typed["bytes"]) == ("t-1.1", b"\0\0\0\1ls")
+    assert read_frames == [{"id": 1, "read": WINDOW // 4}] * 3
+    assert leave == {"id": 1, "leave": True}

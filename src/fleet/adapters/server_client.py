@@ -48,6 +48,7 @@ class Remote:
             )
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._parts = parts
+        self.token = token
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def call(self, name: str, request: Any, reply: Any, *, key: str = "") -> Any:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fleet.adapters.tmux.terminals import Terminals
     from fleet.app.archive import Archived
     from fleet.app.compute.machines import Glance, HostMachines
+    from fleet.app.hosts.logins import HostLogins
     from fleet.app.observe import HostAgents
     from fleet.app.retention import OldHistory, OldKept, OldTranscripts
     from fleet.app.store_copy import Copied
@@ -46,7 +47,16 @@ if TYPE_CHECKING:
     from fleet.domain.run import Choice, Workspace
     from fleet.domain.task import Spec, Task
     from fleet.operations.catalogue import Context
-    from fleet.ports import AuditTrail, Branches, Coder, GateWorktrees, Launch, Notifier, Store
+    from fleet.ports import (
+        AuditTrail,
+        Branches,
+        Coder,
+        GateWorktrees,
+        Launch,
+        Notifier,
+        SeatedAt,
+        Store,
+    )
     from fleet.supervisor.beads.exchange import Beads
     from fleet.supervisor.landing.lander import Lander
     from fleet.supervisor.notices import Notices
@@ -160,6 +170,12 @@ class App:
 
         tmux = Tmux(self.home.path, prefix=self.loaded.settings.tmux.prefix)
         return Terminals(self.home.runs, tmux)
+
+    def seat(self, argv: Sequence[str], size: tuple[int, int]) -> SeatedAt:
+        """At the terminal to which this command attaches, for somebody who is not at this machine."""
+        from fleet.adapters.processes.pty import Pty
+
+        return Pty(argv, size)
 
     def attach_argv(self, run_id: str) -> list[str]:
         """The command that attaches to the run's terminal; raise `Unavailable` when it has none."""
@@ -359,6 +375,7 @@ class App:
             audit=self.audit_trail,
             agents=self._agents,
             machines=self._machines,
+            logins=self._logins,
         )
 
     def _transcripts(self) -> Keepers:
@@ -465,6 +482,11 @@ class App:
         from fleet.app.compute.machines import HostMachines
 
         return HostMachines(self)
+
+    def _logins(self) -> HostLogins:
+        from fleet.app.hosts.logins import HostLogins
+
+        return HostLogins(self)
 
     def _agents(self) -> HostAgents:
         from fleet.app.observe import HostAgents

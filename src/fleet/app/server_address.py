@@ -48,11 +48,16 @@ def signer_of(app: App) -> Remote | None:
 
 
 def linked_server(app: App) -> Remote | None:
-    """The server that `host.server` names, else the one that runs over this home."""
-    from fleet.app.hosts.link import TOKEN
+    """The server that `host.server` names, else the one that runs over this home.
+
+    A machine's own token only reads. Who may do more there has FLEET_TOKEN set.
+    """
+    from fleet.app.hosts.settle import TOKEN
 
     url = app.loaded.settings.host.server
     file = app.home.path / TOKEN
+    if url and (token := app.env.get("FLEET_TOKEN", "")):
+        return Remote(url, token)
     if url and file.exists():
         return Remote(url, file.read_text("utf-8").strip())
     url = _running(app)

@@ -162,7 +162,7 @@ def _supervise_until(
     if news := app.arrive():
         report.line(news)
     supervisor = app.supervisor(coder=options.coder, max_concurrent=options.most)
-    with _linked(app):
+    with _linked(app, report):
         _loop(stop, app, options, report, supervisor, crowded)
     stop.complain()
     report.ended()
@@ -175,7 +175,7 @@ def _supervise_until(
 
 
 @contextmanager
-def _linked(app: App) -> Iterator[None]:
+def _linked(app: App, report: Report) -> Iterator[None]:
     """While it lasts, the server that `host.server` names can read what is on this host."""
     url = app.loaded.settings.host.server
     if not url or not app.shared:
@@ -183,7 +183,7 @@ def _linked(app: App) -> Iterator[None]:
         return
     from fleet.app.hosts.link import HostLink
 
-    link = HostLink(app, url)
+    link = HostLink(app, url, report.line)
     link.begin()
     try:
         yield

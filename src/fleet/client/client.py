@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from fleet.app import App
     from fleet.app.compute.nodes import Compute
+    from fleet.app.server_address import Remote
     from fleet.client.local import LocalClient
     from fleet.config import Loaded
     from fleet.domain.access import Actor
@@ -82,6 +83,10 @@ class Client(ABC):
     @abstractmethod
     def server_url(self) -> str:
         """Where other machines reach the server, as far as is known here."""
+
+    @abstractmethod
+    def server_of(self, run_id: str) -> Remote | None:
+        """The server through which its terminal is reached; none: it is on this machine."""
 
     @property
     @abstractmethod

@@ -129,6 +129,21 @@ class LocalClient(Client):
         must_be_here(self.app.context, run, "its terminal is", f"fleet attach {run.task}")
         return self.app.attach_argv(run_id)
 
+    def server_of(self, run_id: str) -> Remote | None:
+        from fleet.operations.shared.elsewhere import must_be_here  # noqa: PLC0415  # start-up time
+
+        run = self.app.store.run(run_id)
+        try:
+            must_be_here(self.app.context, run, "its terminal is", f"fleet attach {run.task}")
+        except Unavailable:
+            from fleet.app.server_address import linked_server  # noqa: PLC0415  # start-up time
+
+            remote = linked_server(self.app)
+            if remote is None:
+                raise
+            return remote
+        return None
+
     def back_up(self, target: Path) -> int:
         """Copy the store into a new file; the bytes of the copy."""
         return self.app.back_up(target)

@@ -84,6 +84,10 @@ class RemoteClient(Client):
     def server_url(self) -> str:
         return self._remote.url
 
+    def server_of(self, run_id: str) -> Remote | None:
+        del run_id
+        return self._remote
+
     def health(self) -> dict[str, Any]:
         """The server's health page; raise `Unavailable` when it does not answer."""
         health: dict[str, Any] = self._remote.say("GET", "/health")

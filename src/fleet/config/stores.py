@@ -25,6 +25,7 @@ class StoreKind(NamedTuple):
     dumps: str = ""  # the command of its own that makes a backup
     loads: str = ""  # the one that restores it; empty: `dumps` says how
     variable: str = ""  # that names it where `STORAGE_BACKEND` names its kind
+    has_logins: bool = False  # whether each machine can have one of its own
     good_for: str = ""  # a sentence for `fleet doctor`
 
     @property
@@ -53,6 +54,7 @@ POSTGRES = StoreKind(
     dumps="pg_dump --format=custom --file=fleet.dump DATABASE",
     loads="pg_restore --clean --if-exists --dbname DATABASE fleet.dump",
     variable="DATABASE_URL",
+    has_logins=True,
 )
 FEW = "It is for a few machines, some dozen commits a second; for more, use PostgreSQL."
 SERVICE = "Use the service's own backup, such as versions of the bucket's objects."

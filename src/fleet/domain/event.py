@@ -100,6 +100,8 @@ class Kind(StrEnum):
     """A host starts no new runs; those that it has go on. [host: host]"""
     HOST_FORGOTTEN = "host.forgotten"
     """A host is not listed any more, and what it still had may be taken by others. [host: host]"""
+    HOST_JOINED = "host.joined"
+    """A machine used its invitation, and has a login to the store and a token. [host: host]"""
     HOST_RESUMED = "host.resumed"
     """A host starts runs again. [host: host]"""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Machines,
         Record,
         Store,
+        StoreLogins,
         Transcripts,
         Worktrees,
         World,
@@ -87,6 +88,7 @@ MODULES = (
     "compute.traces",
     "compute.gateway",
     "compute.hosts",
+    "compute.joining",
     "compute.evals",
 )
 MAX_TRIES = 50  # decisions are pure: on a conflict we read and decide again
@@ -129,6 +131,10 @@ def _no_trail() -> AuditTrail:
     raise Unavailable("There is no audit trail here.", fix="Run this on the server's machine.")
 
 
+def _no_logins() -> StoreLogins:
+    raise Unavailable("There is no store here to share.", fix="Run this on the server's machine.")
+
+
 def _everywhere(_context: Context, _directory: str) -> bool:
     return True
 
@@ -166,6 +172,7 @@ class Context(NamedTuple):
     audit: Callable[[], AuditTrail] = _no_trail
     agents: Callable[[], Agents] = _no_agents
     machines: Callable[[], Machines] = _no_machines
+    logins: Callable[[], StoreLogins] = _no_logins
     offers: Callable[[Context, str], bool] = _everywhere  # a directory to the actor's team
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from fleet.ports.forge import Ticket as Ticket
     from fleet.ports.forge import Tracking as Tracking
     from fleet.ports.hosts import Hosts as Hosts
+    from fleet.ports.hosts import StoreLogin as StoreLogin
+    from fleet.ports.hosts import StoreLogins as StoreLogins
     from fleet.ports.jobs import Beside as Beside
     from fleet.ports.jobs import Job as Job
     from fleet.ports.jobs import Jobs as Jobs
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from fleet.ports.terminal import GateSeen as GateSeen
     from fleet.ports.terminal import Screen as Screen
     from fleet.ports.terminal import ScreenState as ScreenState
+    from fleet.ports.terminal import SeatedAt as SeatedAt
     from fleet.ports.terminal import Sight as Sight
     from fleet.ports.terminal import Subject as Subject
     from fleet.ports.terminal import Terminal as Terminal
@@ -111,7 +114,7 @@ NAMES = {
     "commit_log": "CommitLog",
     "files": "QA QaText TaskFiles",
     "forge": "Forge Forges Ticket Tracking",
-    "hosts": "Hosts",
+    "hosts": "Hosts StoreLogin StoreLogins",
     "jobs": "Beside Job Jobs",
     "landing": "Branches Built Fit GateWorktrees Target Work",
     "launcher": "Launch Launcher Look NOTHING Presence",
@@ -120,7 +123,7 @@ NAMES = {
     "notifier": "Mark Notifier",
     "report": "Report",
     "store": "Change EntryQuery LandingQuery MessageQuery Put Record STANDINGS Same Store TaskQuery TaskSearch Totals",
-    "terminal": "Agents FileSeen GateSeen Screen ScreenState Sight Subject Terminal",
+    "terminal": "Agents FileSeen GateSeen Screen ScreenState SeatedAt Sight Subject Terminal",
     "tracker": "Bead Tracker",
     "transcripts": "Chunk Passage SaidLine SaidQuery SaidSearch Transcripts",
     "worktrees": "Ahead ChangedFile CommitRow DiffRow DiffWish FileDiff Finished Hunk MergeRow Outlook PushRow TaskDiff Worktrees WorktreeRow",

@@ -162,3 +162,19 @@ class Agents(Protocol):
 
     def session(self, subject: Subject) -> str:
         """The coder's id of the conversation in its terminal; empty before the first turn."""
+
+
+class SeatedAt(Protocol):
+    """A terminal at which somebody sits: on this host, or on another one."""
+
+    async def read(self) -> bytes:
+        """What it shows from now on; empty once it has ended."""
+
+    async def write(self, data: bytes) -> None:
+        """Type this."""
+
+    async def resize(self, size: tuple[int, int]) -> None:
+        """To so many rows and columns."""
+
+    async def leave(self) -> None:
+        """The agent, and others who sit there, go on."""

@@ -77,6 +77,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         compat=CLAUDE_FLEET,
         folders=folders,
         hook_rules=_hook_rules(app, directory),
+        seat=app.seat,
         relay=lambda: _relay(app),
         directory=directory,
         places=app.loaded.settings.server.places,

@@ -32,7 +32,8 @@ class Grant:
     """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970.
 
     `key` is the id of the key that signed it: a retired key takes its tokens with it. `at` is when it
-    was made, in microseconds; `ended_by` are the revocations that would end it.
+    was made, in microseconds; `ended_by` are the revocations that would end it. `host`: the one whose
+    supervisor may connect with it.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Grant:
     key: str
     at: int = 0
     ended_by: tuple[str, ...] = ()
+    host: str = ""
 
 
 class Tokens:
@@ -118,7 +120,8 @@ class Tokens:
             at = round(float(claims.get("iat", 0)) * 1_000_000)
             session = str(claims.get("session", ""))
             keys = keys_of(token_id, actor.name, actor.team, mark, session)
-            return Grant(token_id, actor, float(claims["exp"]), key, at, keys)
+            host = str(claims.get("host", ""))
+            return Grant(token_id, actor, float(claims["exp"]), key, at, keys, host)
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError):

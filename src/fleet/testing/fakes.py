@@ -32,6 +32,7 @@ from fleet.ports import (
     Screen,
     ScreenState,
     ServiceSeen,
+    StoreLogin,
     Tip,
 )
 
@@ -415,6 +416,25 @@ class MemorySaid:
 
     def newest(self, task_id: str) -> Passage:
         return self.unindexed.get(task_id, Passage(task_id, ()))
+
+
+class FakeLogins:
+    """Of a store that machines share. `made`: the roles, `dropped`: those that are gone."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.dropped: list[str] = []
+
+    def check(self) -> None:
+        pass
+
+    def make(self, role: str, address: str) -> StoreLogin:
+        self.made.append(role)
+        url = f"postgresql://{role}:{len(self.made)}@{address or 'db'}/fleet"
+        return StoreLogin(url, "", own=True)
+
+    def drop(self, role: str) -> None:
+        self.dropped.append(role)
 
 
 class FakeMachines:

@@ -42,7 +42,7 @@ from fleet.ports import (
 )
 from fleet.supervisor.attempt.settle import end_run
 from fleet.testing.clock import FakeClock
-from fleet.testing.fakes import FakeMachine, FakeMachines, FakeProcess, MemoryTrail
+from fleet.testing.fakes import FakeLogins, FakeMachine, FakeMachines, FakeProcess, MemoryTrail
 from fleet.testing.memory_store import MemoryStore
 
 ADA = Actor("ada", Role.COORDINATOR, token="of-ada")
@@ -247,12 +247,14 @@ class Office:
         inventory = Inventory("ollama", (Held("qwen"),), (Resident("qwen", 20, context=32768),))
         seen = [Seen("big", up=True, inventory=inventory)]
         self.machines = FakeMachines(self.world.fleet, seen)
+        self.logins = FakeLogins()
 
     def context(self, actor: Actor = ADA, store=None) -> Context:
         return Context(
             actor, store or self.store, lambda: self.machine, lambda _: self.world,
             sign=lambda claims: f"signed {claims['sub']}", trees=lambda: self.trees,
             audit=lambda: self.audit, agents=lambda: self.agents, machines=lambda: self.machines,
+            logins=lambda: self.logins,
         )  # fmt: skip
 
     def call(self, request, actor: Actor = ADA, *, meanwhile=None):

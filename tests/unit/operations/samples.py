@@ -46,6 +46,7 @@ from fleet.operations.compute.hosts import (
     ResumeHost,
     ShowHost,
 )
+from fleet.operations.compute.joining import CreateHostToken, InviteHost, JoinHost
 from fleet.operations.compute.nodes import ExplainRoute, ListModels, ListNodes, WarmModel
 from fleet.operations.compute.traces import ListTraces
 from fleet.operations.forges.pulls import ClosePull, MergePull, OpenPull, ShowPull, SyncPull
@@ -425,6 +426,11 @@ SAMPLES = {
     "host.doctor": lambda office, team: _hosted(office, ExamineHost("h-1")),
     "host.drain": lambda office, team: _hosted(office, DrainHost("h-1")),
     "host.resume": lambda office, team: _hosted(office, ResumeHost("h-1")),
+    "host.token": lambda office, team: CreateHostToken("box-3f2a9c"),
+    "host.invite": lambda office, team: InviteHost("db.example:5432"),
+    "host.join": lambda office, team: JoinHost(
+        office.call(InviteHost()).secret, "box-3f2a9c", "k" * 43
+    ),
     "host.forget": lambda office, team: _stopped(office, ForgetHost("h-2")),
     "limit.list": lambda office, team: _hosted(office, ListLimits()),
     "stats.show": lambda office, team: _listed(office, team, ShowStats()),

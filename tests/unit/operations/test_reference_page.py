@@ -32,6 +32,8 @@ WITHOUT_A_COMMAND = {
     "usage.report",  # likewise; `fleet stats` adds up the same runs
     "session.open",  # likewise
     "session.renew",  # likewise
+    "host.join",  # `fleet host join` calls it before it has a token
+    "host.token",  # `fleet host add` and the server make one for a machine
     "task.team",  # of a path of claude-fleet
     "run.screen",  # of `fleet top`, whose code is in classes, which are not followed here
     "worktree.diff",  # likewise

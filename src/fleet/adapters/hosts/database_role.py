@@ -18,14 +18,20 @@ class Login(NamedTuple):
     url: str
 
 
-def make_login(url: str, name: str) -> Login | None:
+def role_for(name: str) -> str:
+    """A name that no other login has."""
+    return f"fleet_{re.sub(r'[^a-z0-9]+', '_', name.lower())[:40]}_{secrets.token_hex(3)}"
+
+
+def make_login(url: str, name: str, role: str = "") -> Login | None:
     """A login that acts as this URL's own role, and can be removed alone; None: it may make none.
 
-    What it makes belongs to that role, so that every machine can migrate the store.
+    What it makes belongs to that role, so that every machine can migrate the store. `role`: its name;
+    one that is there already gets a new password.
     """
     from psycopg import Error, connect, sql  # noqa: PLC0415  # of an extra
 
-    role = f"fleet_{re.sub(r'[^a-z0-9]+', '_', name.lower())[:40]}_{secrets.token_hex(3)}"
+    role = role or role_for(name)
     password = secrets.token_urlsafe(24)
     try:
         with connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as link:
@@ -35,6 +41,10 @@ def make_login(url: str, name: str) -> Login | None:
             if row is None or not row[1]:
                 return None
             mine, owner = sql.Identifier(role), sql.Identifier(row[0])
+            if link.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                again = sql.SQL("ALTER ROLE {} PASSWORD {}").format(mine, sql.Literal(password))
+                link.execute(again)
+                return Login(role, _as(url, role, password))
             link.execute(
                 sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {} IN ROLE {}").format(
                     mine, sql.Literal(password), sql.Literal(MOST_CONNECTIONS), owner
@@ -55,6 +65,19 @@ def drop_login(url: str, role: str) -> None:
             link.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
     except Error as error:
         raise Unavailable(f"PostgreSQL did not remove the login {role}: {error}") from error
+
+
+def at_address(url: str, address: str) -> str:
+    """The URL with this address of its server, and its own user, password and database.
+
+    `address`: `HOST[:PORT]`, or a URL, of which only that counts; empty: as it is.
+    """
+    if not address:
+        return url
+    there = urlsplit(address if "://" in address else f"//{address}").netloc.rpartition("@")[2]
+    parts = urlsplit(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{there}"))
 
 
 def _as(url: str, role: str, password: str) -> str:

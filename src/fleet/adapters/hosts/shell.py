@@ -1,4 +1,4 @@
-"""A POSIX shell on another machine, over ssh."""
+"""A POSIX shell on another machine over ssh, or on this one."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10
 STEP_SECONDS = 120.0
 NO_CONNECTION = 255  # ssh's own status; that of a script is the script's
+
+
+class HereShell:
+    """On this machine."""
+
+    name = "This machine"
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+
+    def __call__(self, script: str, *, stdin: bytes = b"", timeout: float = STEP_SECONDS) -> Done:
+        return run(["sh", "-c", script], Path.home(), env=self._env, timeout=timeout, stdin=stdin)
 
 
 class SshShell:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
-import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.hosts.bundle import EXTRAS, TAG, make_bundle, tag
+from fleet.adapters.hosts.bundle import EXTRAS, make_bundle, tag
 from fleet.adapters.hosts.database_role import drop_login, make_login
 from fleet.adapters.hosts.shell import SshShell
 from fleet.adapters.processes.run import Missing, run
+from fleet.app.hosts.logins import HostLogins
+from fleet.app.hosts.look import Step, There, look, try_host, wait_for_row
 from fleet.base.files import write_atomically
-from fleet.domain.data import NamedTuple
-from fleet.domain.errors import FleetError, Refused, Unavailable
-from fleet.domain.findings import is_old
-from fleet.domain.hosts.state import UP, state_of
-from fleet.domain.task import Limits, Spec, TaskState
+from fleet.domain.errors import FleetError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,23 +23,6 @@ if TYPE_CHECKING:
     from fleet.app import App
 
 TAILSCALE_SECONDS = 10.0
-ROW_SECONDS = 60.0  # for its supervisor to write its row
-TASK_SECONDS = 60.0  # for the first task to be done there
-LEAST_DISK = 1 << 30  # bytes
-SKEW = 2.0  # seconds by which its clock may differ before we mention it
-OLDEST = {"python": "3.11", "git": "2.38", "tmux": "3.2"}
-LOOK = """
-for each in python3.14 python3.13 python3.12 python3.11 python3; do
-  at=$(command -v "$each") || continue
-  version=$("$at" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || continue
-  echo "python $version $at"
-done
-echo "git $(git --version 2>/dev/null | grep -o '[0-9][0-9.]*' | head -1)"
-echo "tmux $(tmux -V 2>/dev/null | grep -o '[0-9][0-9.]*[a-z]*' | head -1)"
-echo "disk $(df -Pk "$HOME" | awk 'NR==2 {print $4}')"
-echo "clock $(date +%s)"
-echo "user $HOME"
-"""
 UNPACK = """
 set -e
 root={root}
@@ -62,23 +40,6 @@ fi
 "$root/bin/fleet" --version
 """
 SETTLE = "from fleet.app.hosts.settle import main; main()"
-
-
-class Step(NamedTuple):
-    """`done`: false in a dry run."""
-
-    name: str
-    words: str
-    done: bool = True
-
-
-class There(NamedTuple):
-    """What a machine has. `lib`: where packages are below an environment of its Python."""
-
-    python: str
-    lib: str
-    home: str
-    tag: str
 
 
 class Addition:
@@ -100,13 +61,8 @@ class Addition:
         self._root = self._program = ""
 
     def steps(self, *, dry: bool) -> Iterator[Step]:
-        if not self._app.shared:
-            raise Refused(
-                "Machines share a queue through PostgreSQL, and the store here is a file.",
-                fix="Set store.url to a PostgreSQL database first: see `fleet help config`.",
-                code="store_not_shared",
-            )
-        there, notes = self._look()
+        HostLogins(self._app).check()
+        there, notes = look(self._shell)
         yield Step("look", "; ".join(notes))
         bundle = make_bundle()
         same = there.tag == tag()
@@ -121,8 +77,9 @@ class Addition:
         login = self._login()
         yield Step("settings", login)
         yield Step("service", self._settled())
-        yield Step("wait", f"{self.host} is awake after {self._wait():.0f} s")
-        yield Step("task", self._try())
+        seconds = wait_for_row(self._app, self.host, self._shell.name)
+        yield Step("wait", f"{self.host} is awake after {seconds:.0f} s")
+        yield Step("task", try_host(self._app, self.host))
 
     def _rest(self) -> Iterator[Step]:
         yield Step("settings", "store.url with a database login of its own", done=False)
@@ -131,41 +88,6 @@ class Addition:
         )
         yield Step("wait", "until its row is in the store", done=False)
         yield Step("task", "a task that runs there", done=False)
-
-    def _look(self) -> tuple[There, list[str]]:
-        """Raise `Refused` when something is missing there that Fleet cannot do without."""
-        began = time.time()
-        done = self._shell(LOOK)
-        known: dict[str, str] = {}
-        pythons = []
-        for line in done.out.splitlines():
-            name, _, value = line.partition(" ")
-            pythons += [value.split()] if name == "python" else []
-            known[name] = value.strip()
-        good = [each for each in pythons if not is_old(each[0], OLDEST["python"])]
-        missing = [] if good else [f"Python {OLDEST['python']} or newer"]
-        missing += [
-            f"{name} {OLDEST[name]} or newer"
-            for name in ("git", "tmux")
-            if not known.get(name) or is_old(known[name], OLDEST[name])
-        ]
-        if missing:
-            raise Refused(
-                f"{self._shell.name} lacks {', '.join(missing)}.",
-                fix="Install it there, then repeat this command.",
-                code="host_lacks",
-            )
-        python = self._best(good)
-        notes = [f"Python {python[0]}, git {known['git']}, tmux {known['tmux']}"]
-        notes += _warnings(known, began, time.time())
-        where = self._shell(f"{shlex.quote(python[1])} -c {shlex.quote(TAG)}").out.strip()
-        lib = f"lib/python{'.'.join(python[0].split('.')[:2])}/site-packages"
-        return There(python[1], lib, known["user"], where), notes
-
-    def _best(self, pythons: list[list[str]]) -> list[str]:
-        """The one that can run what is compiled here, else the newest."""
-        own = f"{sys.version_info[0]}.{sys.version_info[1]}."
-        return next((each for each in pythons if each[0].startswith(own)), pythons[0])
 
     def _install(self, there: There, data: bytes, *, same: bool) -> None:
         from fleet.adapters.hosts.bundle import START
@@ -221,50 +143,11 @@ class Addition:
         return f"systemd runs {answer['service']}"
 
     def _token(self) -> str:
-        """With which its supervisor connects to the server. It may do what its database login may."""
-        from fleet.operations.catalogue import perform
-        from fleet.operations.team.tokens import CreateToken
-
+        """With which its supervisor connects to the server; empty when the one that it has is good."""
         if not self._server:
             return ""
-        seconds = int(self._app.loaded.settings.server.token_days * 86400)
-        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"host-{self._shell.name}")[:50]
-        return perform(self._app.context, CreateToken(name, "coordinator", "", seconds)).token
-
-    def _wait(self) -> float:
-        began = time.monotonic()
-        while time.monotonic() - began < ROW_SECONDS:
-            row = self._app.store.hosts().get(self.host)
-            if row is not None and state_of(row, now=self._app.store.now()) in UP:
-                return time.monotonic() - began
-            self._app.store.wait(0.5)
-        raise Unavailable(
-            f"{self.host} has not written to the store within {ROW_SECONDS:.0f} s.",
-            fix=f"Its log is on {self._shell.name}, in logs/supervisor.log of its home.",
-            code="no_row",
-        )
-
-    def _try(self) -> str:
-        """Run a task there that needs no project and no model."""
-        from fleet.operations.catalogue import perform
-        from fleet.operations.tasks.change import AddTask
-
-        spec = Spec(coder="scripted", in_place=True, cwd="/", limits=Limits(needs=(self.host,)))
-        wish = AddTask(f"Try {self.host}", "say It works.", "/", spec)
-        task = perform(self._app.context, wish).id
-        until = time.monotonic() + TASK_SECONDS
-        while time.monotonic() < until:
-            row = self._app.store.task(task)
-            if row.state is TaskState.DONE:
-                return f"{task} is done there"
-            if row.state is TaskState.FAILED:
-                break
-            self._app.store.wait(0.5)
-        raise Unavailable(
-            f"{task}, which was to try {self.host}, is not done. {row.tally.why}".strip(),
-            fix=f"`fleet show {task}` says more.",
-            code="not_tried",
-        )
+        known = ask_there(self._shell, self._root, {"who": True, "home": self._home})
+        return host_token(self._app, known["host"], known["token"])
 
     def _record(self) -> dict[str, Any]:
         return addition_of(self._app.home.path, self._shell.name)
@@ -275,6 +158,20 @@ class Addition:
         file.parent.mkdir(mode=0o700, exist_ok=True)
         done = {"box": self._shell.name, "home": self._home, **self._record(), **more}
         write_atomically(file, json.dumps(done).encode(), mode=0o600)
+
+
+def host_token(app: App, host: str, known: str) -> str:
+    """As `CreateHostToken` has it. The running server signs it, if only it has the key."""
+    from fleet.app.server_address import signer_of
+    from fleet.operations.catalogue import find, perform
+    from fleet.operations.compute.joining import CreateHostToken, HostToken
+
+    wish = CreateHostToken(host, known)
+    signer = signer_of(app)
+    if signer is None:
+        return perform(app.context, wish).token
+    made: HostToken = signer.call(find(CreateHostToken).name, wish, HostToken)
+    return made.token
 
 
 def ask_there(shell: SshShell, root: str, wish: dict[str, Any]) -> dict[str, Any]:
@@ -336,16 +233,6 @@ def _from_index(python: str) -> str:
     ours = "find . -mindepth 1 -maxdepth 1 ! -name fleet ! -name 'agent_fleet*' -exec rm -rf {} +"
     install = f"{shlex.quote(python)} -m pip install -q --no-input --target . {words}"
     return f'(cd "$lib" && {ours} && {install})'
-
-
-def _warnings(known: dict[str, str], before: float, after: float) -> Iterator[str]:
-    free = int(known.get("disk") or 0) * 1024
-    if free < LEAST_DISK:
-        yield f"only {free / 1e9:.1f} GB are free there"
-    clock = float(known.get("clock") or 0)
-    skew = before - clock if clock < before else clock - after
-    if skew > SKEW + 1:
-        yield f"its clock is {skew:.0f} s off"
 
 
 @contextmanager

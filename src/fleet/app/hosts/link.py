@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
 import threading
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fleet.adapters.processes.pty import Pty
+from fleet.app.hosts.settle import TOKEN
+from fleet.base.files import write_atomically
 from fleet.domain.access import Actor, Role
-from fleet.domain.errors import FleetError
+from fleet.domain.errors import FleetError, Refused
 from fleet.domain.record_json import dumps, reader
 from fleet.operations.catalogue import operations, perform
+from fleet.operations.tasks.transcript import AttachRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from fleet.app import App
     from fleet.operations.catalogue import Operation
 
-TOKEN = "server.token"  # noqa: S105  # nosec B105  # the name of a file in the home
 RETRY_SECONDS = 5.0
 HEARTBEAT = 20.0
 PART = 64 << 10  # characters of an answer in one frame, of which each may take 12 bytes
+MAX_SEATS = 16  # people at terminals of this host
+WINDOW = 256 << 10  # bytes of a terminal that the server has not read yet
+MOST_TYPED = 1024  # frames that wait for a terminal to take them
+NUMBER = struct.Struct(">I")  # before the bytes of a terminal: whose they are
 
 
 class HostLink:
-    """A thread that stays connected. It answers only reads, each as the actor who asked the server."""
+    """A thread that stays connected. It answers reads, each as the actor who asked the server.
 
-    def __init__(self, app: App, url: str) -> None:
-        self._app, self._url = app, url.rstrip("/")
+    It also opens terminals of runs of this host to those who may sit there. `warn`: with why the
+    server refuses it.
+    """
+
+    def __init__(self, app: App, url: str, warn: Callable[[str], None] = lambda _: None) -> None:
+        self._app, self._url, self._warn = app, url.rstrip("/"), warn
+        self._warned = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._known: dict[str, Operation] = {}
@@ -65,32 +80,173 @@ class HostLink:
         async with session.ws_connect(url, heartbeat=HEARTBEAT, max_msg_size=1 << 20) as socket:
             auth = {"type": "auth", "token": token, "host": home.host_id()}
             await socket.send_str(json.dumps(auth))
-            answering: set[asyncio.Task[None]] = set()
-            async for message in socket:
-                task = asyncio.create_task(self._answer(socket, json.loads(message.data)))
-                answering.add(task)
-                task.add_done_callback(answering.discard)
+            talk = Talk(socket, self)
+            try:
+                async for message in socket:
+                    talk.hear(message.data)
+            finally:
+                await talk.end()
 
-    async def _answer(self, socket: Any, frame: dict[str, Any]) -> None:
-        text = await asyncio.to_thread(self._perform, frame)
-        parts = [text[at : at + PART] for at in range(0, len(text), PART)]
-        for part in parts:
-            last = part is parts[-1]
-            await socket.send_str(json.dumps({"id": frame["id"], "part": part, "last": last}))
+    def note(self, frame: dict[str, Any]) -> None:
+        """What the server says about the link itself."""
+        if frame["type"] == "token":
+            write_atomically(self._app.home.path / TOKEN, frame["token"].encode(), mode=0o600)
+        elif frame["type"] == "error" and frame["message"] != self._warned:
+            self._warned = frame["message"]
+            self._warn(f"The server at {self._url} refuses the link: {self._warned}")
 
-    def _perform(self, frame: dict[str, Any]) -> str:
+    def answer(self, frame: dict[str, Any]) -> str:
+        """To a read, in a thread; an error is an answer, too."""
         own = replace(self._app, listening=False)
         try:
             operation = self._known[frame["operation"]]
             request = reader(operation.request, strict=True)(frame["request"])
-            who = frame["actor"]
-            actor = Actor(who["name"], Role(who["role"]), who["team"], who["run"], remote=True)
-            return dumps({"data": perform(own.context._replace(actor=actor), request)})
-        except FleetError as error:
-            words = {"message": error.message, "fix": error.fix, "code": error.code}
-            return dumps({"error": {**words, "status": error.http_status}})
+            return dumps({"data": perform(own.context._replace(actor=_actor(frame)), request)})
         except Exception as error:  # noqa: BLE001  # the server must not wait for it
-            bug = f"{type(error).__name__}: {error}"
-            return dumps({"error": {"message": bug, "fix": "", "code": "bug", "status": 503}})
+            return error_text(error)
         finally:
             own.store.close()
+
+    def attach_argv(self, frame: dict[str, Any]) -> list[str]:
+        """In a thread; raise unless that actor may sit there."""
+        own = replace(self._app, listening=False)
+        try:
+            context = own.context._replace(actor=_actor(frame))
+            return list(perform(context, AttachRun(frame["seat"])).argv)
+        finally:
+            own.store.close()
+
+
+class Talk:
+    """One connection: what is being answered, and who sits at terminals."""
+
+    def __init__(self, socket: Any, link: HostLink) -> None:
+        self._socket, self._link = socket, link
+        self._doing: set[asyncio.Task[None]] = set()
+        self._seats: dict[int, HostSeat] = {}
+
+    def hear(self, data: str | bytes) -> None:
+        if isinstance(data, bytes):
+            seat = self._seats.get(NUMBER.unpack_from(data)[0])
+            if seat is not None:
+                seat.typed(data[NUMBER.size :])
+            return
+        frame = json.loads(data)
+        if "operation" in frame:
+            self._do(self._answer(frame))
+        elif "seat" in frame:
+            self._do(self._sit(frame))
+        elif seat := self._seats.get(frame.get("id", 0)):
+            seat.hear(frame)
+        elif "type" in frame:
+            self._link.note(frame)
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+
+    async def end(self) -> None:
+        for task in self._doing:
+            task.cancel()
+        await asyncio.gather(*self._doing, return_exceptions=True)
+
+    async def _answer(self, frame: dict[str, Any]) -> None:
+        await self.say(frame["id"], await asyncio.to_thread(self._link.answer, frame))
+
+    async def say(self, number: int, text: str) -> None:
+        parts = [text[at : at + PART] for at in range(0, len(text), PART)]
+        for at, part in enumerate(parts, 1):
+            last = at == len(parts)
+            await self._socket.send_str(json.dumps({"id": number, "part": part, "last": last}))
+
+    async def _sit(self, frame: dict[str, Any]) -> None:
+        number = frame["id"]
+        seat = self._seats[number] = HostSeat(number, self._socket)
+        try:
+            _check_room(len(self._seats))
+            argv = await asyncio.to_thread(self._link.attach_argv, frame)
+            pty = Pty(argv, tuple(frame["size"]))
+        except Exception as error:  # noqa: BLE001  # the server must not wait for it
+            await self.say(number, error_text(error))
+        else:
+            await self.say(number, '{"data": {}}')
+            await seat.sit(pty)
+        finally:
+            del self._seats[number]
+
+
+class HostSeat:
+    """Somebody at a terminal of this host. It is read no faster than the server takes it."""
+
+    def __init__(self, number: int, socket: Any) -> None:
+        self._number, self._socket = number, socket
+        self._inbox: asyncio.Queue[bytes | tuple[int, int]] = asyncio.Queue(MOST_TYPED)
+        self._ahead, self._room, self._gone = 0, asyncio.Event(), asyncio.Event()
+        self._room.set()
+
+    def typed(self, data: bytes) -> None:
+        self._put(data)
+
+    def hear(self, frame: dict[str, Any]) -> None:
+        if "read" in frame:
+            self._ahead -= int(frame["read"])
+            if self._ahead < WINDOW:
+                self._room.set()
+        elif "size" in frame:
+            self._put(tuple(frame["size"]))
+        elif "leave" in frame:
+            self._gone.set()
+
+    def _put(self, what: bytes | tuple[int, int]) -> None:
+        with suppress(asyncio.QueueFull):  # its program takes nothing: what is typed is lost there
+            self._inbox.put_nowait(what)
+
+    async def sit(self, pty: Pty) -> None:
+        """Until the terminal ends, or who sat there leaves."""
+        work: tuple[Coroutine[Any, Any, object], ...] = (
+            self._show(pty), self._type(pty), self._gone.wait(),
+        )  # fmt: skip
+        parts = [asyncio.create_task(part) for part in work]
+        try:
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+            await pty.leave()
+        await self._socket.send_str(json.dumps({"id": self._number, "left": True}))
+
+    async def _show(self, pty: Pty) -> None:
+        while data := await pty.read():
+            await self._socket.send_bytes(NUMBER.pack(self._number) + data)
+            self._ahead += len(data)
+            if self._ahead >= WINDOW:
+                self._room.clear()
+                await self._room.wait()
+
+    async def _type(self, pty: Pty) -> None:
+        while True:
+            what = await self._inbox.get()
+            if isinstance(what, bytes):
+                await pty.write(what)
+            else:
+                await pty.resize(what)
+
+
+def _check_room(seats: int) -> None:
+    if seats > MAX_SEATS:
+        raise Refused(f"{MAX_SEATS} people sit at terminals of this host.", fix="Try later.")
+
+
+def error_text(error: Exception) -> str:
+    if not isinstance(error, FleetError):
+        bug = f"{type(error).__name__}: {error}"
+        return dumps({"error": {"message": bug, "fix": "", "code": "bug", "status": 503}})
+    words = {"message": error.message, "fix": error.fix, "code": error.code}
+    return dumps({"error": {**words, "status": error.http_status}})
+
+
+def _actor(frame: dict[str, Any]) -> Actor:
+    who = frame["actor"]
+    return Actor(who["name"], Role(who["role"]), who["team"], who["run"], remote=True)

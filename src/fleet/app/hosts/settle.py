@@ -11,11 +11,11 @@ import os
 import shutil
 import subprocess
 import sys
+from base64 import urlsafe_b64decode
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fleet.app.hosts.link import TOKEN
 from fleet.base.files import write_atomically
 from fleet.config import home as home_of
 from fleet.config.commands.init import ensure_home
@@ -24,9 +24,10 @@ from fleet.config.keys import table
 from fleet.domain.errors import FleetError, Unavailable
 
 RECORD = "joined.json"
+TOKEN = "server.token"  # noqa: S105  # nosec B105  # the name of a file in the home
 START_SECONDS = 60.0
 UNIT = """\
-# Written by `fleet host add`; `fleet host forget` removes it.
+# Written by `fleet host add` or `fleet host join`; `fleet host forget` or `leave` removes it.
 [Unit]
 Description=Fleet supervisor
 After=network-online.target
@@ -50,14 +51,40 @@ def main() -> None:
     if wish.get("home"):
         os.environ["FLEET_HOME"] = wish["home"]
     try:
-        answer: dict[str, Any] = undo() if wish.get("undo") else settle(wish)
+        answer: dict[str, Any] = _carry_out(wish)
     except FleetError as error:
         answer = {"error": error.message, "fix": error.fix}
     os.write(1, f"{json.dumps(answer)}\n".encode())
 
 
+def _carry_out(wish: dict[str, Any]) -> dict[str, Any]:
+    if wish.get("who"):
+        return who()
+    return undo() if wish.get("undo") else settle(wish)
+
+
+def who() -> dict[str, Any]:
+    """This host, and the id of the token that it has for the server; empty: none."""
+    from fleet.adapters.home.home import Home  # as late as it is needed
+
+    home = home_of(os.environ)
+    ensure_home(home)
+    return {"host": Home(home).host_id(), "token": token_id(home)}
+
+
+def token_id(home: Path) -> str:
+    """What its claims say: the server checks its signature."""
+    with suppress(OSError, ValueError, KeyError, IndexError):
+        claims = (home / TOKEN).read_text("utf-8").split(".")[1]
+        return str(json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"])
+    return ""
+
+
 def settle(wish: dict[str, Any]) -> dict[str, Any]:
-    """`settings`: what to set. `program`: the fleet to start. `root`: its folder, if it was sent."""
+    """`settings`: what to set. `program`: the fleet to start. `root`: its folder, if it was sent.
+
+    `start`: false where the person starts it.
+    """
     home = home_of(os.environ)
     ensure_home(home)
     before = record_of(home)
@@ -65,6 +92,7 @@ def settle(wish: dict[str, Any]) -> dict[str, Any]:
     done = {
         **before,
         "root": wish["root"],
+        "roots": sorted({*before.get("roots", ()), wish["root"]} - {""}),
         "program": wish["program"],
         "settings": {**before.get("settings", {}), **wish["settings"]},
         "link": _link(wish) or before.get("link", ""),
@@ -72,7 +100,9 @@ def settle(wish: dict[str, Any]) -> dict[str, Any]:
     if wish.get("token"):
         write_atomically(home / TOKEN, wish["token"].encode(), mode=0o600)
     _write(home, done)  # before the service: what fails then can still be undone
-    service = _start(home, wish["program"], restart=changed)
+    service = before.get("unit", "")
+    if wish.get("start", True):
+        service = _start(home, wish["program"], restart=changed)
     _write(home, {**done, "unit": service})
     from fleet.adapters.home.home import Home  # as late as it is needed
 
@@ -95,8 +125,8 @@ def undo() -> dict[str, Any]:
     link = Path(done.get("link") or "/nowhere")
     if link.is_symlink():
         link.unlink()
-    if done["root"]:
-        shutil.rmtree(done["root"], ignore_errors=True)
+    for root in {*done.get("roots", ()), done["root"]} - {""}:
+        shutil.rmtree(root, ignore_errors=True)
     for name in (TOKEN, RECORD):
         (home / name).unlink(missing_ok=True)
     return {"undone": [*done["settings"], *filter(None, (done.get("link"), done["root"]))]}

@@ -278,12 +278,15 @@ def prompt(
 @command(json=False, config=True)
 @click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
 def attach(name: str, config: Path | None) -> int:
-    """Attach to an agent's terminal. Ctrl-Q detaches, also inside tmux; the agent keeps running."""
-    from fleet.cli.terminal.connect import connect_here
+    """Attach to an agent's terminal. Ctrl-Q detaches, also inside tmux; the agent keeps running.
+
+    A terminal of another machine is reached through the server, if that machine is connected to it.
+    """
+    from fleet.cli.terminal.connect import connect
     from fleet.domain.errors import Refused
     from fleet.operations.tasks.show import ShowTask
 
-    client = connect_here(config=config)
+    client = connect(config=config)
     task = client.call(ShowTask(name))
     live = next((r for r in task.runs if not r.ending), None)
     if live is None or task.spec.mode != "terminal":
@@ -292,7 +295,13 @@ def attach(name: str, config: Path | None) -> int:
             f"{task.task.id} {how}.",
             fix=f"`fleet logs {task.task.id}` shows its output, and where its last screen is saved.",
         )
-    become(client.attach_argv(live.id))
+    remote = client.server_of(live.id)
+    if remote is None:
+        become(client.this_machine("Attaching").attach_argv(live.id))
+    from fleet.cli.agents.far_terminal import sit_down
+
+    sit_down(remote, live.id)
+    return 0
 
 
 @command(config=True)

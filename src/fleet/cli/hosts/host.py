@@ -174,8 +174,10 @@ def _detail(detail: HostDetail) -> View:
 def add_command() -> None:
     """The commands that change another machine are in a module of their own."""
     from fleet.cli.hosts.add import add
+    from fleet.cli.hosts.join import invite, join, leave
 
-    host.add_command(add)
+    for each in (add, invite, join, leave):
+        host.add_command(each)
 
 
 add_command()

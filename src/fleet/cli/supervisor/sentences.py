@@ -151,6 +151,8 @@ def _sentence(event: Event, store: Store) -> Sentence | None:
             return Sentence(f"{event.data.get('host', '')} starts no new runs until it is resumed")
         case Kind.HOST_RESUMED:
             return Sentence(f"{event.data.get('host', '')} starts runs again")
+        case Kind.HOST_JOINED:
+            return Sentence(f"{event.data.get('host', '')} joined with its invitation")
         case Kind.HOST_FORGOTTEN:
             return Sentence(f"{event.actor} removed the host {event.data.get('host', '')}")
         case Kind.ALERT_RAISED:

@@ -333,9 +333,6 @@ class Top(App[None]):
         row = self._any()
         if row is None:
             return
-        if self._away:
-            self._line("#said", "A terminal of another machine cannot be attached here.", "red")
-            return
         with self.suspend():
             done = subprocess.run([sys.executable, "-m", "fleet", "attach", row.task], check=False)
         self.refresh()

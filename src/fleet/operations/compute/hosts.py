@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet import __version__
 from fleet.base.outside import Time
-from fleet.domain.access import Permission, sees
+from fleet.domain.access import Permission, Revocation, name_key, sees
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
@@ -17,6 +17,8 @@ from fleet.domain.hosts.labels import UNTRUSTED, WITHOUT
 from fleet.domain.hosts.state import UP, HostState, is_over, state_of
 from fleet.domain.limits import Rows, Text
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.compute.joining import end_joining
+from fleet.operations.team import revocations
 from fleet.ports import Put
 
 if TYPE_CHECKING:
@@ -250,6 +252,8 @@ def forget(context: Context, request: ForgetHost) -> HostRow:
         )
     gone = replace(host, forgotten=True, draining=False, holder="", lease_until=0)
     context.commit([Put(gone)], context.event(Kind.HOST_FORGOTTEN, "", host=host.id))
+    revocations.revoke(context, Revocation(name_key(host.id), now))  # it cannot connect any more
+    end_joining(context, host.id)
     return _row(host, now, len(runs))
 
 
@@ -325,7 +329,9 @@ OPERATIONS = (
     Operation("host.doctor", ExamineHost, _READ, examine, "Check what keeps a machine from work."),
     Operation("host.drain", DrainHost, _ADMIN, drain, "Start no new runs on a machine."),
     Operation("host.resume", ResumeHost, _ADMIN, resume, "Let a machine start runs again."),
-    Operation("host.forget", ForgetHost, _ADMIN, forget, "Remove a machine from the list."),
+    Operation(
+        "host.forget", ForgetHost, _ADMIN, forget, "Remove a machine from the list.", outside=True
+    ),
     Operation(
         "limit.list", ListLimits, _READ, list_limits, "List what waits for a rate limit to pass."
     ),

@@ -30,7 +30,11 @@ def must_be_here(context: Context, run: Run, what: str, command: str) -> None:
         known = f" It had printed {lines} at {_time(progress.at)}"
         known += f", the last: {progress.last}" if progress.last else "."
     subject = f"{run.id} {'is' if run.live else 'was'}"
-    must_be_on(context, run.host, subject, f"and {what} there.{known}", command)
+    try:
+        must_be_on(context, run.host, subject, f"and {what} there.{known}", command)
+    except Unavailable as error:
+        error.about = {**error.about, "run": run.id, "task": run.task}
+        raise
 
 
 def must_be_on(context: Context, host: str, subject: str, rest: str, command: str) -> None:

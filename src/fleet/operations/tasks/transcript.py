@@ -90,11 +90,15 @@ class InterruptRun(Request[ScreenText]):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """`argv`: the command that attaches to the terminal, on the run's host."""
+    """`argv`: the command that attaches to the terminal, on the run's host.
+
+    `host`: where that is, when a server answers for another host; then there is no command.
+    """
 
     run: str
     task: str
     argv: tuple[str, ...]
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 DAY = 86400
 PREFIX = "enrol-"
+FOR_HOST = "for_host"  # in the body of a secret with which a machine joins, and nobody enrols
 MOST_USES = 10_000  # tokens that one secret is exchanged for
 MOST_TOKENS = 1000  # of one name that are valid at once
 AUTH = Actor("auth", Role.COORDINATOR)  # acts for a caller who has only a secret, no token yet
@@ -150,7 +151,7 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
         context,
         EntryKind.ENROLMENT,
         team="",  # it is looked up by the secret alone
-        key=_hash(secret),
+        key=hash_of(secret),
         owner=request.name,
         until=context.store.now() + request.seconds * SECOND,
         body={"role": request.role, "team": team, "most": request.uses},
@@ -235,6 +236,8 @@ def enrol(context: Context, request: Enrol) -> EnrolledRow:
 
 def admit(context: Context, enrolment: Entry, name: str, role: Role) -> Actor:
     """Who gets in by this secret under this name; raise if nobody may."""
+    if enrolment.body.get(FOR_HOST):
+        _wrong("That secret is for a machine, which joins with it: fleet host join.")
     if enrolment.owner not in {"", name}:
         _wrong(f"That secret was not made for {name}.")
     team = str(enrolment.body["team"])
@@ -255,7 +258,7 @@ def used_once_more(enrolment: Entry) -> Entry:
 
 def valid_enrolment(store: Store, secret: str) -> Entry:
     """Raise unless it is known, and neither expired nor revoked."""
-    entry = store.entry(EntryKind.ENROLMENT, "", _hash(secret))
+    entry = store.entry(EntryKind.ENROLMENT, "", hash_of(secret))
     if entry is None or not entry.counts(store.now()) or _is_ended(Ended(store), entry):
         _wrong("That secret is unknown, expired or revoked.")
     return entry
@@ -333,7 +336,7 @@ def _uses(enrolment: Entry) -> int:
     return int(enrolment.body.get("uses", 0))
 
 
-def _hash(secret: str) -> str:
+def hash_of(secret: str) -> str:
     """A plain hash is enough: the secret is long and random."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 

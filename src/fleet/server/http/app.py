@@ -19,9 +19,11 @@ from fleet.domain.access import Actor, Permission, Role, allow
 from fleet.domain.errors import FleetError, Forbidden, Unavailable
 from fleet.domain.limits.check import check
 from fleet.operations.catalogue import find, perform
+from fleet.operations.compute.joining import CreateHostToken, HostToken
 from fleet.operations.messages.alerts import RaiseAlert
 from fleet.operations.shared.elsewhere import ELSEWHERE
 from fleet.operations.tasks.list import ListTasks
+from fleet.operations.tasks.transcript import AttachRun, Seat
 from fleet.operations.team.enrolments import AUTH
 from fleet.operations.team.sessions import valid_code
 from fleet.server.audit import admitted
@@ -67,12 +69,12 @@ from fleet.server.own_metrics import server_figures
 from fleet.server.prometheus import as_rows, exposition
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
     from fleet.operations.catalogue import Context, Operation
-    from fleet.ports import Hosts, Store
+    from fleet.ports import Hosts, SeatedAt, Store
     from fleet.server.audit import Audit
     from fleet.server.http.compat import Compat
     from fleet.server.live.presence import Revoked
@@ -117,6 +119,7 @@ class Server:
     compat: Compat
     folders: Folders
     hook_rules: HookRules
+    seat: Callable[[Sequence[str], tuple[int, int]], SeatedAt]  # by the command that attaches
     directory: str = ""  # where an agent works when the call names none
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
@@ -131,7 +134,7 @@ class Server:
         self.tokens.ended_by(EndedRuns(self.reads.store))
         self.context = self.context._replace(offers=OfferedPlaces((self.directory, *self.places)))
         self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
-        self.links = Links(self.admit)
+        self.links = Links(self.admit, self._new_host_token)
         self.streams.checked_by(self.tokens.check)
         self._hooks = Hooks(self.hook_rules, self.guesses, self.perform)
         transcripts = self.context.transcripts
@@ -155,7 +158,9 @@ class Server:
             Route("/events", EventStream(self.streams, self.grant, self.seen_by), methods=["GET"]),
             WebSocketRoute("/ws", sockets),
             Route("/ws", sockets),
-            WebSocketRoute("/ws/terminal", Seats(self.admit, self.perform)),
+            WebSocketRoute(
+                "/ws/terminal", Seats(self.admit, self.perform, self.seat, self.links.sit)
+            ),
             WebSocketRoute("/ws/host", self.links),
             *(self._route(operation) for operation in spoken().values()),
             *self.compat.routes(self.who, self.perform, self.directory),
@@ -246,6 +251,13 @@ class Server:
         self.audit.did(operation, actor, request, reply)
         return reply
 
+    async def _new_host_token(self, grant: Grant) -> str:
+        """For a host whose token has less than half of its life left; else empty."""
+        actor = replace(SERVER, team=grant.actor.team)
+        wish = CreateHostToken(grant.host, grant.id)
+        made: HostToken = await self.perform(find(CreateHostToken), actor, wish)
+        return made.token
+
     async def _read_for(self, operation: Operation, actor: Actor, request: Any) -> Any:
         """For a client that watches: what is looked at again and again is not written down."""
         return await self._perform_there(operation, actor, request, "")
@@ -257,8 +269,13 @@ class Server:
         try:
             return await self._perform(operation, actor, request, key)
         except Unavailable as error:
-            host = str(error.about.get("host", ""))
-            if error.code != ELSEWHERE or not operation.is_read or not self.links.has(host):
+            about = {name: str(value) for name, value in error.about.items()}
+            host = about.get("host", "")
+            if error.code != ELSEWHERE or not self.links.has(host):
+                raise
+            if operation.request is AttachRun:
+                return Seat(about["run"], about["task"], (), host)
+            if not operation.is_read:
                 raise
         return await self.links.ask(host, operation, actor, request)
 
@@ -307,7 +324,7 @@ class Server:
         admitted(grant)
         if rest := self.rates.wait(grant.id):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
-        self.presence.note(self.context, grant.actor, self.writer)
+        self.presence.note(self.context, grant, self.writer)
         return grant
 
     def seen_by(self, store: Store, actor: Actor) -> dict[str, Any]:

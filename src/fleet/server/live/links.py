@@ -1,5 +1,7 @@
 """`/ws/host`: the supervisors of other machines dial in, and answer for what is only there.
 
+Each has a token that is bound to the id of its host: it can be no other, and nobody else can be it.
+
 An operation that finds its run on another host raises `elsewhere`; if that host has dialled in, it
 is asked the same, for the same actor. No worker needs an open port.
 """
@@ -8,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
-from fleet.domain.access import Permission, allow
 from fleet.domain.errors import (
     BadInput,
     FleetError,
@@ -27,10 +30,12 @@ from fleet.server.http.codec import encode, object_of
 from fleet.server.http.connections import GUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Operation
+    from fleet.operations.tasks.transcript import Seat
+    from fleet.ports import SeatedAt
     from fleet.server.http.guard import Receive, Scope, Send
     from fleet.server.tokens import Grant
 
@@ -38,6 +43,10 @@ FIRST_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 LARGEST = 64 << 20  # bytes of an answer
 POLICY = 1008
+CHECK_SECONDS = 10.0  # between looks at whether its token still counts
+WINDOW = 256 << 10  # bytes of a terminal that are on their way
+NUMBER = struct.Struct(">I")  # before the bytes of a terminal: whose they are
+FIX = "`fleet host add BOX --server URL` gives a machine its own."
 AUTH = 'The first frame is {"type": "auth", "token": "…", "host": "box-1a2b"}.'
 KINDS: dict[int, type[FleetError]] = {
     kind.http_status: kind for kind in (Refused, Forbidden, BadInput, NotFound, Unavailable)
@@ -45,30 +54,61 @@ KINDS: dict[int, type[FleetError]] = {
 
 
 class Link:
-    """One host. Its answers come in parts: no frame is large."""
+    """One host. Its answers come in parts, and what its terminals show in frames of bytes."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._parts: dict[int, list[str]] = {}
+        self._seats: dict[int, FarTerminal] = {}
         self._number = 0
 
     async def ask(self, frame: dict[str, Any]) -> str:
         self._number += 1
-        number, done = self._number, asyncio.get_running_loop().create_future()
+        return await self._ask(self._number, frame)
+
+    async def sit(self, frame: dict[str, Any]) -> tuple[str, FarTerminal]:
+        """The answer, and the terminal if it is a good one."""
+        self._number += 1
+        terminal = self._seats[self._number] = FarTerminal(self, self._number)
+        try:
+            return await self._ask(terminal.number, frame), terminal
+        except BaseException:
+            self.forget(terminal.number)
+            raise
+
+    def forget(self, number: int) -> None:
+        self._seats.pop(number, None)
+
+    async def _ask(self, number: int, frame: dict[str, Any]) -> str:
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = done
         try:
-            text = encode({**frame, "id": number}).decode()
-            await self._send({"type": "websocket.send", "text": text})
+            await self.say({**frame, "id": number})
             async with asyncio.timeout(ANSWER_SECONDS):
-                answer: str = await done
-                return answer
+                return await done
         finally:
             self._waiting.pop(number, None)
             self._parts.pop(number, None)
 
+    async def say(self, frame: dict[str, Any]) -> None:
+        await self._send({"type": "websocket.send", "text": encode(frame).decode()})
+
+    async def say_bytes(self, number: int, data: bytes) -> None:
+        await self._send({"type": "websocket.send", "bytes": NUMBER.pack(number) + data})
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        data = message.get("bytes")
+        if data is None:
+            self.take(object_of((message.get("text") or "").encode()))
+        elif len(data) > NUMBER.size and (seat := self._seats.get(NUMBER.unpack_from(data)[0])):
+            seat.show(data[NUMBER.size :])
+
     def take(self, frame: dict[str, Any]) -> None:
         number, done = frame.get("id"), self._waiting.get(frame.get("id", 0))
+        if isinstance(number, int) and "left" in frame and number in self._seats:
+            self._seats[number].show(b"")
+            return
         if not isinstance(number, int) or done is None or done.done():
             return  # nobody waits for it any more
         parts = self._parts.setdefault(number, [])
@@ -82,11 +122,50 @@ class Link:
         for done in self._waiting.values():
             if not done.done():
                 done.set_exception(Unavailable("The host has disconnected."))
+        for seat in self._seats.values():
+            seat.show(b"")
+
+
+class FarTerminal:
+    """A terminal of another host. The host sends no more than `WINDOW` bytes ahead of who reads."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self._link, self.number = link, number
+        self._output: asyncio.Queue[bytes] = asyncio.Queue()
+        self._read = 0
+
+    def show(self, data: bytes) -> None:
+        self._output.put_nowait(data)
+
+    async def read(self) -> bytes:
+        if self._read >= WINDOW // 4:
+            await self._link.say({"id": self.number, "read": self._read})
+            self._read = 0
+        data = await self._output.get()
+        self._read += len(data)
+        return data
+
+    async def write(self, data: bytes) -> None:
+        await self._link.say_bytes(self.number, data)
+
+    async def resize(self, size: tuple[int, int]) -> None:
+        await self._link.say({"id": self.number, "size": size})
+
+    async def leave(self) -> None:
+        self._link.forget(self.number)
+        with suppress(Exception):  # the host may have left
+            await self._link.say({"id": self.number, "leave": True})
 
 
 class Links:
-    def __init__(self, admit: Callable[[str], Awaitable[Grant]]) -> None:
-        self._admit = admit
+    """`renew`: a token that lasts longer, for a host that has this one; empty when it need not."""
+
+    def __init__(
+        self,
+        admit: Callable[[str], Awaitable[Grant]],
+        renew: Callable[[Grant], Awaitable[str]],
+    ) -> None:
+        self._admit, self._renew = admit, renew
         self._links: dict[str, Link] = {}
 
     def has(self, host: str) -> bool:
@@ -94,40 +173,50 @@ class Links:
 
     async def ask(self, host: str, operation: Operation, actor: Actor, request: Any) -> Any:
         """The reply of that host; raise the error that it answered with."""
-        who = {"name": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run}
         fields = json.loads(dumps(changed(request)))
-        frame = {"operation": operation.name, "actor": who, "request": fields}
+        frame = {"operation": operation.name, "actor": _who(actor), "request": fields}
         try:
-            answer = json.loads(await self._links[host].ask(frame))
+            answer = _answered(await self._links[host].ask(frame))
         except (TimeoutError, KeyError):
-            raise Unavailable(
-                f"{host} does not answer.", fix=f"fleet host show {host}", code="host_mute"
-            ) from None
-        if error := answer.get("error"):
-            kind = KINDS.get(error["status"], Unavailable)
-            raise kind(error["message"], fix=error["fix"], code=error["code"])
-        return reader(operation.reply, strict=False)(answer["data"])
+            raise _mute(host) from None
+        return reader(operation.reply, strict=False)(answer)
+
+    async def sit(self, seat: Seat, actor: Actor, size: tuple[int, int]) -> SeatedAt:
+        """At a terminal of that host, which checks and writes down who sits there."""
+        frame = {"seat": seat.run, "actor": _who(actor), "size": size}
+        try:
+            text, terminal = await self._links[seat.host].sit(frame)
+        except (TimeoutError, KeyError):
+            raise _mute(seat.host) from None
+        try:
+            _answered(text)
+        except FleetError:
+            await terminal.leave()
+            raise
+        return terminal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # that it wants to connect
         await send({"type": "websocket.accept"})
         try:
-            host = await self._welcome(scope, receive)
+            token, grant = await self._welcome(scope, receive)
         except (TimeoutError, FleetError, HTTPException) as error:
-            why = error.message if isinstance(error, FleetError) else AUTH
-            await send({"type": "websocket.close", "code": POLICY, "reason": why[:60]})
+            await _refuse(send, error)
             return
-        link = self._links[host] = Link(send)
+        host, link = grant.host, Link(send)
+        self._links[host] = link
+        watching = asyncio.create_task(self._watch(link, token, grant, send))
         try:
             while (message := await receive())["type"] != "websocket.disconnect":
                 with suppress(FleetError):
-                    link.take(object_of((message.get("text") or "").encode()))
+                    link.hear(message)
         finally:
+            watching.cancel()
             link.end()
             if self._links.get(host) is link:
                 del self._links[host]
 
-    async def _welcome(self, scope: Scope, receive: Receive) -> str:
+    async def _welcome(self, scope: Scope, receive: Receive) -> tuple[str, Grant]:
         async with asyncio.timeout(FIRST_SECONDS):
             message = await receive()
         frame = object_of((message.get("text") or "").encode())
@@ -135,6 +224,49 @@ class Links:
         if frame.get("type") != "auth" or not isinstance(token, str) or not isinstance(host, str):
             raise Forbidden(AUTH, code="no_token")
         grant = await self._admit(token)
-        allow(grant.actor, Permission.ADMIN)
+        if not grant.host:
+            raise Forbidden("That is not the token of a machine.", fix=FIX, code="not_a_host")
+        if grant.host != host:
+            words = f"That is the token of {grant.host}, not of {host[:60]}."
+            raise Forbidden(words, fix=FIX, code="other_host")
         scope["state"][GUEST].prove()
-        return host
+        return token, grant
+
+    async def _watch(self, link: Link, token: str, grant: Grant, send: Send) -> None:
+        """End the link when its token ends; before that, send another one."""
+        while True:
+            made = grant.at / 1e6
+            if time.time() > made + (grant.until - made) / 2 and (new := await self._renew(grant)):
+                await link.say({"type": "token", "token": new})
+                token = new
+            await asyncio.sleep(CHECK_SECONDS)
+            try:
+                grant = await self._admit(token)
+            except FleetError as error:
+                await _refuse(send, error)
+                return
+            except HTTPException:
+                continue
+
+
+def _who(actor: Actor) -> dict[str, str]:
+    return {"name": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run}
+
+
+def _answered(text: str) -> Any:
+    answer = json.loads(text)
+    if error := answer.get("error"):
+        kind = KINDS.get(error["status"], Unavailable)
+        raise kind(error["message"], fix=error["fix"], code=error["code"])
+    return answer["data"]
+
+
+def _mute(host: str) -> Unavailable:
+    return Unavailable(f"{host} does not answer.", fix=f"fleet host show {host}", code="host_mute")
+
+
+async def _refuse(send: Send, error: Exception) -> None:
+    why = f"{error.message} {error.fix}".strip() if isinstance(error, FleetError) else AUTH
+    frame = {"type": "error", "message": why}
+    await send({"type": "websocket.send", "text": encode(frame).decode()})
+    await send({"type": "websocket.close", "code": POLICY, "reason": why[:60]})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fleet.app.server_process import RevokedFile
-    from fleet.domain.access import Actor, Revocation
+    from fleet.domain.access import Revocation
     from fleet.domain.event import Event
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
@@ -107,7 +107,10 @@ class Presence:
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str], float] = {}
 
-    def note(self, context: Context, actor: Actor, writer: Writer) -> None:
+    def note(self, context: Context, grant: Grant, writer: Writer) -> None:
+        if grant.host:
+            return  # a machine is no member of the team
+        actor = grant.actor
         now, who = time.monotonic(), (actor.team, actor.name, actor.role)
         if now - self._noted.get(who, now - SEEN_NOTE_SECONDS) < SEEN_NOTE_SECONDS:
             return

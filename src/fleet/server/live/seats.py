@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import signal
-import struct
-import subprocess
-import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +10,23 @@ from starlette.exceptions import HTTPException
 
 from fleet.domain.errors import BadInput, FleetError, Forbidden, Refused
 from fleet.operations.catalogue import find
-from fleet.operations.tasks.transcript import AttachRun
+from fleet.operations.tasks.transcript import AttachRun, Seat
 from fleet.server.http.codec import encode, object_of
 from fleet.server.http.connections import GUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Operation
+    from fleet.ports import SeatedAt
     from fleet.server.http.guard import Receive, Scope, Send
     from fleet.server.tokens import Grant
 
 MAX_SEATS = 16  # people who sit at terminals
-CHUNK = 64 << 10
 FIRST_SECONDS = 5.0  # for the first frame
 WRITE_SECONDS = 5.0  # for what is typed to be taken
 CHECK_SECONDS = 2.0  # between looks at whether its token still counts
-GRACE = 2.0  # for its client to end
 COLUMNS, ROWS = (20, 500), (5, 200)
 POLICY = 1008
 AUTH = 'The first frame is {"type": "auth", "token": "…", "run": "t-3"}.'
@@ -44,20 +37,27 @@ class Gone(Exception):
 
 
 class Seats:
-    """`perform` is that of the server: it checks the role, and writes down who sat down where."""
+    """`perform` is that of the server: it checks the role, and writes down who sat down where.
+
+    `here` opens a terminal of this host by the command that attaches to it, `there` that of a run
+    on another host.
+    """
 
     def __init__(
         self,
         admit: Callable[[str], Awaitable[Grant]],
         perform: Callable[[Operation, Actor, Any], Awaitable[Any]],
+        here: Callable[[Sequence[str], tuple[int, int]], SeatedAt],
+        there: Callable[[Seat, Actor, tuple[int, int]], Awaitable[SeatedAt]],
     ) -> None:
-        self._admit, self._perform, self._taken = admit, perform, 0
+        self._admit, self._perform, self._here, self._there = admit, perform, here, there
+        self._taken = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # that it wants to connect
         await send({"type": "websocket.accept"})
         try:
-            token, frame, argv = await self._welcome(scope, receive)
+            token, terminal = await self._welcome(scope, receive)
         except TimeoutError:
             await _close(send, AUTH)
         except Gone:
@@ -65,13 +65,12 @@ class Seats:
         except (FleetError, HTTPException) as error:
             await _close(send, _sentence(error), getattr(error, "code", ""))
         else:
-            self._taken += 1
             try:
-                await _Seat(argv, _size(frame), receive, send).sit(lambda: self._admit(token))
+                await _Seat(terminal, receive, send).sit(lambda: self._admit(token))
             finally:
                 self._taken -= 1
 
-    async def _welcome(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any], Any]:
+    async def _welcome(self, scope: Scope, receive: Receive) -> tuple[str, SeatedAt]:
         async with asyncio.timeout(FIRST_SECONDS):
             frame = _object(await _next(receive))
         token, run = frame.get("token"), frame.get("run")
@@ -79,37 +78,27 @@ class Seats:
             raise Forbidden(AUTH, code="no_token")
         grant = await self._admit(token)
         scope["state"][GUEST].prove()
-        seat = await self._perform(find(AttachRun), grant.actor, AttachRun(run))
+        seat: Seat = await self._perform(find(AttachRun), grant.actor, AttachRun(run))
         if self._taken >= MAX_SEATS:  # last: a caller that waits for an answer has no seat yet
             raise Refused(
                 f"{MAX_SEATS} people sit at terminals, which is the limit.", fix="Try later."
             )
-        return token, frame, seat.argv
+        self._taken += 1
+        try:
+            if seat.host:
+                return token, await self._there(seat, grant.actor, _size(frame))
+            return token, self._here(seat.argv, _size(frame))
+        except BaseException:
+            self._taken -= 1
+            raise
 
 
 class _Seat:
-    def __init__(self, argv: Any, size: tuple[int, int], receive: Receive, send: Send) -> None:
-        self._receive, self._send = receive, send
-        self._master, slave = os.openpty()
-        try:
-            _resize(self._master, size)
-            env = {
-                name: os.environ[name]
-                for name in ("PATH", "HOME", "LANG", "TMUX_TMPDIR")
-                if name in os.environ
-            }
-            self._client = subprocess.Popen(
-                list(argv), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                env={**env, "TERM": "xterm-256color"},
-            )  # fmt: skip
-        except BaseException:
-            os.close(self._master)
-            raise
-        finally:
-            os.close(slave)
+    def __init__(self, terminal: SeatedAt, receive: Receive, send: Send) -> None:
+        self._terminal, self._receive, self._send = terminal, receive, send
 
     async def sit(self, check: Callable[[], Awaitable[object]]) -> None:
-        """Until one of the three ends."""
+        """Until one of the three ends. Only its own client: the agent, and others at it, go on."""
         await self._send({"type": "websocket.send", "text": '{"type":"seated"}'})
         parts = [asyncio.create_task(p) for p in (self._show(), self._type(), _watch(check))]
         why = "The terminal was left."
@@ -123,23 +112,13 @@ class _Seat:
             for part in parts:
                 part.cancel()
             await asyncio.gather(*parts, return_exceptions=True)
-            await asyncio.to_thread(self._leave)
+            await self._terminal.leave()
         with suppress(Exception):  # it may have left
             await _close(self._send, why, number=1000)
 
     async def _show(self) -> None:
-        reader = asyncio.StreamReader(limit=CHUNK)
-        loop = asyncio.get_running_loop()
-        pipe = os.fdopen(os.dup(self._master), "rb", 0)
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), pipe
-        )
-        try:
-            with suppress(OSError):  # so a pty tells that nobody is at its other end
-                while data := await reader.read(CHUNK):
-                    await self._send({"type": "websocket.send", "bytes": data})
-        finally:
-            transport.close()
+        while data := await self._terminal.read():
+            await self._send({"type": "websocket.send", "bytes": data})
 
     async def _type(self) -> None:
         while True:
@@ -148,29 +127,10 @@ class _Seat:
             if data is None:
                 frame = _object(message)
                 if frame.get("type") == "size":
-                    _resize(self._master, _size(frame))
-                    self._client.send_signal(signal.SIGWINCH)
+                    await self._terminal.resize(_size(frame))
                 continue
             async with asyncio.timeout(WRITE_SECONDS):
-                await self._write(data)
-
-    async def _write(self, data: bytes) -> None:
-        while data:
-            try:
-                data = data[os.write(self._master, data) :]
-            except BlockingIOError:
-                await asyncio.sleep(0.01)
-
-    def _leave(self) -> None:
-        """Only its own client: the agent, and others who are attached, go on."""
-        with suppress(ProcessLookupError):
-            self._client.send_signal(signal.SIGHUP)
-        try:
-            self._client.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            self._client.kill()
-            self._client.wait()
-        os.close(self._master)
+                await self._terminal.write(data)
 
 
 async def _watch(check: Callable[[], Awaitable[object]]) -> None:
@@ -200,10 +160,6 @@ def _size(frame: Mapping[str, Any]) -> tuple[int, int]:
     if not isinstance(rows, int) or not isinstance(columns, int):
         return 30, 100
     return max(ROWS[0], min(rows, ROWS[1])), max(COLUMNS[0], min(columns, COLUMNS[1]))
-
-
-def _resize(terminal: int, size: tuple[int, int]) -> None:
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
 
 def _sentence(error: FleetError | HTTPException) -> str:

@@ -18,8 +18,11 @@ ROOT = Path(__file__).parents[1]
 
 
 @contextlib.contextmanager
-def private_postgres() -> Iterator[str]:
-    """The URL of a cluster that is gone afterwards. fsync is on, as in life."""
+def private_postgres(address: str = "", port: int = 5432) -> Iterator[str]:
+    """The URL of a cluster that is gone afterwards. fsync is on, as in life.
+
+    `address`: of this machine, at which others of its network reach it, too, with a password.
+    """
     found = subprocess.run(
         [ROOT / "scripts" / "postgres"], capture_output=True, text=True, check=False
     )
@@ -38,10 +41,14 @@ def private_postgres() -> Iterator[str]:
     data = str(folder / "data")
     try:
         run("initdb", "-D", data, "-U", "fleet", "--auth=trust", "--encoding=UTF8", "--no-sync")
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder}"
+        with (folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet scram-sha-256\n")
+        options = (
+            f"-c listen_addresses='{address}' -c port={port} -c unix_socket_directories={folder}"
+        )
         run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
         try:
-            yield f"postgresql://fleet@/postgres?host={folder}"
+            yield f"postgresql://fleet@/postgres?host={folder}{f'&port={port}' if address else ''}"
         finally:
             run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
     finally:

@@ -12,7 +12,7 @@ from tests.wait import until
 
 CONFIG = """\
 Port {port}
-ListenAddress 127.0.0.1
+ListenAddress {address}
 HostKey {root}/host_key
 AuthorizedKeysFile {root}/user_key.pub
 PidFile {root}/sshd.pid
@@ -26,7 +26,7 @@ SetEnv HOME={home} PATH={path}
 """
 CLIENT = """\
 Host box
-  HostName 127.0.0.1
+  HostName {address}
   Port {port}
   User {user}
   IdentityFile {root}/user_key
@@ -39,9 +39,14 @@ SSHD = "/usr/sbin/sshd"
 
 
 class Sshd:
-    """`ssh -F FILE box` reaches it. `home`: the directory of its user."""
+    """`ssh -F FILE box` reaches it. `home`: the directory of its user.
 
-    def __init__(self, root: Path, path: str) -> None:
+    `under`: a command that starts it, such as one in another network namespace.
+    """
+
+    def __init__(
+        self, root: Path, path: str, *, address: str = "127.0.0.1", under: tuple[str, ...] = ()
+    ) -> None:
         self.root, self.home = root, root / "home"
         self.home.mkdir(parents=True)
         for name in ("host_key", "user_key"):
@@ -51,13 +56,16 @@ class Sshd:
         port = free_ports()
         Path("/run/sshd").mkdir(exist_ok=True)
         (root / "sshd_config").write_text(
-            CONFIG.format(port=port, root=root, home=self.home, path=path)
+            CONFIG.format(port=port, root=root, home=self.home, path=path, address=address)
         )
-        (root / "config").write_text(CLIENT.format(port=port, root=root, user=getpass.getuser()))
+        user = getpass.getuser()
+        (root / "config").write_text(
+            CLIENT.format(port=port, root=root, user=user, address=address)
+        )
         self.ssh = f"ssh -F {root}/config"
         with (root / "sshd.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(root / "sshd_config")], stderr=log
+                [*under, SSHD, "-D", "-e", "-f", str(root / "sshd_config")], stderr=log
             )
         until(self._answers, why=(root / "sshd.log").read_text)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 
 CONNECT_SECONDS = 10
+WHERE = frozenset({"host", "hostaddr", "port"})  # in the query of a URL
 MOST_CONNECTIONS = 20  # a supervisor, and a few commands beside it
 
 
@@ -70,14 +71,16 @@ def drop_login(url: str, role: str) -> None:
 def at_address(url: str, address: str) -> str:
     """The URL with this address of its server, and its own user, password and database.
 
-    `address`: `HOST[:PORT]`, or a URL, of which only that counts; empty: as it is.
+    `address`: `HOST[:PORT]`, or a URL, of which only that counts; empty: as it is. A socket that the
+    URL names in its query is this machine's alone, so that is left out.
     """
     if not address:
         return url
     there = urlsplit(address if "://" in address else f"//{address}").netloc.rpartition("@")[2]
     parts = urlsplit(url)
     user, at, _ = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user}{at}{there}"))
+    query = urlencode([(k, v) for k, v in parse_qsl(parts.query) if k not in WHERE])
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{there}", query=query))
 
 
 def _as(url: str, role: str, password: str) -> str:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fleet.app.workspaces.manage import Workspaces
     from fleet.app.workspaces.operations import HostTrees
     from fleet.config import Loaded
+    from fleet.config.settings import WorkspaceSettings
     from fleet.config.stores import StoreKind
     from fleet.domain.fleet import Gateway
     from fleet.domain.run import Choice, Workspace
@@ -145,18 +146,31 @@ class App:
 
     def _before(self, run_id: str, launch: Launch) -> tuple[str, ...]:
         """The words in front of a run's command that isolate it, by the settings as they are now."""
-        isolation = self.isolation(self.worlds("").settings.isolation)
+        isolation = self.isolation(self.worlds("").settings.workspace)
         return isolation.before(run_id, launch) if isolation else ()
 
-    def isolation(self, name: str) -> Isolation | None:
-        """What the setting of this name stands for; None: agents run as any program of the user."""
+    def isolation(self, settings: WorkspaceSettings) -> Isolation | None:
+        """What the setting stands for; None: agents run as any program of the user."""
+        name, secrets = settings.isolation, self.secret_files()[1:]
         if name == "none":
             return None
+        if name == "container":
+            return self._container(settings, secrets)
         from fleet.adapters.isolation.bubblewrap import Bubblewrap
         from fleet.adapters.isolation.landlock import Landlock
 
         made = {"bubblewrap": Bubblewrap, "landlock": Landlock}[name]
-        return made(self.home.path, self.secret_files()[1:], self.env)
+        return made(self.home.path, secrets, self.env)
+
+    def _container(self, settings: WorkspaceSettings, secrets: Sequence[Path]) -> Isolation:
+        from fleet.adapters.isolation.caps import Limits
+        from fleet.adapters.isolation.container import Contained, Container
+        from fleet.config.keys.kinds import size_bytes
+
+        written, wanted = settings.limits, settings.container
+        limits = Limits(size_bytes(written.memory) or 0, written.cpus, written.pids)
+        container = Container(*wanted, limits)
+        return Contained.of(container, self.home.path, secrets, self.env)
 
     def secret_files(self) -> list[Path]:
         """The key that signs tokens, then the files of the store."""
@@ -536,7 +550,7 @@ class App:
 
     def _commands_env(self, server: Mapping[str, str]) -> dict[str, str]:
         """How an agent's own `fleet` commands reach the server when they cannot open the store."""
-        isolated = self.worlds("").settings.isolation != "none"
+        isolated = self.worlds("").settings.workspace.isolation != "none"
         if isolated and not server:
             return {ISOLATED: "1"}
         if not server or not (isolated or self.shared):

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.adapters.isolation.container import Contained
 from fleet.adapters.machine import doctor_checks as checks
 from fleet.app.stores import the_kind
 from fleet.config.keys.kinds import masked
@@ -122,8 +123,9 @@ class Checkup:
 
     def _isolation(self) -> Iterator[Finding]:
         """Try to read our secrets as an agent would."""
-        name = self._app.loaded.settings.isolation
-        isolation = self._app.isolation(name)
+        settings = self._app.loaded.settings.workspace
+        name = settings.isolation
+        isolation = self._app.isolation(settings)
         if isolation is None:
             text = "Agents can read this home's key, database and runs: they run as you."
             choice = "isolation=bubblewrap, or isolation=landlock"
@@ -143,6 +145,8 @@ class Checkup:
             return
         text = f"Agents cannot read this home's key, database and other runs ({name})."
         yield Finding("isolation", OK, text)
+        if isinstance(isolation, Contained):
+            yield _judged_caps(isolation.caps())
         if sockets := isolation.sockets():
             text = f"Agents can have commands run outside {name} through {_names(sockets)}."
             fix = "End these programs, or: fleet config set isolation=bubblewrap"
@@ -271,6 +275,18 @@ class Checkup:
         from fleet.app.leftovers import orphans
 
         yield from orphans(self._app)
+
+
+def _judged_caps(by: str) -> Finding:
+    """`by`: what stopped a program that used more memory than it may."""
+    if by != "looks":
+        return Finding("isolation", OK, "A program that exceeds its memory is ended.")
+    text = (
+        "No control group can be made here: what exceeds its memory or its processes is ended within "
+        "a fifth of a second, and CPU is limited to whole processors."
+    )
+    fix = "fleet config set workspace.container.program=systemd, or use Docker or Podman."
+    return Finding("isolation", WARNING, text, fix)
 
 
 def _judged(model: Model, trip: Trip) -> Finding:

@@ -61,6 +61,27 @@ class NotifySettings(NamedTuple):
     webhook: str = ""
 
 
+class ContainerSettings(NamedTuple):
+    program: str = "bubblewrap"
+    image: str = ""
+    network: str = "full"
+    mounts: tuple[str, ...] = (
+        "~/.claude",
+        "~/.claude.json",
+        "~/.codex",
+        "~/.config/opencode",
+        "~/.local/share/opencode",
+        "~/.gemini",
+        "~/.cache",
+    )
+
+
+class LimitSettings(NamedTuple):
+    memory: str = "4GiB"
+    cpus: float = 2
+    pids: int = 1024
+
+
 class WorkspaceSettings(NamedTuple):
     root: Path = Path.home() / ".fleet" / "worktrees"
     branch_prefix: str = "fleet/"
@@ -74,6 +95,9 @@ class WorkspaceSettings(NamedTuple):
     ports: int = 0
     pool: int = 4
     pool_ignored: str = "keep"
+    isolation: str = "none"
+    container: ContainerSettings = ContainerSettings()
+    limits: LimitSettings = LimitSettings()
 
 
 class TmuxSettings(NamedTuple):
@@ -128,7 +152,6 @@ class Settings(NamedTuple):
     context_pressure_threshold_pct: int = 90
     team: str = "local"
     queue: str = "fleet"
-    isolation: str = "none"
     run: RunSettings = RunSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     store: StoreSettings = StoreSettings()
@@ -149,6 +172,8 @@ GROUPS = {
     "forge": ForgeSettings,
     "hooks": HookSettings,
     "workspace": WorkspaceSettings,
+    "workspace.container": ContainerSettings,
+    "workspace.limits": LimitSettings,
     "store": StoreSettings,
     "host": HostSettings,
     "retention": RetentionSettings,
@@ -170,5 +195,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             plain[path] = value
         elif group in grouped:
             grouped[group][name] = value
-    grouped["server"]["oidc"] = OidcSettings(**grouped.pop("server.oidc"))
+    for inner in [name for name in GROUPS if "." in name]:
+        group, _, name = inner.partition(".")
+        grouped[group][name] = GROUPS[inner](**grouped.pop(inner))
     return Settings(**plain, **{name: GROUPS[name](**fields) for name, fields in grouped.items()})

@@ -35,6 +35,7 @@ class Ending(StrEnum):
     TIMED_OUT = "timed_out"
     STALLED = "stalled"  # no output for too long, and no tool running
     OVER_BUDGET = "over_budget"
+    OUT_OF_MEMORY = "out_of_memory"  # it exceeded the memory of its container
     STOPPED = "stopped"  # this run, not its task: by a person, or until a person has acted
     YIELDED = (
         "yielded"  # all agents of its host were stopped; the task goes on with the next supervisor

@@ -250,7 +250,7 @@ def settle(
             looks = (task.spec.review and not reviewed) or outcome.look
             state = TaskState.REVIEW if looks else TaskState.DONE
             return _ended(task, state, tally, outcome.look or outcome.detail, now)
-        case Ending.FAILED | Ending.TIMED_OUT | Ending.STALLED:
+        case Ending.FAILED | Ending.TIMED_OUT | Ending.STALLED | Ending.OUT_OF_MEMORY:
             return _failed(task, tally, outcome, retry, now, jitter)
         case Ending.ASKED | Ending.OVER_BUDGET | Ending.YIELDED:
             return open_again  # an open question keeps it from starting

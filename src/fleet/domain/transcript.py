@@ -155,6 +155,8 @@ class Exit:
 
     code: int | None
     stderr: str = ""
+    exceeded: str = ""  # `memory` or `pids`, the cap of its container that it met
+    cap: int = 0  # how much of it there was: bytes, or processes
 
 
 class Cut(NamedTuple):
@@ -236,12 +238,22 @@ def _ending(
         return Ending.CONTEXT_FULL, words
     if heard.limited:
         return Ending.RATE_LIMITED, words or "Rate limited."
+    if ended.exceeded == "memory" and (ended.code != 0 or heard.failed):
+        return Ending.OUT_OF_MEMORY, _exceeded(ended)
+    if ended.exceeded and ended.code != 0:
+        words = f"{_exceeded(ended)} {words}"
     if ended.code != 0:
         how = "It ended without a status" if ended.code is None else f"Exit status {ended.code}"
         return Ending.FAILED, f"{how}. {words}".strip()
     if heard.failed:
         return Ending.FAILED, words or "It reported an error."
     return Ending.SUCCEEDED, heard.last
+
+
+def _exceeded(ended: Exit) -> str:
+    if ended.exceeded == "memory":
+        return f"It exceeded the memory of its container, {ended.cap >> 20} MiB."
+    return f"It met the limit of its container, {ended.cap} processes."
 
 
 _CUT = {

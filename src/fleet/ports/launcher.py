@@ -26,6 +26,7 @@ class Launch(NamedTuple):
     opening: str = ""  # what the adopter of the run needs to follow the conversation
     terminal: bool = False  # in a terminal of its own: what its hooks write is its transcript
     sandboxes: bool = False  # the program makes a sandbox of its own
+    gateway: str = ""  # the address of the gateway that serves its model
     title: str = ""  # what people know it by, such as its branch: in the name of its terminal
 
 
@@ -43,6 +44,8 @@ class Look(NamedTuple):
     stderr: str = ""
     began: float | None = None  # of one that is alive: when, by `Clock.since_boot`
     expired: bool = False  # its keeper ended it, because its lease was not renewed
+    exceeded: str = ""  # the cap of its container that it met: `memory` or `pids`
+    cap: int = 0  # how much of that there was: bytes, or processes
 
 
 class Launcher(Protocol):

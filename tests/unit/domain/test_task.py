@@ -66,7 +66,9 @@ def test_success_is_done_or_waits_for_a_review():
     assert settled(Ending.SUCCEEDED, running(spec=Spec(review=True))).state is TaskState.REVIEW
 
 
-@pytest.mark.parametrize("ending", [Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED])
+@pytest.mark.parametrize(
+    "ending", [Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.OUT_OF_MEMORY]
+)
 def test_a_failure_is_tried_again_after_a_pause_until_its_attempts_are_spent(ending):
     once = settled(ending, detail="boom")
     assert once.state is TaskState.OPEN

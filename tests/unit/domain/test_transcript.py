@@ -22,7 +22,8 @@ def judged(conversation: Conversation, code: int | None = 0, **given):
         "commit": "abc",
         "stderr": "",
     } | given
-    return judge(conversation, Exit(code, given.pop("stderr")), **given)
+    ended = Exit(code, given.pop("stderr"), given.pop("exceeded", ""), given.pop("cap", 0))
+    return judge(conversation, ended, **given)
 
 
 def test_every_kind_can_be_heard():
@@ -64,6 +65,22 @@ def test_another_status_is_a_failure_with_its_last_words():
     assert (outcome.ending, outcome.exit_code) == (Ending.FAILED, 3)
     assert outcome.detail == "Exit status 3. cannot find it"
     assert judged(Conversation(), None).detail == "It ended without a status."
+
+
+def test_a_run_that_fails_after_it_exceeded_its_memory_is_out_of_memory():
+    over = judged(Conversation(), 137, exceeded="memory", cap=64 << 20)
+    assert over.ending is Ending.OUT_OF_MEMORY
+    assert over.detail == "It exceeded the memory of its container, 64 MiB."
+    assert judged(heard(Said(K.RESULT)), 0, exceeded="memory").ending is Ending.SUCCEEDED
+    assert judged(heard(Said(K.RESULT, failed=True)), 0, exceeded="memory").ending is (
+        Ending.OUT_OF_MEMORY
+    )
+
+
+def test_a_run_that_fails_at_its_limit_of_processes_says_so():
+    many = judged(Conversation(), 1, exceeded="pids", cap=40, stderr="cannot fork\n")
+    assert many.ending is Ending.FAILED
+    assert "the limit of its container, 40 processes. cannot fork" in many.detail
 
 
 def test_a_rate_limit_names_when_to_resume():

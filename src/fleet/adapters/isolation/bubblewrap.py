@@ -29,8 +29,7 @@ class Bubblewrap(Isolation):
     _last = ("--", "env", "--default-signal", "--")
 
     def _words(self, own: Sequence[Path]) -> tuple[str, ...]:
-        words = [self._program(), "--unshare-user", "--cap-drop", "ALL", "--die-with-parent"]
-        words += ["--dev-bind", "/", "/", "--tmpfs", str(self._home)]
+        words = [self._program(), *self._base(), "--tmpfs", str(self._home)]
         for path in self._shared():
             words += ["--ro-bind", str(path), str(path)]
         for path in own:
@@ -38,6 +37,15 @@ class Bubblewrap(Isolation):
         for path in (*self._controls(), *(path for path in self._secrets if path.exists())):
             words += ["--tmpfs", str(path)] if path.is_dir() else ["--bind", os.devnull, str(path)]
         return tuple(words)
+
+    def _base(self) -> list[str]:
+        """What it has of the machine, before something is taken away."""
+        return [
+            *("--unshare-user", "--cap-drop", "ALL", "--die-with-parent"),
+            "--dev-bind",
+            "/",
+            "/",
+        ]
 
     def _words_for(self, launch: Launch, worktree: Path) -> tuple[str, ...]:
         """A program that makes namespaces of its own may not map root into them (Linux 5.12).
@@ -47,7 +55,10 @@ class Bubblewrap(Isolation):
         as_nobody = launch.sandboxes and os.geteuid() == 0
         other = ("--uid", NOBODY, "--gid", NOBODY) if as_nobody else ()
         unseen = ("--ro-bind", os.devnull, self._program()) if launch.sandboxes else ()
-        return (*other, *unseen, *_git_config(worktree))
+        guarded = (
+            word for path in guarded_in(worktree) for word in ("--ro-bind", *2 * (str(path),))
+        )
+        return (*other, *unseen, *guarded)
 
     def _program(self) -> str:
         program = shutil.which(PROGRAM, path=self._env.get("PATH", os.defpath))
@@ -61,15 +72,21 @@ class Bubblewrap(Isolation):
         return f"bubblewrap does not work here: {errors}" if "bwrap:" in errors else ""
 
 
-def _git_config(worktree: Path) -> list[str]:
-    """Its repository's settings and hooks, which Fleet's own git would carry out, are read only."""
+def git_folder(worktree: Path) -> Path | None:
+    """The git directory that this worktree shares with its repository; None: it is not one."""
     git = worktree / ".git"
     if not git.is_file():
-        return []
+        return None
     try:
         folder = Path(git.read_text("utf-8").removeprefix("gitdir:").strip())
-        common = (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
+        return (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
     except OSError:
+        return None
+
+
+def guarded_in(worktree: Path) -> list[Path]:
+    """Its repository's settings and hooks, which Fleet's own git would carry out, are read only."""
+    common = git_folder(worktree)
+    if common is None:
         return []
-    guarded = [git, *(p for p in (common / "config", common / "hooks") if p.exists())]
-    return [word for path in guarded for word in ("--ro-bind", str(path), str(path))]
+    return [worktree / ".git", *(p for p in (common / "config", common / "hooks") if p.exists())]

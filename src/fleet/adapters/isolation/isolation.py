@@ -119,5 +119,8 @@ class Isolation(ABC):
             raise Unavailable("The isolation did not start in time.", fix=self.fix) from error
         if why := self._complaint(done.stderr.decode("utf-8", "replace").strip()):
             raise Unavailable(why, fix=self.fix)
+        if done.returncode:  # what could not run has not tried
+            errors = done.stderr.decode("utf-8", "replace").strip()
+            raise Unavailable(f"A program under it failed: {errors[-500:]}", fix=self.fix)
         lines = set(done.stdout.decode("utf-8", "replace").splitlines())
         return [path for path in paths if str(path) in lines]

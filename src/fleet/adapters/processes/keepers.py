@@ -197,7 +197,10 @@ class Keepers:
         if ended is None:
             return None
         stderr, expired = _tail(folder / "stderr", 4096), bool(ended.get("expired"))
-        return Look(Presence.EXITED, code=ended["code"], stderr=stderr, expired=expired)
+        exceeded, cap = _exceeded(folder)
+        return Look(
+            Presence.EXITED, ended["code"], stderr, expired=expired, exceeded=exceeded, cap=cap
+        )
 
     def _locked(self, folder: Path) -> bool:
         """Whether a keeper holds its lock, which the kernel releases when a process dies."""
@@ -365,6 +368,18 @@ class Keepers:
 
     def stderr(self, run_id: str, *, tail: int = 4096) -> str:
         return _tail(self.folder(run_id) / "stderr", tail)
+
+
+def _exceeded(folder: Path) -> tuple[str, int]:
+    """The cap that it met, and how much there was, as its container's program noted it.
+
+    The agent can write there, but only to say of itself that its run ended so.
+    """
+    try:
+        note = _json(folder / "caps.json") or {}
+        return str(note.get("over", "")), int(note.get("limit", 0))
+    except (OSError, ValueError, TypeError):
+        return "", 0
 
 
 def _seek(file: IO[bytes], offset: int) -> int:

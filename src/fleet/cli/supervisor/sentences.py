@@ -87,6 +87,7 @@ AGAIN: Mapping[Ending, str] = {
     Ending.FAILED: "failed and is tried again",
     Ending.TIMED_OUT: "ran out of time and is tried again",
     Ending.STALLED: "stalled and is tried again",
+    Ending.OUT_OF_MEMORY: "ran out of memory and is tried again",
     Ending.LOST: "was lost and starts again",
     Ending.CONTEXT_FULL: "filled its context and continues in a new conversation",
     Ending.RATE_LIMITED: "met a rate limit and continues",

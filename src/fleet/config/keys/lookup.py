@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from fleet.config.keys.table import ENVIRONMENT, KEYS, Key, Path
+from fleet.config.keys.table import ENVIRONMENT, KEYS, MOVED, Key, Path
 from fleet.domain.errors import BadInput, nearest
 
 
@@ -60,8 +60,14 @@ def _patterns() -> list[tuple[re.Pattern[str], Key]]:
         head, _, last = key.path.rpartition(".")
         for name in (last, *key.also):
             path = f"{head}.{name}" if head else name
-            for spelling in (path, path.removeprefix("project.")):
-                if spelling == path or spelling.startswith("gateway."):
-                    pattern = re.escape(spelling).replace(r"\*", "(.+)")
-                    written.append((re.compile(pattern), key))
+            for spelling in (path, *_shorter(path)):
+                pattern = re.escape(spelling).replace(r"\*", "(.+)")
+                written.append((re.compile(pattern), key))
     return written
+
+
+def _shorter(path: str) -> list[str]:
+    """The other spellings of `MOVED` that people type."""
+    if path.startswith("project.gateway."):
+        return [path.removeprefix("project.")]
+    return [".".join(short) for short, long in MOVED.items() if ".".join(long) == path]

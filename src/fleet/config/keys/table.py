@@ -108,15 +108,6 @@ SETTINGS = (
         layers=NOT_PROJECT,
     ),
     Key(
-        "isolation",
-        "choice",
-        "none",
-        "What keeps agents and gates from reading this home's key, database and other runs: `none`, "
-        "`bubblewrap` (a package of Linux), or `landlock` (Linux itself; it stops less).",
-        choices=("none", "bubblewrap", "landlock"),
-        layers=NOT_PROJECT,
-    ),
-    Key(
         "run.attempts",
         "whole",
         2,
@@ -332,6 +323,17 @@ SETTINGS = (
         trust=WRITES,
     ),
     Key(
+        "workspace.isolation",
+        "choice",
+        "none",
+        "What keeps agents and gates from reading this home's key, database and other runs: `none`, "
+        "`bubblewrap` (a package of Linux), `landlock` (Linux itself; it stops less), or `container`, "
+        "which can change only its worktree and is capped by `workspace.limits`. Also `isolation`.",
+        choices=("none", "bubblewrap", "landlock", "container"),
+        layers=NOT_PROJECT,
+        env=("FLEET_ISOLATION",),
+    ),
+    Key(
         "workspace.branch_prefix",
         "branch",
         "fleet/",
@@ -405,6 +407,74 @@ SETTINGS = (
         "keep",
         "Whether to keep or clean ignored files when a worktree is kept for the next task.",
         choices=("keep", "clean"),
+    ),
+    Key(
+        "workspace.container.program",
+        "choice",
+        "bubblewrap",
+        "What makes the containers: `docker`, `podman`, `bubblewrap` (no daemon, no image: this "
+        "machine's programs), or `systemd` (bubblewrap in a scope of your own systemd, which caps it).",
+        choices=("docker", "podman", "bubblewrap", "systemd"),
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.container.image",
+        "line",
+        "",
+        "The image for Docker and Podman, with the coder's program in it; it is not fetched. For Podman "
+        "also a directory with a root file system; `/:O` is this machine's own, with changes thrown away.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.container.network",
+        "choice",
+        "full",
+        "What a container reaches: `none` is nothing but Fleet's own server; `gateway` is also the model "
+        "gateway; `full` is what this machine reaches.",
+        choices=("none", "gateway", "full"),
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.container.mounts",
+        "texts",
+        (
+            "~/.claude",
+            "~/.claude.json",
+            "~/.codex",
+            "~/.config/opencode",
+            "~/.local/share/opencode",
+            "~/.gemini",
+            "~/.cache",
+        ),
+        "More paths of this machine that a container has, at the same path; `PATH:ro` cannot be "
+        "changed. Missing ones are skipped. The default is where coders keep logins and conversations.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.limits.memory",
+        "size",
+        "4GiB",
+        "The maximum memory of a container, such as `512MiB` or `4GiB`; a run that exceeds it ends as "
+        "out of memory. Empty is no limit.",
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.limits.cpus",
+        "number",
+        2,
+        "The maximum processors that a container uses, such as 1.5; 0 is no limit.",
+        low=0,
+        high=4096,
+        layers=NOT_PROJECT,
+    ),
+    Key(
+        "workspace.limits.pids",
+        "whole",
+        1024,
+        "The maximum processes and threads of a container; 0 is no limit.",
+        low=0,
+        high=4_000_000,
+        layers=NOT_PROJECT,
     ),
     Key(
         "tmux.prefix",
@@ -997,6 +1067,7 @@ REFUSED = {
 MOVED: dict[Path, Path] = {
     ("gateway",): ("project", "gateway"),
     ("observability",): ("project", "observability"),
+    ("isolation",): ("workspace", "isolation"),
 }
 
 

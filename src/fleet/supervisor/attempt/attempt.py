@@ -352,7 +352,7 @@ class Attempt:
             assert tip is not None
             outcome = judge(
                 conversation,
-                Exit(0 if self.let_go and conversation.at_rest else look.code, look.stderr),
+                _exit_of(look, fine=self.let_go and conversation.at_rest),
                 in_turns=bool(self._opening),
                 parked=has_asked(self.parts.store.messages(run.task), run),
                 wanted=run.wanted,
@@ -482,6 +482,12 @@ class Attempt:
         self.parts.files.ended(self.parts.store.run(self.run.id))
         self.over = True
         self._channel.end()
+
+
+def _exit_of(look: Look, *, fine: bool) -> Exit:
+    """`fine`: we ended it ourselves, after its last turn."""
+    code = 0 if fine else look.code
+    return Exit(code, look.stderr, exceeded=look.exceeded, cap=look.cap)
 
 
 def _given_up(error: FleetError | OSError) -> Outcome:

@@ -66,14 +66,16 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
         env=env,
         options=options,
     )
+    reached = url_of(gateway) if gateway else ""
     if task.spec.mode != Mode.TERMINAL:
-        return coder.launch(brief)
+        return coder.launch(brief)._replace(gateway=reached)
     if not isinstance(coder, InTerminal):
         raise Refused(
             f"{coder.name} cannot be run in a terminal.",
             fix="Leave the terminal out: fleet create --headless, or fleet add.",
         )
-    return coder.launch_in_terminal(brief)._replace(title=workspace.branch or task.title)
+    title = workspace.branch or task.title
+    return coder.launch_in_terminal(brief)._replace(title=title, gateway=reached)
 
 
 def _newest_events(parts: Parts, task: Task) -> list[Event]:
@@ -120,7 +122,7 @@ def tools_of(env: Mapping[str, str], settings: Settings) -> dict[str, object] | 
     `-P`: its working directory may contain another `fleet` package.
     """
     url = env.get("FLEET_RUN_SERVER", "")
-    if not settings.run.mcp or (settings.isolation != "none" and not url):
+    if not settings.run.mcp or (settings.workspace.isolation != "none" and not url):
         return None
     passes = sorted(name for name in env if name.startswith("FLEET_") or name in PASSED)
     return {

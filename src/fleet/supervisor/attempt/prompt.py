@@ -23,6 +23,7 @@ _BECAUSE = {
     Ending.FAILED: "The last run failed",
     Ending.TIMED_OUT: "The last run took too long",
     Ending.STALLED: "The last run went silent",
+    Ending.OUT_OF_MEMORY: "The last run used more memory than it may, and was ended",
     Ending.RATE_LIMITED: "The last run met a rate limit",
     Ending.CONTEXT_FULL: "The last run filled its context",
     Ending.LOST: "The last run was cut off",

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 LABEL = "beads:"
 MAX_CHARACTERS = 2000  # of one update
-UNLUCKY = frozenset({Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.LOST})
+UNLUCKY = frozenset(
+    {Ending.FAILED, Ending.TIMED_OUT, Ending.STALLED, Ending.OUT_OF_MEMORY, Ending.LOST}
+)
 
 
 class Update(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.config.settings import RunSettings, Settings
+from fleet.config.settings import RunSettings, Settings, WorkspaceSettings
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
 from fleet.domain.run import Choice
 from fleet.supervisor.attempt.launch import asked_for, options_of, tools_of
@@ -44,8 +44,12 @@ def test_an_agent_asks_for_its_own_model_by_its_own_name(agent, coder, model, as
     ("settings", "env", "tools"),
     [
         ({}, {}, True),
-        ({"isolation": "landlock"}, {}, False),
-        ({"isolation": "landlock"}, {"FLEET_RUN_SERVER": "http://127.0.0.1:1/mcp"}, True),
+        ({"workspace": WorkspaceSettings(isolation="landlock")}, {}, False),
+        (
+            {"workspace": WorkspaceSettings(isolation="landlock")},
+            {"FLEET_RUN_SERVER": "http://127.0.0.1:1/mcp"},
+            True,
+        ),
         ({"run": RunSettings(mcp=False)}, {"FLEET_RUN_SERVER": "http://127.0.0.1:1/mcp"}, False),
     ],
 )

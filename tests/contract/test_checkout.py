@@ -73,6 +73,15 @@ def test_preparing_again_changes_nothing(world):
     assert world.world() == before
 
 
+def test_what_no_run_has_had_is_discarded_with_its_branch_and_can_be_planned_again(world):
+    wanted = site(world.project)
+    planned = prepared(world.checkout, wanted)
+    for _ in range(2):
+        world.checkout.discard(planned, task="t-1", project=str(world.project))
+        assert not world.is_made(planned)
+        assert world.checkout.plan(wanted) == planned
+
+
 def test_two_tasks_have_two_places(world):
     one = prepared(world.checkout, site(world.project, "t-1"))
     two = prepared(world.checkout, site(world.project, "t-2"))

@@ -439,3 +439,24 @@ def test_one_worktree_among_many_is_as_git_makes_it(tmp_path, monkeypatch):
     assert git(repo, "worktree", "list", "--porcelain").count("branch refs/heads/fleet/") == 2
     git(repo, "worktree", "remove", ours.root)
     assert not Path(ours.root).exists()
+
+
+def test_what_a_crash_left_half_made_is_discarded(checkout, repo):
+    wanted = site(repo)
+    planned = checkout.plan(wanted)
+    checkout.prepare(planned, wanted)
+    root = Path(planned.root)
+    root.with_name(f"{root.name}.making").touch()
+    checkout.discard(planned, task="t-1", project=str(repo))
+    assert not root.exists()
+    assert checkout.plan(wanted) == planned, "its branch is gone, too"
+
+
+def test_work_that_somebody_left_in_a_discarded_workspace_is_kept(checkout, repo):
+    wanted = site(repo)
+    planned = checkout.plan(wanted)
+    checkout.prepare(planned, wanted)
+    (Path(planned.root) / "mine.txt").write_text("mine")
+    checkout.discard(planned, task="t-1", project=str(repo))
+    kept = git(repo, "for-each-ref", "--format=%(refname)", "refs/fleet/kept").split()
+    assert any("mine.txt" in git(repo, "ls-tree", "--name-only", ref) for ref in kept)

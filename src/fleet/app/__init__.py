@@ -842,6 +842,7 @@ class App:
             missing_program=self.missing_program,
             gate_environment=self.gate_environment,
             is_here=os.path.isdir,
+            ahead=self.home.ahead,
         )
         holder = os.urandom(8).hex()
         if self.shared:

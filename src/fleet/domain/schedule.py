@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 GOES_ON = {TaskState.FAILED: "fleet retry {}", TaskState.REVIEW: "fleet close {}"}
 NODE_DOWN = "node_down"  # why a task waits: no node that serves its model can be used
+NO_SLOT = "no_slot"
 GATEWAY = "gateway "  # before the address, in the name of a slot
 ON_HOST = " on host "  # before the host, in the name of what each machine has for itself
 
@@ -166,7 +167,7 @@ def _no_slot(task: Task, group: Sequence[Slot], used: Mapping[str, int]) -> Wait
         why = f"No node that serves its model answers: {down}."
         return Wait(task.id, NODE_DOWN, why, "Start the node. `fleet nodes` shows which answer.")
     why = "; ".join(_taken(slot, used) for slot in group) or "nothing serves its model"
-    return Wait(task.id, "no_slot", f"No free slot: {why}.")
+    return Wait(task.id, NO_SLOT, f"No free slot: {why}.")
 
 
 def _taken(slot: Slot, used: Mapping[str, int]) -> str:

@@ -62,6 +62,9 @@ class Checkout(Protocol):
     def interrupt(self, workspace: Workspace, site: Site) -> None:
         """End the set-up command that `prepare` runs now, if it runs one; `prepare` then raises."""
 
+    def discard(self, workspace: Workspace, *, task: str, project: str) -> None:
+        """Remove a workspace that no run has had, whole or half made, and its branch. Idempotent."""
+
     def commit(self, workspace: Workspace) -> str:
         """The commit its branch is at, or the empty string."""
 

@@ -58,6 +58,7 @@ class Parts:
     )  # its program, if that is not on PATH
     gate_environment: Callable[[str], tuple[str, ...]] = lambda _project: ()  # see `result_id`
     is_here: Callable[[str], bool] = lambda _path: True  # whether a directory is on this host
+    ahead: Path | None = None  # the file that records workspaces made ahead; None: none are
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from fleet.domain.hosts.lease import beat, margin, observe
 from fleet.domain.message import MessageKind
 from fleet.domain.run import Checkpoint, Ending, Host, Outcome, Run, RunState
 from fleet.domain.schedule import (
+    NO_SLOT,
     NODE_DOWN,
     Ask,
     Claim,
@@ -34,6 +35,7 @@ from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.operations.shared.choice import check_gate, choose_for
 from fleet.ports import Put, Same
+from fleet.supervisor.ahead import Ahead
 from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
 from fleet.supervisor.attempt.settle import end_run
@@ -94,6 +96,7 @@ class Supervisor:
         self._looked_at_hosts = self._looked_at_runs = self._looked_for_tasks = -math.inf
         self.draining = False  # a person wants no new runs here
         self._bringing = Bringing(parts)
+        self._ahead = Ahead(parts, here)
         self._without: dict[str, str] = {}  # by project: why this host cannot work on it
         self._displaced = False  # another machine writes this host's row: it has our id
         self._looked_far = 0.0
@@ -349,8 +352,13 @@ class Supervisor:
                 break
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
-        for run in self._claim_all(plan.starts):
+        by_task = {ask.task.id: ask for ask in asks}
+        starts = [start for start in plan.starts if self._ahead.admits(by_task[start.task.id])]
+        for run in self._claim_all(starts):
+            self._ahead.forget(run.task)
             self.attempts[run.id] = Attempt(self._parts, self._here, run)
+        slotless = [wait.task for wait in plan.waits if wait.code == NO_SLOT]
+        self._ahead.prepare([by_task[task] for task in slotless])
 
     def _looks(self, room: int) -> Iterator[tuple[int, str]]:
         """How many candidates to read, and as which host. The first may all wait; later ones may not.
@@ -504,7 +512,8 @@ class Supervisor:
         )
         with suppress(Exception):  # the run itself reports what is wrong there
             site = site_of(store, task, run, last_started(store, run))
-            run = replace(run, workspace=self._parts.checkout(task.project).plan(site))
+            ready = self._ahead.workspace_of(task.id)
+            run = replace(run, workspace=ready or self._parts.checkout(task.project).plan(site))
         data = {"coder": run.choice.coder}
         event = Event(Kind.RUN_CLAIMED, task.id, SUPERVISOR, at, run.id, data)
         return Claim(task, run, event, start.room)

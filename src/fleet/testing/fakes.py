@@ -267,6 +267,10 @@ class FakeCheckout:
     def interrupt(self, workspace: Workspace, site: Site) -> None:
         """It runs no commands."""
 
+    def discard(self, workspace: Workspace, *, task: str, project: str) -> None:
+        del task, project
+        self.made.discard(workspace.path)
+
     def commit(self, workspace: Workspace) -> str:
         return f"tip of {workspace.branch}"
 

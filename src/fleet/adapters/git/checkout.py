@@ -149,6 +149,15 @@ class GitCheckout:
         set_up_file.end(folder)
         process.end_marked(mark_of(Path(workspace.root)))
 
+    def discard(self, workspace: Workspace, *, task: str, project: str) -> None:
+        repo = Repo.of(Path(project))
+        making = Making(repo, workspace, fresh=True)
+        if making.take_over():
+            making.undo()
+            making.close()
+        elif Path(workspace.root).exists():
+            self.remove(workspace, task=task, project=project, delete_branch=True)
+
     def _complete(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
         for merge in site.merges if making.fresh else ():
             _merge(repo, Path(workspace.root), merge, site.task.id, making.mark)

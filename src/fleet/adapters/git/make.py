@@ -179,6 +179,13 @@ class Making:
             lock = self._repo.common / "refs" / "heads" / f"{self._workspace.branch}.lock"
             lock.unlink(missing_ok=True)
 
+    def take_over(self) -> bool:
+        """False when nobody has begun it, or it is whole. Else it is ours, to undo."""
+        if not self._begun.exists():
+            return False
+        self._take()
+        return True
+
     def undo(self) -> None:
         """Remove what this object made; what existed before, or is another process's, stays."""
         if self._lock < 0:

@@ -34,6 +34,11 @@ class Home:
         return self.path / "worktrees"
 
     @property
+    def ahead(self) -> Path:
+        """Which workspaces were made before their runs."""
+        return self.path / "ahead.json"
+
+    @property
     def bell(self) -> Path:
         return self.path / "bell"
 

@@ -287,7 +287,10 @@ class Workspaces:
         return any(os.path.lexists(path) for root in roots for path in (root, f"{root}.removing"))
 
     def _orphans(self, tasks: list[Task]) -> Iterator[Orphan]:
+        from fleet.supervisor.ahead import read_ahead
+
         made = [w for task in tasks for w in self._made(task)]
+        made += [row.workspace for row in read_ahead(self._app.home.ahead).values()]
         roots = {w.root for w in made}
         for project in self._projects(tasks):
             with suppress(FleetError, OSError):

@@ -12,6 +12,7 @@ from aiohttp.abc import AbstractResolver
 
 from fleet.adapters.relay.connections import Connections, why_of
 from fleet.adapters.relay.plan import Settings
+from fleet.testing.fake_node.recorded import RECORDED
 from tests.integration.virtual_relay import MODEL, UPSTREAM, VirtualRelay, run, said
 from tests.wait import LIMIT
 
@@ -354,6 +355,41 @@ def test_a_hosted_node_without_credit_or_quota_falls_back(status, after):
     assert status_now["nodes"]["cloud"]["breaker"] == "closed"
     if after or status == 402:
         assert asked == 1, "it is left alone for as long as it said"
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_real_servers_answer_in_hard_moments_costs_no_request(name):
+    """See `fake_node.recorded` for the source of each."""
+    recorded = RECORDED[name]
+
+    async def scenario():
+        async with VirtualRelay() as it:
+            await it.node("first", kind=recorded.kind)
+            await it.node("other", kind=recorded.kind)
+            other = it.model("other", it.serving("other"))
+            await it.open(it.model(MODEL, it.serving("first"), fallbacks=(other,)), other)
+            await it.nodes["first"].change(**recorded.manner, times=1)
+            path = "/api/chat" if recorded.kind == "ollama" else OPENAI
+            stream = "events" in recorded.manner or recorded.kind == "ollama"
+            return await it.post(path, {"messages": [said("Hello")], "stream": stream})
+
+    got = run(scenario())
+    assert got.status == 200
+    assert "error" not in got.text
+
+
+def test_credit_that_is_only_in_use_is_waited_for_as_long_as_it_said():
+    async def scenario():
+        async with VirtualRelay() as it:
+            await it.node("cloud", kind="openrouter")
+            await it.open()
+            manner = RECORDED["openrouter in-flight budget"].manner
+            await it.nodes["cloud"].change(**manner, times=1)
+            return await it.post(OPENAI, {"messages": [said("Hello")], "stream": True})
+
+    got = run(scenario())
+    assert got.status == 200
+    assert 5 <= got.total < 10, "not the minute of an empty account"
 
 
 def test_a_quota_is_that_of_the_key_and_not_of_the_node():

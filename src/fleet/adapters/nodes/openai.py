@@ -95,10 +95,10 @@ class OpenAIShaped:
             if pages.metrics:
                 there = from_metrics(pages, asking.text(pages.metrics))
                 inventory = inventory._replace(busy=there.busy, waiting=there.waiting)
-        with suppress(OtherAnswer):
-            if pages.load:
-                there = from_load(asking.json(pages.load))
-                inventory = inventory._replace(busy=there.busy, waiting=there.waiting)
+        for page in filter(None, (pages.older_load, pages.load)):
+            with suppress(OtherAnswer):
+                if load := from_load(asking.json(page)):
+                    inventory = inventory._replace(busy=load.busy, waiting=load.waiting)
         if self._kind.always_resident:
             loaded = [
                 Resident(h.name, h.size, context=context or h.context) for h in inventory.held

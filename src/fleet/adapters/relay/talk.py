@@ -173,11 +173,11 @@ class Talk:
         text = body[:400].decode("utf-8", "replace")
         why = f"it answered with status {answer.status}: {text[:200]}"
         rest = answer.headers.get("retry-after", "")
+        seconds = float(rest) if rest.replace(".", "", 1).isdigit() else 0.0
         if answer.status in {429, 529} or (answer.status == 503 and (rest or _is_busy(text))):
-            seconds = float(rest) if rest.replace(".", "", 1).isdigit() else 0.0
             return Ended(None, Result.BUSY, why, failed, seconds)
-        if answer.status == NO_CREDIT:
-            return Ended(None, Result.BUSY, why, failed, NO_CREDIT_REST)
+        if answer.status == NO_CREDIT:  # OpenRouter: only with Retry-After is it over soon
+            return Ended(None, Result.BUSY, why, failed, seconds or NO_CREDIT_REST)
         if answer.status >= 500:
             return Ended(None, Result.FAILED, why, failed)
         if answer.status in UNFIT:

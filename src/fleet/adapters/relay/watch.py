@@ -17,7 +17,7 @@ from fleet.domain.nodes import speed as paces
 from fleet.domain.nodes.breaker import Result, State
 from fleet.domain.nodes.inventory import plain_name
 from fleet.domain.nodes.kinds import kind_of
-from fleet.domain.nodes.occupancy import Occupancy, page_of, read_page
+from fleet.domain.nodes.occupancy import Occupancy, page_of, pages_of, read_page
 from fleet.domain.nodes.patience import Cold, worth_loading
 from fleet.domain.nodes.speed import Timing
 
@@ -128,8 +128,9 @@ class Watch:
         there = None
         try:
             with suppress(aiohttp.ClientError, OSError, TimeoutError, Unavailable):
-                text = await self._connections.text(state.node, page_of(pages))
-                there = read_page(pages, text)
+                for page in pages_of(pages):
+                    if there is None:
+                        there = read_page(pages, await self._connections.text(state.node, page))
         finally:
             state.counting, state.counted_at = False, clock.now()
         # A request that began or ended meanwhile is ours all the same.

@@ -172,10 +172,14 @@ class ReplyReader:
         kind = event.get("type")
         if kind in ENDS or event.get("done") is True:
             self.done = True
-        elif event.get("error") or kind in {"error", "response.failed"}:
+        elif (
+            event.get("error")
+            or kind in {"error", "response.failed"}
+            or event.get("object") == "error"  # vLLM
+        ):
             response = event.get("response")
             error = event.get("error") or (isinstance(response, dict) and response.get("error"))
-            error = error or "it failed"
+            error = error or event.get("message") or "it failed"
             text = error.get("message") if isinstance(error, dict) else error
             self.failed = str(text)[:300]
 

@@ -28,6 +28,7 @@ class Pages(NamedTuple):
     running: str = ""  # the metric that counts requests at work
     queued: str = ""  # the metric that counts requests that wait
     load: str = ""  # SGLang's: the requests of each of its workers
+    older_load: str = ""  # the same of an older SGLang
     instances: str = ""  # LM Studio's own list, which says what is loaded
     states: str = ""  # the same of an older LM Studio
 
@@ -117,7 +118,7 @@ KINDS: dict[str, NodeKind] = {
     ),
     "sglang": NodeKind(
         health="/health",
-        pages=Pages(load="/get_load"),
+        pages=Pages(load="/v1/loads", older_load="/get_load"),
         fields=ModelFields(context="max_model_len"),
         owner="sglang",
         always_resident=True,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet.base.loose_json import integer, mappings
+from fleet.base.loose_json import integer, mapping, mappings
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.nodes.line import Room, remaining
 
@@ -83,14 +83,22 @@ def page_of(pages: Pages) -> str:
     return pages.slots or pages.metrics or pages.load
 
 
+def pages_of(pages: Pages) -> tuple[str, ...]:
+    """That page, and where an older server has it."""
+    return tuple(filter(None, (page_of(pages), pages.older_load)))
+
+
 def read_page(pages: Pages, text: str) -> Occupancy | None:
     """What `page_of` answered; None when it is no such page."""
+    if not text:
+        return None
     if not pages.slots and pages.metrics:
         return from_metrics(pages, text)
     with suppress(ValueError, RecursionError):
         answer = json.loads(text)
-        if isinstance(answer, list):
-            return from_slots(answer) if pages.slots else from_load(answer)
+        if pages.slots:
+            return from_slots(answer) if isinstance(answer, list) else None
+        return from_load(answer)
     return None
 
 
@@ -111,9 +119,14 @@ def from_metrics(pages: Pages, text: str) -> Occupancy:
     return Occupancy(int(values[pages.running]), int(values[pages.queued]))
 
 
-def from_load(answer: object) -> Occupancy:
-    """SGLang counts the requests of each worker, and among them those that wait."""
-    workers = mappings(answer)
+def from_load(answer: object) -> Occupancy | None:
+    """SGLang counts for each worker those at work and those that wait; an older one both together."""
+    loads = mapping(answer).get("loads")
+    workers = mappings(loads if loads is not None else answer)
+    if not workers:
+        return None
     waiting = sum(integer(each.get("num_waiting_reqs")) for each in workers)
+    if loads is not None:
+        return Occupancy(sum(integer(each.get("num_running_reqs")) for each in workers), waiting)
     every = sum(integer(each.get("num_reqs")) for each in workers)
     return Occupancy(max(0, every - waiting), waiting)

@@ -56,7 +56,7 @@ class Manner:
     html: bool = False
     location: str = ""  # sends whoever asks to this address, with status 307
     after: str = ""  # the header Retry-After beside a `status`
-    body: str = ""  # answers with this, and says that it is JSON
+    body: str = ""  # answers with this, and says that it is JSON; with 200, or with `status`
     events: str = ""  # answers with this, and says that it is a stream of events
     garbage: bool = False  # what says that it is JSON and is not
     broken: dict[str, str] = field(default_factory=dict)  # by model: 500, with this message

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import math
 import socket
 import threading
@@ -242,7 +243,8 @@ class FakeNode:
             await connection.pause(math.inf if manner.times is None else 3600)
         if manner.status:
             more = {"retry_after": manner.after} if manner.after else {}
-            await connection.json(manner.status, {"error": manner.message}, **more)
+            body = manner.body or json.dumps({"error": manner.message})
+            await connection.answer(manner.status, "application/json", body.encode(), **more)
         elif manner.location:
             await connection.answer(307, "text/plain", b"", location=manner.location + path)
         elif manner.html:

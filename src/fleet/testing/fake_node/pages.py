@@ -32,11 +32,15 @@ def pages(
         row.pages.metrics: f"{row.pages.running} {busy}\n{row.pages.queued} {waiting}\n",
         row.pages.states: _lmstudio(models, resident),
         row.pages.instances: _lmstudio_instances(models, resident),
-        row.pages.load: [
-            {"rid": None, "dp_rank": 0, "num_reqs": busy + waiting, "num_waiting_reqs": waiting}
-        ],
+        row.pages.load: _loads(busy, waiting),
     } | (_ollama(models, manner, resident) if row.is_ollama else {})
     return {path: page for path, page in bodies.items() if path}
+
+
+def _loads(busy: int, waiting: int) -> dict[str, Any]:
+    """As SGLang's pull request 16976 shows it (github.com/sgl-project/sglang), since January 2026."""
+    load = {"dp_rank": 0, "num_running_reqs": busy, "num_waiting_reqs": waiting}
+    return {"version": "0.5.8", "dp_rank_count": 1, "loads": [load | {"token_usage": 0.0}]}
 
 
 def _ollama(

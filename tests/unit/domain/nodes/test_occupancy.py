@@ -14,7 +14,10 @@ def test_each_kind_that_says_who_is_at_work_is_read():
     assert read_page(llama, slots) == Occupancy(1, slots=2)
     text = '# HELP\nvllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_waiting 2.0\n'
     assert read_page(vllm, text) == Occupancy(3, 2)
-    assert read_page(sglang, '[{"num_reqs": 5, "num_waiting_reqs": 2}]') == Occupancy(3, 2)
+    loads = '{"loads": [{"num_running_reqs": 3, "num_waiting_reqs": 2}]}'
+    assert read_page(sglang, loads) == Occupancy(3, 2)
+    older = '[{"num_reqs": 5, "num_waiting_reqs": 2}]'
+    assert read_page(sglang, older) == Occupancy(3, 2)
     assert page_of(kind_of("ollama").pages) == ""
 
 

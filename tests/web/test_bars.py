@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tests.web.figures import judge
 from tests.web.tab import milliseconds_until
 
 TASKS = 1000
+STORM = float(os.environ.get("FLEET_STORM", "60"))  # seconds of changes
 SPY = """
 window.took = [];
 window.long = [];
@@ -99,6 +101,7 @@ def test_the_first_screen_asks_at_most_eight_times(many, tab):
     page.wait_for_load_state("networkidle")
     calls = [url for url in asked if "/v1/" in url]
     assert len(calls) <= 8, calls
+    page.locator(".top .where").wait_for()  # the project, of rows that come after the screen
 
 
 def change(served: Served, seconds: float) -> int:
@@ -137,6 +140,7 @@ def storm(served: Served, token: str, tab, seconds: float, most: float = 5) -> N
     page.locator(".views button").filter(has_text=f"All{TASKS}").wait_for()
     page.get_by_text("Live", exact=True).wait_for()
     before = heap(shown)
+    started = max(shown.run("window.long.splice(0)"), default=0)  # with the heap's own collection
     worker = threading.Thread(target=change, args=(served, seconds))
     worker.start()
     while worker.is_alive():
@@ -150,6 +154,9 @@ def storm(served: Served, token: str, tab, seconds: float, most: float = 5) -> N
     assert len(took) > seconds
     judge(f"{what}: 95 % of {len(took)} updates", p95, 25)
     judge(f"{what}: longest task", max(long, default=0), 100)
+    print(
+        f"\n{what}: longest task before, while 1,000 tasks were loaded: {started:.0f} ms (no bar)"
+    )
     judge(f"{what}: heap", grown, most, "MB")
     assert grown < most
 
@@ -159,13 +166,10 @@ def test_many_changes_keep_the_page_quick_and_small(many, tab):
 
 
 @pytest.mark.slow
-def test_a_minute_of_changes_keeps_the_page_quick_and_small(many, tab):
-    storm(*many, tab, seconds=60)
-
-
-@pytest.mark.slow
-def test_ten_minutes_of_changes_keep_the_page_small(many, tab):
-    storm(*many, tab, seconds=600, most=20)
+@pytest.mark.timeout(STORM + 240)
+def test_minutes_of_changes_keep_the_page_quick_and_small(many, tab):
+    """The heap may grow by 5 MB in one minute, by 20 MB in more."""
+    storm(*many, tab, STORM, most=5 if STORM <= 60 else 20)
 
 
 LONG = """

@@ -90,3 +90,21 @@ def test_what_the_page_shows_is_what_the_command_line_says(shop, token, tab):
     for task, status in rows.items():
         shown = page.get_by_role("row").filter(has=page.get_by_role("link", name=task, exact=True))
         assert shown.locator(".status").inner_text() == status
+
+
+def test_the_table_is_grouped_and_the_keys_follow_its_order(shop, token, tab):
+    shown = tab(shop, token)
+    page = shown.open("/tasks?view=all")
+    page.get_by_label("Group by").select_option("status")
+    heads = page.locator(".row.group")
+    heads.first.wait_for()
+    assert page.url.endswith("by=status")
+    names = [text.split()[0] for text in heads.all_inner_texts()]
+    assert names[:3] == ["asking", "failed", "review"]  # what needs a person comes first
+    below = page.locator(".row:not(.heads)").all_inner_texts()
+    assert "failed" in below[below.index(heads.nth(1).inner_text()) + 1]
+    page.keyboard.press("j")
+    assert page.locator(".row[data-current]").inner_text().splitlines()[0] == "failed"
+    assert shown.faults() == []
+    page.set_viewport_size({"width": 360, "height": 800})
+    assert shown.overflow() <= 0

@@ -2,7 +2,7 @@
 import { html, render, signal, useEffect, useState } from "./vendor/preact.js";
 import { act, call, complain, exchange, quiet, Refusal, signedOut, signIn, signOut, toast, token } from "./call.js";
 import { listed, useKeys } from "./keys.js";
-import { begin } from "./live.js";
+import { begin, begun, loadMore } from "./live.js";
 import { Asking, confirm, Dialog, Toasts } from "./parts/dialog.js";
 import { Icon, last, Loading, money, Trouble } from "./parts/show.js";
 import { go, path } from "./router.js";
@@ -113,7 +113,11 @@ function useToday() {
       if (may("admin")) call("host.list", {}).then((hosts) => setToday((before) => ({ ...before, hosts })), () => {});
     };
     let gone = false;
-    quiet(round ? 0 : LATER).then(() => gone || look());
+    quiet(round ? 0 : LATER).then(() => {
+      if (gone || !ready) return;
+      look();
+      if (!begun("active")) loadMore(["active"]); // whose projects and agents are suggested
+    });
     const timer = setInterval(look, EVERY);
     return () => {
       gone = true;

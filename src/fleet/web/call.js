@@ -120,7 +120,7 @@ async function send(path, fields) {
 
 let underway = 0;
 let ended = performance.now();
-const LONGEST = 10_000; // milliseconds: a page in which much happens is never quiet
+const LONGEST = 3000; // milliseconds: a page in which much happens is never quiet
 
 /** Until nothing was asked for during so many milliseconds. @param {number} time */
 export async function quiet(time) {

@@ -1,18 +1,20 @@
 // Landing: the trains and what is tested now, what waits, and what has landed and why.
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { act, call } from "../call.js";
 import { Badge, Panel, Table } from "../parts/data.js";
 import { ask, confirm, Dialog } from "../parts/dialog.js";
 import { duration, money } from "../parts/format.js";
 import { useFed, usePolled } from "../parts/poll.js";
-import { Ago, Command, Empty, lasted, Loading, Status, Trouble } from "../parts/show.js";
+import { Ago, Command, Empty, Icon, lasted, Loading, Status, Trouble } from "../parts/show.js";
 import { heard, may } from "../store.js";
 
 /** @typedef {import("../api.d.ts").LandingRow} Landing */
 /** @typedef {import("../api.d.ts").TrainRow} Train */
+/** @typedef {import("../api.d.ts").CandidateRow} Candidate */
 /** @typedef {import("../api.d.ts").ContenderRow} Contender */
 
 const EVERY = 3000;
+const OFTEN = 1000;
 
 export default function Land() {
   const { data, error, again: ask } = useFed("land");
@@ -58,13 +60,43 @@ function TrainPanel({ train, rows, again, open }) {
     ${train.stopped && html`<p class="inside bad" role="alert"><bdi>${train.stopped}</bdi></p>`}
     ${train.paused && html`<p class="inside warn-text">Paused by ${train.paused}.</p>`}
     ${train.waits && html`<p class="inside soft"><bdi>${train.waits}</bdi></p>`}
-    ${some.length > 0 && html`<ol class="train" aria-label="Candidates">${some.map((candidate, at) => html`<li key=${candidate.commit || at} class=${`candidate ${candidate.state}`}>
-      <span class="position">${at + 1}</span><div><b>${candidate.tasks.map((task) => html`<a key=${task} class="linked" href=${`/t/${task}`}>${task}</a> `)}</b>
-      <small><${Status} status=${candidate.state} />${candidate.began ? html` ${lasted(candidate.began)}` : ""}${candidate.tree ? html` <code>${candidate.tree.slice(0, 10)}</code>` : ""}</small></div></li>`)}</ol>`}
+    ${some.length > 0 && html`<${Candidates} rows=${some} />`}
     <${Table} label=${`Waiting to land on ${train.onto}`} rows=${rows} id=${(/** @type {Landing} */ row) => row.id} columns=${columns(again, open)}
       empty=${html`<p class="inside soft">Nothing waits. ${train.rate !== undefined && train.rate < 100 ? `Of the last landings ${train.rate} % passed.` : ""}</p>`} />
     ${train.flaky && html`<p class="inside warn-text">This gate failed and then passed on the same files: <code>${train.flaky}</code></p>`}
   <//>`;
+}
+
+/** What is tested now, and what one gate of it prints: the first that runs, or the chosen one. @param {{ rows: Candidate[] }} props */
+function Candidates({ rows }) {
+  const [chosen, choose] = useState("");
+  const running = rows.filter((row) => row.gate && row.members.length);
+  const one = running.find((row) => row.gate === chosen) || running[0];
+  return html`<ol class="train" aria-label="Candidates">${rows.map((row, at) => html`<li key=${row.commit || at} class=${`candidate ${row.state}`} aria-current=${one === row ? "true" : undefined}>
+      <span class="position">${at + 1}</span><div><b>${row.tasks.map((task) => html`<a key=${task} class="linked" href=${`/t/${task}`}>${task}</a> `)}</b>
+      <small><${Status} status=${row.state} />${row.began ? html` ${lasted(row.began)}` : ""}${row.tree ? html` <code>${row.tree.slice(0, 10)}</code>` : ""}</small></div>
+      ${running.length > 1 && row.gate && html`<button class="quiet" aria-pressed=${one === row} aria-label=${`What the gate of ${row.tasks.join(", ")} prints`} onClick=${() => choose(row.gate || "")}><${Icon} name="terminal" /></button>`}</li>`)}</ol>
+    ${one && html`<${GateLines} key=${one.gate} landing=${one.members[0]} gate=${one.gate || ""} label=${`What the gate of ${one.tasks.join(", ")} prints`} />`}`;
+}
+
+const MOST_LINES = 400;
+
+/** What a gate prints, while it does: from near its end, followed there. @param {{ landing: string, gate: string, label: string }} props */
+function GateLines({ landing, gate, label }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const read = useRef({ offset: -8192, lines: /** @type {string[]} */ ([]) });
+  const { data, error } = usePolled(async () => {
+    const next = await call("land.output", { landing, gate, offset: read.current.offset });
+    if (next.gate === gate) read.current = { offset: next.offset, lines: [...read.current.lines, ...next.lines].slice(-MOST_LINES) };
+    return read.current.lines;
+  }, OFTEN, [gate]);
+  const lines = (data || []).join("\n");
+  useEffect(() => {
+    const element = box.current;
+    if (element && element.scrollHeight - element.scrollTop - element.clientHeight < 80) element.scrollTop = element.scrollHeight;
+  }, [lines]);
+  if (error && !data) return html`<p class="inside soft">${error.message}</p>`;
+  return html`<pre class="output live" ref=${box} role="log" tabindex="0" aria-label=${label}>${data && !lines ? "It has printed nothing yet." : lines}</pre>`;
 }
 
 /** @param {() => void} again @param {(id: string) => void} open */

@@ -51,6 +51,34 @@ export function matcher(words) {
   return (/** @type {TaskRow} */ row) => tests.every((test) => test(row));
 }
 
+/** The order in which groups of statuses are listed: what needs a person first. */
+const STATUSES = [
+  "asking", "failed", "review", "held", "running", "starting", "stopping", "children", "landing", "ready", "waiting",
+  "postponed", "assigned", "paused", "done", "landed", "beaten", "cancelled",
+];
+/** By what the table can be grouped. @type {Record<string, (row: TaskRow) => string>} */
+const GROUPS = {
+  status: (row) => row.status,
+  agent: (row) => row.agent || row.coder,
+  project: (row) => last(row.project),
+};
+
+/**
+ * The rows in their groups, each behind a line with its name and how many there are.
+ * @param {TaskRow[]} rows @param {string} by @returns {({ row: TaskRow } | { name: string, count: number })[]}
+ */
+function grouped(rows, by) {
+  const of = GROUPS[by];
+  if (!of) return rows.map((row) => ({ row }));
+  const groups = Map.groupBy(rows, of);
+  const rank = (/** @type {string} */ name) => STATUSES.indexOf(name);
+  const names = [...groups.keys()].sort((one, other) => by === "status" ? rank(one) - rank(other) : one.localeCompare(other));
+  return names.flatMap((name) => {
+    const some = groups.get(name) || [];
+    return [{ name, count: some.length }, ...some.map((row) => ({ row }))];
+  });
+}
+
 function useNarrow() {
   const [narrow, setNarrow] = useState(matchMedia("(max-width: 760px)").matches);
   useEffect(() => {
@@ -80,6 +108,7 @@ export default function Tasks() {
   const view = params.get("view") || "active";
   const words = params.get("q") || "";
   const as = params.get("as") || "table";
+  const group = params.get("by") || "";
   const board = as !== "table";
   const set = (/** @type {Record<string, string>} */ changes) => {
     const next = new URLSearchParams(query.value);
@@ -111,14 +140,17 @@ export default function Tasks() {
     html`<div class="views" role="group" aria-label="Which tasks">
       ${VIEWS.map(([name, label, is, all]) =>
         html`<button aria-pressed=${view === name} onClick=${() => set({ view: name === "active" ? "" : name })}>${label}<span>${words.trim() ? matching.filter(is).length : all(by)}</span></button>`
-      )}<${Saved} words=${words} set=${(/** @type {string} */ q) => set({ q, view: "all" })} /></div>`}
+      )}<${Saved} words=${words} set=${(/** @type {string} */ q) => set({ q, view: "all" })} />
+      <span class="grow"></span>
+      <select class="quiet" aria-label="Group by" value=${group} onChange=${(/** @type {any} */ event) => set({ by: event.target.value })}>
+        <option value="">No groups</option>${Object.keys(GROUPS).map((name) => html`<option key=${name} value=${name}>By ${name}</option>`)}</select></div>`}
     ${!loaded.value && !all.length
       ? html`<${Loading} rows=${6} />`
       : as === "board"
       ? html`<${Board} rows=${matching} by=${words.trim() ? null : by} />`
       : as === "graph"
       ? html`<${Lazy} load=${loadGraph} rows=${matching} filtered=${words.trim() !== ""} />`
-      : html`<${Table} rows=${matching.filter(test)} words=${words} any=${all.length > 0} missing=${missing} lists=${lists} total=${words.trim() ? 0 : total(by)} />`}
+      : html`<${Table} rows=${matching.filter(test)} by=${group} words=${words} any=${all.length > 0} missing=${missing} lists=${lists} total=${words.trim() ? 0 : total(by)} />`}
   </section>`;
 }
 
@@ -161,15 +193,18 @@ function Filter({ words, set }) {
 
 /**
  * `missing`: there are more of these, which the page has not loaded; `total` of them, if that is known.
- * @param {{ rows: TaskRow[], words: string, any: boolean, missing: boolean, lists: ("active" | "closed")[], total: number }} props
+ * `by`: the groups that they are in, if any.
+ * @param {{ rows: TaskRow[], by: string, words: string, any: boolean, missing: boolean, lists: ("active" | "closed")[], total: number }} props
  */
-function Table({ rows: wanted, words, any, missing, lists, total }) {
+function Table({ rows: wanted, by, words, any, missing, lists, total }) {
   const [inside, setInside] = useState(false);
   const [at, setAt] = useState(0);
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   const narrow = useNarrow();
   const height = narrow ? 62 : 36;
-  const { rows, more } = useSteady(wanted, inside && wanted.length > 0 && !words);
+  const { rows: steady, more } = useSteady(wanted, inside && wanted.length > 0 && !words);
+  const items = grouped(steady, by);
+  const rows = items.flatMap((item) => "row" in item ? [item.row] : []);
   const cursor = Math.min(at, rows.length - 1);
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen);
@@ -195,11 +230,15 @@ function Table({ rows: wanted, words, any, missing, lists, total }) {
   return html`<div class=${`list ${connection.value === "lost" ? "stale" : ""}`}
       onPointerEnter=${() => setInside(true)} onPointerLeave=${() => setInside(false)}>
     ${more > 0 && html`<button class="more" onClick=${() => setInside(false)}>${more} new</button>`}
-    <${Virtual} count=${rows.length} height=${height} at=${cursor} label="Tasks" head=${head}
+    <${Virtual} count=${items.length} height=${height} at=${items.findIndex((item) => "row" in item && item.row === rows[cursor])} label="Tasks" head=${head}
       foot=${html`<${Cut} missing=${missing} total=${total} count=${rows.length} />`} atEnd=${() => missing && loaded.value && loadMore(lists)}
-      row=${(/** @type {number} */ index) =>
-        html`<${Row} key=${rows[index].id} row=${rows[index]} index=${index} height=${height} current=${index === cursor}
-          chosen=${chosen.has(rows[index].id)} choose=${() => setAt(index)} toggle=${toggle} />`} />
+      row=${(/** @type {number} */ index) => {
+        const item = items[index];
+        if (!("row" in item)) return html`<${Group} key=${`of ${item.name}`} ...${item} index=${index} height=${height} />`;
+        const row = item.row;
+        return html`<${Row} key=${row.id} row=${row} index=${index} height=${height} current=${row === rows[cursor]}
+          chosen=${chosen.has(row.id)} choose=${() => setAt(rows.indexOf(row))} toggle=${toggle} />`;
+      }} />
     ${chosen.size > 0 && html`<${Bulk} ids=${[...chosen]} clear=${() => setChosen(new Set())} />`}
   </div>`;
 }
@@ -211,6 +250,11 @@ function Cut({ missing, total, count = 0 }) {
   if (further.value) return html`<p class="cut" role="status">Loading older tasks …</p>`;
   return total ? html`<p class="cut" role="status">${count} of ${total}. Scroll on for the rest.</p>` : null;
 }
+
+/** @param {{ name: string, count: number, index: number, height: number }} props */
+const Group = ({ name, count, index, height }) =>
+  html`<div class="row group" role="row" aria-rowindex=${index + 2} style=${placed(index, height)}>
+    <span role="cell"><bdi>${name}</bdi> <small>${count}</small></span></div>`;
 
 /** @param {{ row: TaskRow, index: number, height: number, current: boolean, chosen: boolean, choose: () => void, toggle: (id: string) => void }} props */
 function Row({ row, index, height, current, chosen, choose, toggle }) {
@@ -224,7 +268,7 @@ function Row({ row, index, height, current, chosen, choose, toggle }) {
     <span role="cell" class="c-status"><input type="checkbox" aria-label=${`Select ${row.id}`} checked=${chosen} onChange=${() => toggle(row.id)} /><${Status} status=${row.status} /></span>
     <span role="cell" class="c-task"><a href=${`/t/${row.id}`}>${row.id}</a></span>
     <span role="cell" class="c-title"><bdi>${row.title}</bdi>${row.labels.map((label) => html`<span class="chip">${label}</span>`)}</span>
-    <span role="cell" class="c-agent">${row.agent || row.coder}</span>
+    <span role="cell" class="c-agent" title=${row.model}>${row.agent || row.coder}${row.model && html` <small>${row.model}</small>`}</span>
     <span role="cell" class="c-now"><bdi>${busy ? run?.setup || run?.last : ""}</bdi></span>
     <span role="cell" class="c-tokens number">${tokens ? short(tokens) : ""}</span>
     <span role="cell" class="c-cost number">${money(usage.cost || 0, usage.estimated)}</span>
@@ -267,7 +311,7 @@ const Board = ({ rows, by }) =>
           <span class="line"><span class="id">${row.id}</span><span class="grow"></span><${Status} status=${row.status} /></span>
           <b><bdi>${row.title}</bdi></b>
           <small><bdi>${row.state === "running" ? row.run?.last : ""}</bdi></small>
-          <span class="line"><small>${row.agent || row.coder}</small><span class="grow"></span><small>${last(row.project)} · <${Ago} at=${row.created_at} /></small></span></a></li>`)}
+          <span class="line"><small>${row.agent || row.coder}</small><span class="grow"></span><small><span class="project">${last(row.project)} · </span><${Ago} at=${row.created_at} /></small></span></a></li>`)}
         ${count > Math.min(mine.length, MOST_CARDS) && html`<li class="soft">and ${count - Math.min(mine.length, MOST_CARDS)} more</li>`}
         ${!count && html`<li class="none">None</li>`}</ul></section>`;
   })}</div>`;

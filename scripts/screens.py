@@ -111,7 +111,7 @@ def open_by_key(page: Any, name: str) -> None:
         page.get_by_label("Title").fill("Warn before a price changes")
         page.get_by_label("Prompt").fill("Show the old price for a day, struck through.")
     else:
-        page.get_by_role("combobox").fill("the")
+        page.get_by_role("combobox", name="Search").fill("the")
     page.wait_for_timeout(SETTLED)
 
 

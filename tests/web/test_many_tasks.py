@@ -67,7 +67,7 @@ def test_the_palette_finds_an_old_task_by_its_branch(crowded, tab):
     served, token = crowded
     page = tab(served, token).open("/")
     page.locator(".find").click()
-    page.get_by_role("combobox").fill(f"fleet/t-{NEEDLES + RUNNING + 1}")
+    page.get_by_role("combobox", name="Search").fill(f"fleet/t-{NEEDLES + RUNNING + 1}")
     page.get_by_role("option").filter(has_text="Old and done").wait_for()
 
 

@@ -42,7 +42,7 @@ def test_any_word_of_a_title_finds_the_task(served, tab):
     page = shown.open("/")
     page.get_by_text("Nothing needs you").wait_for()
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox").fill("apple")
+    page.get_by_role("combobox", name="Search").fill("apple")
     page.get_by_role("option").filter(has_text="Plant the apple tree").wait_for()
     assert shown.faults() == []
     page.keyboard.press("Enter")
@@ -84,6 +84,7 @@ def test_the_preview_does_not_promise_a_start_that_others_have_before(served, ta
 
 def test_what_one_types_stays_while_the_rest_of_the_form_is_filled(served, tab):
     """The page draws the form again with each key; it must not set a field back."""
+    served.scratch.add("Of the only project")
     page = tab(served, served.token("gus")).open("/tasks")
     page.get_by_role("row").nth(1).wait_for()
     page.keyboard.press("n")

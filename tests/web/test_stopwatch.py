@@ -42,7 +42,7 @@ class Person:
     def find(self, words: str, title: str) -> None:
         """By the palette: two acts, and the words."""
         self.click(self.page.locator(".find"))
-        self.page.get_by_role("combobox").fill(words)
+        self.page.get_by_role("combobox", name="Search").fill(words)
         self.click(self.page.get_by_role("option").filter(has_text=title))
         self.page.get_by_role("heading", name=title, level=1).wait_for()
 

@@ -55,6 +55,7 @@ def measure(tests: list[str], seconds: float) -> int:
         "0",
         "-p",
         "no:randomly",
+        "--tb=no",
         "-m",
         "real",
     ]

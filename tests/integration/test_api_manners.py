@@ -10,7 +10,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from fleet.adapters.server_client import Remote
 from fleet.base.outside import Time
+from fleet.domain.errors import BadInput
 from fleet.operations.catalogue import operations
 from tests.integration.team import Team
 from tests.wait import LIMIT
@@ -186,3 +188,13 @@ def test_a_payload_is_an_object_and_not_the_text_of_one(team):
     assert team.ok("ann", "GET", f"/v1/board/read?task={task}")["data"][0]["payload"] == payload
     status, said = team.ask("ann", "POST", "/v1/board/post", {"task": task, "payload": "{}"})
     assert (status, said["code"]) == (422, "bad_input")
+
+
+def test_parts_that_do_not_fit_each_other_are_a_409_and_wrong_input_to_the_command_line(team):
+    plan = {"tasks": [{"title": "A", "name": "a", "after": ["a"]}]}
+    status, problem = team.ask("ann", "POST", "/v1/task/add_all", plan)
+    assert (status, problem["code"]) == (409, "bad_input")
+    remote = Remote(f"http://127.0.0.1:{team.served.port}", team.tokens["ann"])
+    with pytest.raises(BadInput, match="wait for each other") as caught:
+        remote.say("POST", "/v1/task/add_all", plan)
+    assert caught.value.exit_status == 2

@@ -13,6 +13,7 @@ from fleet.domain.errors import (
     Conflict,
     FleetError,
     Forbidden,
+    Mismatch,
     NotFound,
     Refused,
     Unavailable,
@@ -34,6 +35,7 @@ BY_STATUS: dict[int, type[FleetError]] = {
     421: Refused,
     429: Unavailable,  # HTTP's own
 }
+MISMATCHES = frozenset({"ambiguous", "bad_input", "no_line", "same_vendor"})  # with 409
 PROBLEM = frozenset({"type", "title", "status", "detail", "code", "fix"})  # of every problem
 
 
@@ -131,7 +133,8 @@ class Remote:
             code, message = str(answer["code"]), str(answer["detail"])
         except (ValueError, KeyError, TypeError):
             return self._no_server(f"it answered with status {status}")
-        kind = BY_CODE.get(code) or BY_STATUS.get(status, FleetError)
+        mismatch = Mismatch if status == Mismatch.http_status and code in MISMATCHES else None
+        kind = BY_CODE.get(code) or mismatch or BY_STATUS.get(status, FleetError)
         error = kind(message, fix=str(answer.get("fix", "")), code=code)
         error.about = {key: value for key, value in answer.items() if key not in PROBLEM}
         return error

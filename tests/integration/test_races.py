@@ -96,6 +96,9 @@ def test_the_right_one_wins_of_those_that_pass_fail_hang_delete_tests_or_do_not_
     assert "test_old.sh failed" in shop.type("pick", "t-1", "--verdicts").stdout
     assert {r["status"] for r in json.loads(shop.type("tasks", "--all", "--json").stdout)["data"]
             if r["id"] in {"t-2", "t-3", "t-5"}} == {"beaten"}  # fmt: skip
+    refused = shop.type("land", "t-2")
+    assert refused.returncode == 1
+    assert "To choose this one: fleet pick t-1 t-2" in refused.stderr
     queued = json.loads(shop.type("land", "--all", "--json").stdout)["data"]
     assert [row["task"] for row in queued] == ["t-6"]
     landed(shop, "t-6")

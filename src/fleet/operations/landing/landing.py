@@ -250,6 +250,7 @@ def _landing(context: Context, task: Task, onto: str, wish: Wish) -> Landing:
     if task.tally.landed and not wish.force:
         raise Refused(f"{task.id} has landed already ({task.tally.landed[:12]}).", code="landed")
     if not wish.force:
+        _check_not_beaten(task)
         _check_asks_nothing(context, task)
         check_ready(task)
     checkpoint = task.tally.checkpoint
@@ -273,6 +274,15 @@ def _landing(context: Context, task: Task, onto: str, wish: Wish) -> Landing:
             context.trees().check_branch(repository, onto)
     store = context.store
     return new_landing(store.new_id("l"), task, repository, target, wish, at=store.now())
+
+
+def _check_not_beaten(task: Task) -> None:
+    if task.tally.beaten:
+        raise Refused(
+            f"{task.tally.beaten}, another solution of the same work, was picked instead of {task.id}.",
+            fix=f"To choose this one: fleet pick {task.parent} {task.id}",
+            code="beaten",
+        )
 
 
 def _check_asks_nothing(context: Context, task: Task) -> None:

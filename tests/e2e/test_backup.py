@@ -140,3 +140,20 @@ def test_nothing_is_restored_below_a_server_or_a_supervisor(tmp_path):
         assert "fleet run stop" in scratch.fails("restore", str(copy), status=1)
     finally:
         scratch("run", "stop")
+
+
+def test_migrate_says_what_it_would_do_and_does_it(tmp_path):
+    from tests.contract.old_stores import old_sqlite
+
+    scratch = Scratch(tmp_path)
+    scratch.home.mkdir(exist_ok=True)
+    assert "no store yet" in scratch("store", "migrate", "--check")
+    old_sqlite(scratch.home / "fleet.db", more=0)
+    behind = scratch.type("store", "migrate", "--check")
+    assert (behind.returncode, "Its schema is 2" in behind.stdout) == (1, True)
+    assert scratch.data("store", "migrate")["schema"] > 2
+    assert "reads and writes" in scratch("store", "migrate", "--check")
+    with closing(sqlite3.connect(scratch.home / "fleet.db")) as db:
+        db.execute("PRAGMA user_version = 99")
+    newer = scratch.type("store", "migrate", "--check")
+    assert (newer.returncode, "cannot use it" in newer.stdout) == (1, True)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fleet.app.observe import HostAgents
     from fleet.app.retention import OldHistory, OldKept, OldTranscripts
     from fleet.app.store_copy import Copied
+    from fleet.app.store_schema import Schema
     from fleet.app.workspaces.manage import Workspaces
     from fleet.app.workspaces.operations import HostTrees
     from fleet.config import Loaded
@@ -411,6 +412,15 @@ class App:
         from fleet.app.store_copy import copy_between
 
         return copy_between(self, source, target, force=force, progress=progress)
+
+    def store_schema(self, *, migrate: bool = False) -> tuple[Schema, str, str]:
+        """The store's schema, what that means, and the next step."""
+        from fleet.app.store_schema import look_at, sentence
+
+        if migrate and look_at(self).is_behind:
+            self.another_store().close()
+        schema = look_at(self)
+        return (schema, *sentence(schema))
 
     def back_up(self, target: Path) -> int:
         """Copy the store into a new file; the bytes of the copy. Raise `Refused` for a server's."""

@@ -112,6 +112,10 @@ class Checkup:
 
     def _store(self) -> Iterator[Finding]:
         """What other machines share: does it answer, and what is it good for."""
+        schema, text, fix = self._app.store_schema()
+        if schema.may != "write":
+            yield Finding("store", WARNING if schema.may else BAD, text, fix)
+            return
         began = time.monotonic()
         store = self._app.another_store()
         store.counts()
@@ -119,7 +123,8 @@ class Checkup:
         took = (time.monotonic() - began) * 1000
         url = self._app.loaded.settings.store.url
         about = the_kind(url).good_for
-        yield Finding("store", OK, f"{masked(url)} answers in {took:.0f} ms. {about}".strip())
+        parts = (f"{masked(url)} answers in {took:.0f} ms.", text, about)
+        yield Finding("store", OK, " ".join(filter(None, parts)))
 
     def _isolation(self) -> Iterator[Finding]:
         """Try to read our secrets as an agent would."""

@@ -207,7 +207,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "backup": ("fleet.cli.setup.backup:backup", "Copy the store, while Fleet runs."),
     "restore": ("fleet.cli.setup.backup:restore", "Put a copy in the place of the store."),
     "archive": ("fleet.cli.setup.backup:archive", "Write old tasks and events to a file."),
-    "store": ("fleet.cli.setup.store:store", "Copy the store to another kind of store."),
+    "store": (
+        "fleet.cli.setup.store:store",
+        "Copy the store to another kind, or bring its tables up.",
+    ),
     "update": ("fleet.cli.setup.update:update", "Update Fleet to the newest release."),
     "demo": ("fleet.cli.demo.queue:demo", "Run a demo in a scratch repository."),
     "help": ("fleet.cli.help:help_", "Show the commands, or the help of one."),

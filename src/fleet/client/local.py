@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fleet.app.retention import Forgotten, Removed
     from fleet.app.server_address import Remote
     from fleet.app.store_copy import Copied
+    from fleet.app.store_schema import Schema
     from fleet.app.workspaces.manage import Workspaces
     from fleet.domain.access import Actor
     from fleet.domain.event import Event
@@ -166,6 +167,10 @@ class LocalClient(Client):
     def archive(self, file: Path, *, days: float | None, prune: bool) -> Archived:
         """Write what is older than that, or than `retention.tasks`; with `prune`, then remove it."""
         return self.app.archive(file, days=days, prune=prune)
+
+    def store_schema(self, *, migrate: bool) -> tuple[Schema, str, str]:
+        """The store's schema, what that means and the next step; with `migrate`, after bringing it up."""
+        return self.app.store_schema(migrate=migrate)
 
     def restore(self, copy: Path) -> Path | None:
         """Put a copy in the place of the store; where the store before it is now, if there was one."""

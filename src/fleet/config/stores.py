@@ -22,6 +22,7 @@ class StoreKind(NamedTuple):
     beside: tuple[str, ...] = ()  # how the names of its other files end
     copies: str = ""  # MODULE:FUNCTION that copies it into a file; empty: `dumps` does
     restores: str = ""  # MODULE:FUNCTION that puts such a file back
+    peeks: str = ""  # MODULE:FUNCTION that reads its schema and changes nothing; empty: it has none
     dumps: str = ""  # the command of its own that makes a backup
     loads: str = ""  # the one that restores it; empty: `dumps` says how
     variable: str = ""  # that names it where `STORAGE_BACKEND` names its kind
@@ -51,6 +52,7 @@ POSTGRES = StoreKind(
     like="postgresql://USER@HOST/NAME",
     shared=True,
     extra="postgres",
+    peeks="fleet.adapters.stores.postgres.store:peek_url",
     dumps="pg_dump --format=custom --file=fleet.dump DATABASE",
     loads="pg_restore --clean --if-exists --dbname DATABASE fleet.dump",
     variable="DATABASE_URL",
@@ -65,6 +67,7 @@ KINDS = {  # by the scheme of the URL
         is_file=True,
         beside=("-wal", "-shm"),
         copies="fleet.adapters.stores.backup:copy_url",
+        peeks="fleet.adapters.stores.sqlite:peek_url",
         restores="fleet.adapters.stores.backup:restore_url",
         variable="DB_PATH",
     ),

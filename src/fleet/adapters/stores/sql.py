@@ -68,6 +68,10 @@ class Reading(Holder, Protocol):
 
     def now(self) -> int: ...
 
+    @property
+    def may_write(self) -> bool:
+        """False: a newer fleet has upgraded the store, and this one may only read it."""
+
     found_words: str  # the condition that `:query` matches a row of `task_words`, and its number
     word_row: str
 
@@ -179,7 +183,7 @@ class Queries:
     def search_tasks(self, query: TaskSearch) -> list[Task]:
         if not query.words:
             return []
-        while self.index_words():
+        while self._db.may_write and self.index_words():
             pass
         row, terms = self._db.word_row, self._db.found_words
         more, values = where_search(query, row)

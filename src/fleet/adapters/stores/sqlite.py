@@ -7,13 +7,20 @@ import os
 import sqlite3
 import time
 from _thread import allocate_lock
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores.damage import beheaded, copy_aside, header
-from fleet.adapters.stores.migrations import LATEST, carry_over, migration
+from fleet.adapters.stores.migrations import (
+    LATEST,
+    carry_over,
+    may_write,
+    migration,
+    only_readable,
+    ranges,
+)
 from fleet.adapters.stores.sql import SqlStore, split_script
 from fleet.adapters.stores.transfer import refuse_half_copied
 from fleet.domain.errors import BadStore, Spoiled, TooSlow, Unavailable
@@ -86,6 +93,29 @@ def path_of(url: str) -> Path:
     return Path("/" + rest.lstrip("/")) if rest.startswith("/") else Path(rest)
 
 
+def meta_in_file(path: Path) -> dict[str, str]:
+    """As the file has it, without its log: nothing is written beside it."""
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db,
+    ):
+        return dict(db.execute(META).fetchall())
+    return {}
+
+
+def peek_url(url: str, **_others: object) -> dict[str, str] | None:
+    """What it says of itself; None: there is no store."""
+    path = path_of(url)
+    if not path.exists() or not path.stat().st_size:
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            ((schema,),) = db.execute("PRAGMA user_version").fetchall()
+            return {**dict(db.execute(META).fetchall()), "schema": str(schema)}
+    except sqlite3.Error as error:
+        raise BadStore(f"{path} is not a store of ours: {error}.") from error
+
+
 # To close a file gives up every POSIX lock that this process has on it, those of SQLite's other
 # connections too: the next process to leave would then remove the log that they still use. So a file
 # that this process may have open is not opened again by us.
@@ -110,6 +140,7 @@ class Sqlite:
     def __init__(self, path: Path, *, bell: Bell | None = None, copying: bool = False) -> None:
         self._path = path
         self._copying = copying
+        self.may_write = True
         self._bell = bell
         self._broken: BadStore | None = None
         self._together = self._spoiled = False
@@ -162,7 +193,9 @@ class Sqlite:
         if damaged:
             raise self._damaged("it is empty, and its log is not")
         if numbers is not None:
-            self._check(*numbers, tables=0)
+            self._check_owner(numbers[0], tables=0)
+            if numbers[1] > LATEST:
+                may_write(str(self._path), numbers[1], meta_in_file(self._path))
 
     def _version(self, db: sqlite3.Connection) -> int:
         """The schema. Raise `BadStore` when this database is not fleet's, or too new."""
@@ -171,20 +204,20 @@ class Sqlite:
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
         )
-        self._check(application, version, tables)
+        self._check_owner(application, tables)
+        meta = dict(db.execute(META).fetchall()) if version > LATEST else {}
+        self.may_write = may_write(str(self._path), version, meta)
         return int(version)
 
-    def _check(self, application: int, version: int, tables: int) -> None:
+    def must_write(self) -> None:
+        if not self.may_write:
+            raise only_readable(str(self._path))
+
+    def _check_owner(self, application: int, tables: int) -> None:
         if application != APPLICATION and (application or tables):
             raise BadStore(
                 f"{self._path} is another program's database.",
                 fix="Choose another file with FLEET_STORE_URL=sqlite:///…",
-            )
-        if application == APPLICATION and version > LATEST:
-            raise BadStore(
-                f"{self._path} was written by a newer fleet "
-                f"(schema {version}; this one knows {LATEST}). Nothing was changed.",
-                fix="Upgrade fleet on this machine.",
             )
 
     def _check_meta(self, meta: Mapping[str, str]) -> None:
@@ -200,6 +233,8 @@ class Sqlite:
                 carry_over(number, "sqlite", db.execute)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {LATEST}")
+            db.execute("DELETE FROM meta WHERE key IN ('writes', 'reads')")
+            db.executemany("INSERT INTO meta VALUES (?, ?)", ranges().items())
             db.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -257,6 +292,7 @@ class Sqlite:
     def _transaction(self) -> Iterator[None]:
         if self._broken:
             raise self._broken
+        self.must_write()
         db = self._db
         try:
             if db.in_transaction:  # an interrupt came between a begin and its end

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @group()
 def store() -> None:
-    """Copy the store to another kind of store."""
+    """Copy the store to another kind of store, and bring its tables up to this release."""
 
 
 @store.command("copy", config=True)
@@ -48,3 +48,22 @@ def copy(*, source: str, target: str, force: bool, config: Path | None) -> Resul
     if done.missed:
         lines.insert(1, f"{done.missed:,} events came to the source meanwhile: they are not in it.")
     return Result("store_copy", done, Text("\n".join(lines)))
+
+
+@store.command("migrate", config=True)
+@click.option(
+    "--check", is_flag=True, help="Only say what would be done: exit status 1 if anything."
+)
+def migrate(*, check: bool, config: Path | None) -> Result:
+    """Bring the store's tables up to what this release knows.
+
+    Every command does this when it opens the store, one process at a time, others wait. Do it
+    yourself to choose the moment: a machine with a release that cannot write the new tables stops
+    until it is upgraded.
+    """
+    from fleet.cli.terminal.connect import connect_here
+
+    schema, text, fix = connect_here(config=config).store_schema(migrate=not check)
+    words = "\n".join(filter(None, (text, f"  {fix}" if fix else "")))
+    needed = check and (schema.is_behind or schema.may != "write")
+    return Result("store_schema", schema, Text(words), exit_status=int(needed))

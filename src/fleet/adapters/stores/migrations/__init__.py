@@ -5,11 +5,45 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.domain.errors import BadStore
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
 LATEST = 7
+# A fleet that knows only an older schema may still use this one, if it knows at least these. Lower
+# them, or leave them, when a migration only adds what such a fleet does not look at.
+WRITES = 7
+READS = 7
+UPGRADE = "Upgrade fleet on this machine: fleet update"
+
+
+def ranges() -> dict[str, str]:
+    """What `meta` says of it; what is not there is the schema itself."""
+    ours = {"writes": WRITES, "reads": READS}
+    return {name: str(number) for name, number in ours.items() if number < LATEST}
+
+
+def may_write(name: str, schema: int, meta: Mapping[str, str]) -> bool:
+    """Whether this fleet may write the store; raise `BadStore` when it may not even read it."""
+    if max(schema, 0) <= LATEST or int(meta.get("writes", schema)) <= LATEST:
+        return True
+    if int(meta.get("reads", schema)) <= LATEST:
+        return False
+    raise BadStore(
+        f"{name} was written by a newer fleet (schema {schema}; this one knows {LATEST}). "
+        "Nothing was changed.",
+        fix=UPGRADE,
+    )
+
+
+def only_readable(name: str) -> BadStore:
+    return BadStore(
+        f"{name} was upgraded by a newer fleet: this one may still read it, but not write.",
+        fix=UPGRADE,
+        code="read_only_store",
+    )
 
 
 def migration(number: int, dialect: Mapping[str, str]) -> str:

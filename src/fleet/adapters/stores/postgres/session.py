@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql as pg
 
-from fleet.adapters.stores.migrations import LATEST, carry_over, migration
+from fleet.adapters.stores.migrations import (
+    LATEST,
+    carry_over,
+    may_write,
+    migration,
+    only_readable,
+    ranges,
+)
 from fleet.adapters.stores.postgres.functions import functions, mark, qualified
 from fleet.adapters.stores.sql import split_script
 from fleet.adapters.stores.transfer import refuse_half_copied
@@ -135,8 +142,10 @@ class Session:
         bell: Bell | None = None,
         most: int = 0,
         copying: bool = False,
+        migrate: bool = True,
     ) -> None:
         self._url = url
+        self.may_write = True
         self._copying = copying  # it may be half-copied
         self._room = _room(most)
         self._has_room = False
@@ -151,7 +160,8 @@ class Session:
         self._woke_at, self._owes_wake = -math.inf, False
         self._clock: tuple[int, int] | None = None  # the server's time, and ours then
         self._connect()
-        self._migrate()
+        if migrate:
+            self._migrate()
 
     def _connect(self) -> None:
         self._listening = False
@@ -197,10 +207,13 @@ class Session:
             if not self._has_functions():
                 db.execute(functions(self.schema).encode())
             if version < LATEST:
-                db.execute(SET_VERSION, [str(LATEST)])
+                db.execute(SET_META, ["schema", str(LATEST)])
+                db.execute("DELETE FROM meta WHERE key IN ('writes', 'reads')")
+                for given in ranges().items():
+                    db.execute(SET_META, given)
 
     def _is_current(self) -> bool:
-        return self._version() == LATEST and self._has_functions()
+        return self._version() >= LATEST and self._has_functions()
 
     def _has_functions(self) -> bool:
         name = f"{self.schema}.commit_{mark()}"
@@ -220,18 +233,28 @@ class Session:
         meta: dict[str, str] = dict(self.rows("SELECT key, value FROM meta", {}))
         version = meta["schema"]
         if not self._copying:
-            refuse_half_copied(meta, f"The store at {_without_secret(self._url)}")
-        if int(version) > LATEST:
-            raise BadStore(
-                f"The store at {_without_secret(self._url)} was written by a newer fleet "
-                f"(schema {version}; this one knows {LATEST}). Nothing was changed.",
-                fix="Upgrade fleet on this machine.",
-            )
+            refuse_half_copied(meta, self._label)
+        self.may_write = may_write(self._label, int(version), meta)
         return int(version)
+
+    @property
+    def _label(self) -> str:
+        return f"The store at {_without_secret(self._url)}"
+
+    def must_write(self) -> None:
+        if not self.may_write:
+            raise only_readable(self._label)
+
+    def peek(self) -> dict[str, str] | None:
+        """What `meta` says, before anything is migrated; None: there is no store."""
+        if not self.rows(TABLES_THERE, {"schema": self._name}):
+            return None
+        return dict(self.rows("SELECT key, value FROM meta", {}))
 
     @contextmanager
     def writing(self, *, wake: bool) -> Iterator[None]:
         """Each statement in here is a transaction, unless it is in `together`."""
+        self.must_write()
         with self._explained():
             self._usable()
             yield
@@ -241,6 +264,7 @@ class Session:
     @contextmanager
     def together(self, *, alone: bool) -> Iterator[None]:
         """One transaction of ours around all. Only here can a client stop in the middle of one."""
+        self.must_write()
         with self._explained():
             db = self._usable()
             self._depth, self._alone, self._spoiled = 1, alone, False
@@ -258,6 +282,7 @@ class Session:
 
     def call(self, function: str, payload: str) -> list[Row]:
         """Call one of our functions, with JSON. The server does all of it, or nothing."""
+        self.must_write()
         sql = f"SELECT * FROM {self.function(function)}(%s)".encode()  # noqa: S608  # nosec B608  # names of ours
         with self._explained():
             try:
@@ -485,8 +510,8 @@ def _room(most: int) -> threading.BoundedSemaphore | None:
     return threading.BoundedSemaphore(most)
 
 
-SET_VERSION = """
-INSERT INTO meta VALUES ('schema', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+SET_META = """
+INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 SET_LAST = """
 INSERT INTO counter (kind, last) VALUES (:kind, :last)

@@ -60,6 +60,15 @@ def open_url(
     return PostgresStore(session, taken=taken)
 
 
+def peek_url(url: str, *, schema: str = "fleet") -> dict[str, str] | None:
+    """What it says of itself; None: there is no store."""
+    session = Session(url, schema=schema, migrate=False)
+    try:
+        return session.peek()
+    finally:
+        session.close()
+
+
 class PostgresStore(Queries):
     _db: Session
 
@@ -123,6 +132,7 @@ class PostgresStore(Queries):
         return int(count)
 
     def _next(self, kind: str) -> int:
+        self._db.must_write()
         if kind in SEQUENCES:
             ((last,),) = self._db.rows(f"SELECT nextval('{self._db.schema}.id_{kind}')", {})
         else:

@@ -10,6 +10,7 @@ from fleet.adapters.isolation import confine
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("bubblewrap", "landlock")
+ALL_KINDS = (*KINDS, "container")
 
 
 @cache
@@ -25,12 +26,12 @@ def folder_of_bwrap() -> str:
 
 
 def works(kind: str) -> bool:
-    if kind == "bubblewrap":
+    if kind != "landlock":
         return bool(folder_of_bwrap())
     return confine.version() >= confine.NEEDED
 
 
 def env_of(kind: str, path: str) -> dict[str, str]:
     """The settings for a home whose agents are isolated so; `path` is its PATH."""
-    folders = [folder_of_bwrap()] if kind == "bubblewrap" else []
+    folders = [folder_of_bwrap()] if kind != "landlock" else []
     return {"FLEET_ISOLATION": kind, "PATH": ":".join([*folders, path])}

@@ -157,6 +157,29 @@ def test_a_comment_or_an_opening_before_the_answer_is_passed_on_with_it():
     assert got.text.rstrip().endswith("data: [DONE]")
 
 
+def test_a_client_reads_why_a_reply_broke_off_before_the_connection_breaks():
+    """LiteLLM's own client drops what it has not read yet when the connection breaks."""
+
+    async def scenario():
+        async with VirtualRelay() as it:
+            await it.node("a", decode=50)
+            await it.open()
+            await it.nodes["a"].change(die=3)
+            url = f"http://127.0.0.1:{it.port}/m/{MODEL}/api/chat"
+            body = {"messages": [said("Hello")], "stream": True}
+            async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
+                text, broken = "", False
+                while not broken:
+                    try:
+                        text += (await answer.content.readline()).decode()
+                    except aiohttp.ClientPayloadError:
+                        broken = True
+                    await asyncio.sleep(0.01)  # it is busy with each line for a while
+                return text
+
+    assert "broke off in the middle of its reply" in run(scenario())
+
+
 def test_a_stuck_runner_loses_no_request_while_another_node_is_idle():
     async def scenario():
         async with VirtualRelay() as it:

@@ -164,7 +164,7 @@ class Relay:
             await reply.quiet()
             trace.times = trace.times._replace(total=clock.now() - began)
             self.traces.add(trace)
-            reply.hang_up()
+            await reply.hang_up()
 
 
 def _address(raw: str) -> tuple[str, str, str]:

@@ -116,6 +116,8 @@ def why_of(error: BaseException) -> str:
     """In the words of the operating system, if it has any."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "nothing answers at its address"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection broke"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"there is no host named {error.host}"
     number = getattr(getattr(error, "os_error", None) or error, "errno", None)

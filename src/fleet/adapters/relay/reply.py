@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fleet.adapters.relay.request import ModelRequest
 
 GONE = (aiohttp.ClientConnectionResetError, ConnectionResetError)
+TO_READ = 0.5  # seconds in which a client reads the error, before the connection breaks
 EVENTS, LINES = "text/event-stream", "application/x-ndjson"
 
 
@@ -102,10 +103,18 @@ class Reply:
         self._broken = True
         return stream
 
-    def hang_up(self) -> None:
-        """After a reply that broke off. At the very end: it also ends whoever still answers."""
-        if self._broken and self._request.transport is not None:
-            self._request.transport.close()
+    async def hang_up(self) -> None:
+        """After a reply that broke off. At the very end: it also ends whoever still answers.
+
+        Not at once: a client may drop what it has not read when the connection breaks, also the error.
+        """
+        if not self._broken:
+            return
+        try:
+            await asyncio.sleep(TO_READ)
+        finally:
+            if self._request.transport is not None:
+                self._request.transport.close()
 
     async def _late(self, status: int, body: bytes) -> web.StreamResponse:
         text = body.decode("utf-8", "replace")

@@ -139,7 +139,7 @@ def test_the_gateway_knows_each_name_once(scratch):
     """LiteLLM would choose between two of them by chance."""
     text = SEEDED.replace("litellm_alias: claude-sonnet-local", "litellm_alias: fleet-planner")
     (scratch.repo / "fleet.yaml").write_text(text)
-    assert "'fleet-planner' is the agent planner at the gateway" in scratch("validate")
+    assert "'fleet-planner' is the name of the agent planner at the gateway" in scratch("validate")
     scratch("generate", "--litellm-only")
     config = yaml.safe_load((scratch.repo / "litellm_config.yaml").read_text())
     names = [each["model_name"] for each in config["model_list"]]

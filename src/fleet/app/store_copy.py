@@ -84,13 +84,13 @@ def _address(app: App, name: str, typed: str) -> str:
 def _refuse_own_programs(app: App) -> None:
     if app.home.supervisor_pid():
         raise Refused(
-            "The supervisor of this home runs.",
+            "This home's supervisor is running.",
             fix=f"Stop it first (fleet run stop), {FORCE}.",
             code="source_busy",
         )
     if serving_pid(app.home.path):
         raise Refused(
-            "The server of this home runs.",
+            "This home's server is running.",
             fix=f"Stop it first (fleet serve --stop), {FORCE}.",
             code="source_busy",
         )

@@ -171,7 +171,7 @@ def test_who_waits_is_told_when_the_machine_leaves():
         box.link.end()
         await asking
 
-    with pytest.raises(Unavailable, match="has left"):
+    with pytest.raises(Unavailable, match="has disconnected"):
         asyncio.run(leave())
 
 

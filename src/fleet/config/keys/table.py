@@ -606,8 +606,9 @@ SETTINGS = (
         "host.server",
         "address",
         "",
-        "The server that this machine's supervisor connects to, so that the output of its runs can be "
-        "read elsewhere. The token is in `server.token` of the home; `fleet host add --server` sets both.",
+        "The server that this machine's supervisor connects to, so that its runs can be read, "
+        "and attached to, elsewhere. The token is in `server.token` of the home; `fleet host add --server` "
+        "and `fleet host join` set both.",
         layers=NOT_PROJECT,
     ),
     Key(

@@ -159,6 +159,38 @@ def test_ping_is_answered_and_what_nobody_knows_is_an_error(server, root, ws):
     assert socket.until("pong")[-1] == {"type": "pong"}
 
 
+@pytest.fixture
+def forgetful(tmp_path):
+    """A server of its own, whose events one may remove."""
+    made = Inside(tmp_path)
+    yield made
+    made.end()
+
+
+def test_who_missed_events_that_are_gone_is_told_to_start_from_the_state(forgetful):
+    server, token = forgetful, forgetful.token("root")
+    for title in ("One", "Two", "Three"):
+        task = server.add(token, title)
+        server.ask("POST", "/v1/task/cancel", {"task": task}, token=token)
+    store = server.another_store()
+    last = store.events(limit=1, newest=True)[-1].number
+    while store.forget_events(upto=last, limit=100):
+        pass
+    first = store.first_event()
+    store.close()
+    assert first > 2
+    status, reply = server.ask("GET", "/events?after=1", token=token)
+    assert (status, reply["code"]) == (422, "events_gone")
+    assert f"the oldest kept is {first}" in reply["detail"], reply
+    socket = Ws(server.port)
+    socket.send({"type": "auth", "token": token, "after": 1})
+    assert socket.next()["code"] == "events_gone"
+    socket.close()
+    stream = Sse(server.port, token, first - 1)
+    assert stream.status == 200
+    stream.close()
+
+
 @pytest.mark.parametrize("after", [10**15, "x", -1, 10**30])
 def test_a_number_that_no_event_has_is_refused(server, root, ws, after):
     status, said = server.ask("GET", f"/events?after={after}", token=root)

@@ -154,13 +154,22 @@ class Streams:
             self._loop.call_soon_threadsafe(self._wake)
 
     async def start_of(self, after: int | None) -> int:
-        """Where a reader begins. Raise `BadInput` for a number that no event has yet."""
-        newest = await self.reads.do(STREAMS, newest_in)
+        """Where a reader begins.
+
+        Raise `BadInput` for a number that no event has yet, and for one after which events are gone.
+        """
+        newest, first = await self.reads.do(STREAMS, ends_of)
         if after is not None and after > newest:
             raise BadInput(
                 f"There is no event {after}: the newest is {newest}.",
                 fix="Start again without a number.",
                 code="no_such_event",
+            )
+        if after is not None and after + 1 < first:
+            raise BadInput(
+                f"The events after {after} are gone: the oldest kept is {first}.",
+                fix="Start again without a number: you get the present state, then what happens.",
+                code="events_gone",
             )
         return newest if after is None else after
 
@@ -380,6 +389,11 @@ def newest_in(store: Store) -> int:
     """The number of the last event."""
     last = store.events(limit=1, newest=True)
     return last[-1].number if last else 0
+
+
+def ends_of(store: Store) -> tuple[int, int]:
+    """The numbers of the last event, and of the first after which none is gone."""
+    return newest_in(store), store.first_event()
 
 
 def _refused(tokens: set[str], check: Callable[[str], object]) -> dict[str, Forbidden]:

@@ -93,6 +93,20 @@ def test_kept_work_of_an_ended_task_is_dropped_once_it_is_old(tmp_path):
     assert scratch.data("kept") == []
 
 
+def test_work_that_another_home_kept_in_the_repository_stays(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Dirty", "--prompt", "write b.txt b")
+    scratch("run", "--once")
+    scratch("gc", "--days", "0")
+    other = {"FLEET_HOME": str(tmp_path / "other"), "FLEET_RETENTION_KEPT": "0.0000001"}
+    scratch("add", "Of the other home", "--prompt", "say x", env=other)
+    scratch("cancel", "t-1", env=other)  # an ended t-1 of its own
+    began = time.time()
+    until(lambda: time.time() > began + 1)  # git counts seconds
+    assert scratch.data("gc", "--all", env=other)["kept"] == []
+    assert [row["id"] for row in scratch.data("kept")] == ["t-1/1"]
+
+
 def test_a_supervisor_forgets_old_tasks_by_itself(tmp_path):
     scratch = Scratch(tmp_path)
     scratch("add", "Old", "--prompt", "say hello")

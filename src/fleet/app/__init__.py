@@ -486,7 +486,7 @@ class App:
     def old_kept(self) -> OldKept:
         from fleet.app.retention import OldKept
 
-        return OldKept(self.store, self.loaded.settings.retention.kept)
+        return OldKept(self.store, self.loaded.settings.retention.kept, self.home.worktrees)
 
     def audit_trail(self) -> AuditTrail:
         from fleet.adapters.home.audit_trail import FOLDER, AuditFiles

@@ -19,6 +19,7 @@ from fleet.ports import LandingQuery, TaskQuery
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fleet.adapters.git.kept.refs import Kept
     from fleet.adapters.processes.keepers import Keepers
     from fleet.domain.task import Task
     from fleet.ports import Store
@@ -130,10 +131,13 @@ class OldHistory:
 
 
 class OldKept:
-    """Drops kept work of ended tasks, so many days after it was kept; 0: never."""
+    """Drops kept work of ended tasks, so many days after it was kept; 0: never.
 
-    def __init__(self, store: Store, days: float) -> None:
-        self._store, self._days = store, days
+    Only of worktrees in this home: another home may use the repository, with the same ids.
+    """
+
+    def __init__(self, store: Store, days: float, worktrees: Path) -> None:
+        self._store, self._days, self._worktrees = store, days, worktrees
         self._left: Iterator[str] = iter(())
         self._next = 0.0
 
@@ -161,13 +165,17 @@ class OldKept:
         with suppress(FleetError, OSError):  # it may have been moved
             repo = Repo.of(Path(project))
             before = time.time() - self._days * DAY
-            old = [kept for kept in list_kept(repo) if kept.at < before]
+            ours = (kept for kept in list_kept(repo) if self._is_ours(kept))
+            old = [kept for kept in ours if kept.at < before]
             tasks = self._store.tasks_by_id(sorted({kept.task for kept in old}))
             ended = [k for k in old if k.task not in tasks or tasks[k.task].state in ENDED]
             for kept in [] if dry_run else ended:
                 drop(repo, kept)
             return [kept.id for kept in ended]
         return []
+
+    def _is_ours(self, kept: Kept) -> bool:
+        return Path(kept.snapshot.root).is_relative_to(self._worktrees)
 
 
 class OldTranscripts:

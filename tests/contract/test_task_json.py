@@ -131,7 +131,7 @@ def test_an_edit_that_cannot_be_taken_in_is_named_with_its_file_and_left_alone(
             scratch.files.edited(scratch.task())
         assert words in refused.value.message
         assert str(path) in refused.value.message
-        assert "delete the file" in refused.value.fix
+        assert "delete it to keep the task as it is" in refused.value.fix
     if "cannot" in words:
         scratch.files.note(scratch.commit(event="task.poked"))
         assert path.read_text() == text

@@ -15,7 +15,7 @@ PLAIN = {  # what click says of a value, and what we say
     r"is not in the range ([^<>]+)<=x<=(.+?)(?=\.?$)": r"is not between \1 and \2",
     r"is not in the range x>=(.+?)(?=\.?$)": r"is less than \1",
     "is not one of '', ": "is not one of ",
-    r"Got unexpected extra arguments? \((.+)\)": r"it takes no argument here: \1",
+    r"Got unexpected extra arguments? \((.+)\)": r"unexpected argument: \1",
 }
 TEXTS = {  # arguments in which people write sentences
     *("title", "text", "prompt", "words", "question", "why", "what", "goal", "fact", "payload"),

@@ -126,7 +126,7 @@ def test_help_shows_the_options_with_their_defaults(flag, capsys):
             "--sort: 'agee' is not one of 'age', 'priority'.",
             "Did you mean 'age'?",
         ),
-        (["fix", "the", "bug"], "it takes no argument here: the bug.", "It takes NAME."),
+        (["fix", "the", "bug"], "unexpected argument: the bug.", "It takes NAME."),
     ],
 )
 def test_what_was_typed_wrong_is_named_with_its_fix(words, message, fix, capsys):

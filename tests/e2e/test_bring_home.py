@@ -186,10 +186,9 @@ def test_now_waits_for_work_that_is_queued_already(scratch):
 
 
 def test_what_a_conflict_is_about_names_the_other_task(scratch):
-    scratch.add(
-        "Round the prices", script="write f.txt 1\ncommit f.txt\nwrite g.txt 1\ncommit g.txt"
-    )
-    scratch.add("Write them", script="write f.txt 2\ncommit f.txt\nend\nsay Left.")
+    scratch.add("Round the prices", script="write f.txt 1\ncommit f.txt")
+    larger = "write f.txt 2\ncommit f.txt\nwrite g.txt 1\ncommit g.txt\nend\nsay Left."
+    scratch.add("Write them", script=larger)  # so the other lands first
     scratch.work()
     scratch.git("commit", "-q", "--allow-empty", "-m", "By hand")
     scratch("land", "t-1", "t-2")

@@ -111,8 +111,12 @@ def test_a_request_that_names_its_project_is_traced_as_its_own(machines, other):
     machines.scratch("gateway", "start", cwd=other)
     machines.ask()
     machines.ask(headers={"x-fleet-project": quote(str(other))})
-    read = machines.scratch.document("trace")["data"]
-    assert [each["project"] for each in read] == ["", str(other)], "both have the model"
+
+    def projects() -> list[str]:
+        return [each["project"] for each in machines.scratch.document("trace")["data"]]
+
+    until(lambda: len(projects()) == 2, "that both are traced")
+    assert projects() == ["", str(other)], "both have the model"
 
 
 def test_stop_in_one_project_leaves_the_gateway_to_the_other(machines, other):

@@ -188,5 +188,5 @@ def test_two_supervisors_cannot_both_win_one_issue(hive):
 
 def test_without_a_bd_or_a_database_it_says_what_is_missing(hive):
     (hive.supervised.place / "bin" / "bd").unlink()
-    with pytest.raises(Unavailable, match="no `bd` on the PATH"):
+    with pytest.raises(Unavailable, match="bd is not on PATH"):
         hive.bd().ready(3)

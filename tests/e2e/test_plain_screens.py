@@ -19,7 +19,9 @@ RAW = {
     "a Python literal": re.compile(r"\{'|\['|\('|\bNone\b|\bTrue\b|\bFalse\b"),
 }
 WALK = """
-    status | land list | land trains | land forecast | search Write | ready | tasks --all | tasks --tree | show t-1 | show t-2 | show t-3 | show t-4
+    status | inbox | inbox snooze t-3 | inbox seen t-3 | history t-1 | gates t-1 | budgets | whoami
+    view | view save urgent label:ui | view list | view remove urgent | archive ARCHIVE --days 0 | store migrate --check
+    land list | land trains | land forecast | search Write | ready | tasks --all | tasks --tree | show t-1 | show t-2 | show t-3 | show t-4
     stats | edit t-4 --title Later | wait t-1 | comment t-4 Look | dep add t-4 t-1 | dep rm t-4 t-1
     questions | ask --task t-4 --timeout 0 Which? | answer t-4 this | send t-4 Hurry | unsend m-4
     pause t-4 | show t-4 | resume t-4 | retry t-2 | cancel t-2 | logs t-1 | task log t-1
@@ -44,7 +46,7 @@ WALK = """
     claims take src/a.py | claims | claims list | claims release src/a.py
     skills list | completion bash | backup BACKUP | help add | generate --target env | clean --yes
 """
-DIALOGS = ("approve", "deny", "fork", "top")
+DIALOGS = ("approve", "deny", "fork", "interrupt", "top")
 GATEWAY = ("gateway install", "gateway logs", "gateway start", "gateway stop")
 LAND = ("add", "drop", "hold", "move", "pause", "release", "resume", "return", "show", "undo")
 ELSEWHERE = {  # each with the reason why it is not walked here
@@ -65,6 +67,11 @@ ELSEWHERE = {  # each with the reason why it is not walked here
         [f"host {verb}" for verb in ("add", "doctor", "drain", "forget", "resume", "show")],
         "it needs another machine: tests/real/test_host_add.py",
     ),
+    **dict.fromkeys(
+        [f"host {verb}" for verb in ("invite", "join", "leave")],
+        "it needs PostgreSQL: tests/real/test_host_join.py",
+    ),
+    "store copy": "it needs a store of its own: tests/contract/test_store_copy.py",
     "ui": "it starts a server that stays: test_ui.py",
     **dict.fromkeys(("serve", "mcp", "metrics"), "it serves, or prints what a server says"),
     **dict.fromkeys(("mcp install", "mcp uninstall", "skills install", "plugins install"), "files"),
@@ -128,7 +135,7 @@ def scratch(tmp_path_factory):
 
 
 def test_no_screen_shows_a_raw_value(scratch):
-    ids = {"BACKUP": str(scratch.root / "copy.db")}
+    ids = {"BACKUP": str(scratch.root / "copy.db"), "ARCHIVE": str(scratch.root / "old.jsonl.gz")}
     wrong = []
     for line in lines():
         done = scratch.type(*(ids.get(word, word) for word in line.split()))

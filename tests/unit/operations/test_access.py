@@ -35,6 +35,7 @@ from tests.unit.operations.samples import DECLARED, SECRET, sample
 
 BY_NAME = pytest.mark.parametrize("name", DECLARED)
 PERSONAL = {
+    "host.join",  # for whoever has the secret of an invitation
     "inbox.seen",  # what one person has put away
     "inbox.snooze",
     "session.open",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 
 import pytest
+import requests
 
 from tests.free_ports import free_ports
 from tests.real.several_hosts import RealHost
-from tests.wait import until
+from tests.wait import LIMIT, until
 
 pytestmark = pytest.mark.real
 
@@ -27,10 +28,17 @@ def hosts(tmp_path, postgres_url):
 def link(a: RealHost, b: RealHost) -> None:
     port = free_ports()
     a("serve", "--background", "--port", str(port), "--no-run")
-    made = a.data("token", "create", "host-b", "--role", "coordinator")
+    server = f"http://127.0.0.1:{port}"
     b("status")  # makes its home
-    (b.home / "server.token").write_text(made["token"])
-    b.env["FLEET_HOST_SERVER"] = f"http://127.0.0.1:{port}"
+    who = {
+        "Authorization": f"Bearer {a.data('token', 'create', 'root', '--role', 'coordinator')['token']}"
+    }
+    made = requests.post(
+        f"{server}/v1/host/token", json={"host": b.host_id}, headers=who, timeout=LIMIT
+    )
+    assert made.status_code == 201, made.text
+    (b.home / "server.token").write_text(made.json()["data"]["token"])
+    b.env["FLEET_HOST_SERVER"] = server
 
 
 def test_logs_and_diff_of_a_run_on_another_machine_are_read_through_the_server(hosts):

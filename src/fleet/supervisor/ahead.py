@@ -60,7 +60,11 @@ class Prepared:
 
 
 class Ahead:
-    """Without a file in `parts.ahead` nothing is made ahead."""
+    """Without a file in `parts.ahead` nothing is made ahead.
+
+    Nor where other hosts take from the same queue: each would make the workspace of a task that only
+    one of them gets, and two that share a clone would be in each other's way.
+    """
 
     def __init__(self, parts: Parts, here: Here) -> None:
         self._parts, self._here = parts, here
@@ -72,6 +76,8 @@ class Ahead:
         if self._parts.ahead is None:
             return
         self._look_again()
+        if self._here.shared:
+            return
         for ask in asks:
             if len(self._rows) >= MOST_PREPARED:
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import replace
 from itertools import dropwhile, islice
@@ -121,6 +120,8 @@ def _mark_of(item: str) -> str:
     """A long item by its hash: every change writes all marks of a person, however long items are."""
     if len(item) <= MOST_PLAIN:
         return item
+    import hashlib  # noqa: PLC0415  # few items are so long, and `fleet status` starts quicker
+
     return "#" + hashlib.sha256(item.encode("utf-8", "replace")).hexdigest()[:32]
 
 

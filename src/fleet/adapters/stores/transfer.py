@@ -7,7 +7,6 @@ and only who set the mark writes to it.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fleet.adapters.stores.rows import NAMED, TABLES, load_values, seq_of
@@ -98,6 +97,8 @@ class Tally(NamedTuple):
     digest: int = 0
 
     def plus(self, rows: Iterable[Row]) -> Tally:
+        from hashlib import sha256  # noqa: PLC0415  # every command loads this module
+
         count, digest = self
         for row in rows:
             text = "\0".join(map(str, row)).encode("utf-8", "surrogatepass")

@@ -134,11 +134,12 @@ def _refuse_work(source: Queries) -> None:
     runs = source.live_runs()
     if not awake and not runs:
         return
-    by = f"the supervisor of {', '.join(sorted(awake))} runs" if awake else ""
+    names = ", ".join(sorted(awake))  # one that has just ended looks the same
+    by = f"the supervisor of {names} was at work less than a minute ago" if awake else ""
     work = f"{len(runs)} {'run is' if len(runs) == 1 else 'runs are'} at work" if runs else ""
     raise Refused(
-        f"The source is being worked on: {' and '.join(filter(None, (work, by)))}.",
-        fix=f"Stop it first (fleet run stop, fleet kill), {FORCE}.",
+        f"The source may be in use: {' and '.join(filter(None, (work, by)))}.",
+        fix=f"Stop what runs (fleet run stop, fleet kill) and try again in a minute, {FORCE}.",
         code="source_busy",
     )
 
